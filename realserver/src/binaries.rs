@@ -18,7 +18,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Builds kube-apiserver and etcd below `target`, Cargo's target folder, unless they exist there.
+    /// Builds kube-apiserver and etcd in the folder `realserver` below `target`, Cargo's target folder. Does
+    /// not build an executable that already exists there.
     ///
     /// The first build of kube-apiserver takes about 7 minutes on 2 cores. Later calls return immediately.
     ///
@@ -47,8 +48,8 @@ impl Binaries {
     }
 }
 
-/// Builds the Go module in the folder `source`, unless its executable exists. Returns the path of the
-/// executable and the version of `module`.
+/// Builds the Go module in the folder `source`, unless its executable already exists below `target`. Returns
+/// the path of the executable, and the version of the dependency `module` in the `go.mod` file.
 fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)> {
     let path = source.join("go.mod");
     let text = fs::read_to_string(&path);
@@ -77,10 +78,11 @@ fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)
     Ok((binary, version))
 }
 
-/// Returns the linker flags that set the version of kube-apiserver, as the build of Kubernetes does.
+/// Returns the linker flags that set the version variables of kube-apiserver, as the build of Kubernetes
+/// does.
 ///
-/// Without these flags, kube-apiserver emulates version 0.0 and does not start. etcd does not have these
-/// variables, so the linker ignores the flags.
+/// Without these flags, kube-apiserver emulates version 0.0 and does not start. etcd has no such variables,
+/// so the linker ignores the flags when it links etcd.
 fn linker_flags(version: &str) -> String {
     let mut parts = version.trim_start_matches('v').split('.');
     let (major, minor) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
@@ -93,8 +95,8 @@ fn linker_flags(version: &str) -> String {
     .join(" ")
 }
 
-/// Returns the version of `module` that the text of a `go.mod` file requires, or `None` if `module` is not
-/// required.
+/// Parses the text of a `go.mod` file, and returns the version of `module` that the file requires. Returns
+/// `None` if the file does not require `module`.
 fn required(text: &str, module: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let line = line.trim_start();

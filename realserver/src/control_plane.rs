@@ -1,4 +1,5 @@
-//! Starts, restarts and ends an etcd and a kube-apiserver that stores its objects in this etcd.
+//! Starts and ends a control plane: a kube-apiserver, and the etcd in which it stores its objects. Can also
+//! restart kube-apiserver alone.
 
 use std::{
     fs,
@@ -16,8 +17,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::{binaries::Binaries, process::Process};
 
-/// Maximum time from the start of the processes until kube-apiserver is ready. It usually needs 15 s on 2
-/// busy cores.
+/// Maximum time from the start of the processes until kube-apiserver is ready. kube-apiserver usually needs
+/// 15 s on 2 busy cores.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Interval between two readiness probes of kube-apiserver.
@@ -213,8 +214,8 @@ fn drawn_token() -> Result<String> {
 }
 
 impl Addresses {
-    /// Returns three free ports. If another program uses one of these ports before the server listens on it,
-    /// the server process ends.
+    /// Returns three ports that are free at the time of the call. If another program uses one of these ports
+    /// before the server listens on it, the server process ends with an error.
     fn free() -> Result<Self> {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         // All sockets are open at the same time, so that the ports differ.

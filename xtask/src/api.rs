@@ -1,9 +1,9 @@
 //! `cargo xtask api`: lists the public API of each published library in a file `api.txt`.
 //!
-//! The file is next to the library's manifest. Each line is one item, so a review shows a change of the API
-//! as a change of the file. The list contains the items of all features. It omits items that are hidden from
-//! the documentation, auto traits, blanket implementations, and functions in implementations of traits. It
-//! contains the members of an item once, even if the item is exported at several paths.
+//! The file is next to the library's manifest. Each line is one item, so reviewers see a change of the API in
+//! the diff of the file. The list contains the items of all features. It omits items that are hidden from the
+//! documentation, auto traits, blanket implementations, and functions in implementations of traits. If an
+//! item is exported at several paths, its members are listed only once.
 //!
 //! This module does not check whether a change of the API is compatible.
 
@@ -22,7 +22,9 @@ use crate::mode::Mode;
 /// Name of the file that lists a library's API, next to the library's manifest.
 const FILE: &str = "api.txt";
 
-/// Environment variable with the path of rustdoc, set when Cargo starts this program in place of rustdoc.
+/// Environment variable with the path of rustdoc.
+///
+/// It is set when Cargo runs this program in place of rustdoc.
 const RUSTDOC: &str = "XTASK_RUSTDOC";
 
 /// The fields of the output of `cargo metadata` that this module uses.
@@ -51,8 +53,8 @@ struct Target {
 ///
 /// # Errors
 ///
-/// Returns an error if the documentation can't be built or read, if a file can't be read or written, or if a
-/// file differs with [`Mode::Check`].
+/// Returns an error if the documentation can't be built or read, or if a file can't be read or written. With
+/// [`Mode::Check`], also returns an error if a file differs from the API of its library.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let metadata = metadata(root)?;
     document(root)?;
@@ -92,8 +94,8 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
 /// Runs rustdoc if Cargo has started this program in place of rustdoc; otherwise returns `None`.
 ///
 /// [`document`] configures Cargo to start this program. Stable rustdoc writes JSON only with the variable
-/// `RUSTC_BOOTSTRAP`, which enables unstable options. The alternative is a second, nightly toolchain. Only
-/// rustdoc receives the variable, because Cargo would rebuild every dependency whose build script reads it.
+/// `RUSTC_BOOTSTRAP`, which enables unstable options. Only rustdoc receives the variable. If Cargo received
+/// the variable, it would rebuild every dependency whose build script reads the variable.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);
@@ -120,7 +122,7 @@ fn metadata(root: &Path) -> Result<Metadata> {
     serde_json::from_slice(&output.stdout).context("unknown format of the output of cargo metadata")
 }
 
-/// Returns each published package that has a library, with the name of the library.
+/// Returns each published package that contains a library, with the name of its library.
 fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
     let packages = metadata.packages.iter();
     packages.filter_map(|package| {
@@ -133,9 +135,10 @@ fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
     })
 }
 
-/// Builds the documentation of all libraries in the workspace, as JSON.
+/// Builds the documentation of all libraries in the workspace as JSON files.
 ///
-/// The packages and features are those of the HTML documentation, so CI checks the dependencies only once.
+/// The packages and features are the same as for the HTML documentation. In CI, Cargo therefore type-checks
+/// the dependencies only once for both formats.
 fn document(root: &Path) -> Result<()> {
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     let status = Command::new(env!("CARGO"))
@@ -202,14 +205,15 @@ fn lines(api: &PublicApi) -> String {
     lines
 }
 
-/// Returns whether a line is the head of an implementation of a trait.
+/// Returns whether a line of an API file is the header of a trait implementation, such as `impl A for B`.
 fn is_trait_impl(line: &str) -> bool {
     line.starts_with("impl") && line.contains(" for ")
 }
 
-/// Returns the lines that only one of the texts contains: `-` marks lines of `kept`, `+` lines of `present`.
+/// Returns the lines that are in only one of the two texts.
 ///
-/// The result is empty if the texts are equal.
+/// `-` precedes the lines that are only in `kept`, and `+` the lines that are only in `present`. The result
+/// is empty if the texts contain the same lines.
 fn difference(kept: &str, present: &str) -> String {
     let set = |text| str::lines(text).collect::<BTreeSet<_>>();
     let (kept, present) = (set(kept), set(present));
@@ -230,7 +234,8 @@ fn difference(kept: &str, present: &str) -> String {
     lines.collect()
 }
 
-/// Returns the sort key of a line: the path of its item, or the whole line for an implementation.
+/// Returns the sort key of a line in an API file: the path of its item, or the whole line for an
+/// implementation.
 fn item(line: &str) -> &str {
     if line.starts_with("impl") {
         return line;

@@ -1,8 +1,8 @@
-//! `cargo xtask commands`: checks that CI runs every command in the documentation.
+//! `cargo xtask commands`: runs the commands in the documentation, or checks that a stage of CI runs them.
 //!
 //! The documents are all Markdown files of the workspace. Their commands are the lines of code blocks with
-//! the language `sh`. This program runs the commands that start or use a server, unchanged and in order.
-//! Every other command must be in a stage of `.ci/run` with the same text, or have an entry in
+//! the language `sh`. This program runs the commands that start or use a server, in order. Every other
+//! command must be in a stage of the CI script `.ci/run` with the same text, or have an entry in
 //! `exceptions.rs`.
 //!
 //! Commands in running text and in tables are not checked.
@@ -30,20 +30,22 @@ use stages::Stages;
 /// Path of the CI script, which contains the stages.
 const SCRIPT: &str = ".ci/run";
 
-/// The document whose commands run first. The other documents follow in the order of their paths.
+/// The document whose commands run first.
+///
+/// The commands of the other documents follow in the order of the documents' paths.
 const FIRST: &str = "README.md";
 
-/// Programs that the commands of the documents require.
+/// Programs that must be installed, because the commands of the documents use them.
 const PROGRAMS: [&str; 2] = ["curl", "kubectl"];
 
-/// Runs the commands of the named documents, or of all documents if none is named.
+/// Performs the [`Action`] of each command in the named documents, or in all documents if none is named.
 ///
 /// `report` receives the result of each command.
 ///
 /// # Errors
 ///
-/// Returns an error if any document contains a command without an [`Action`], if a command fails, or if a
-/// named document has no commands.
+/// Returns an error if any document contains a command without an action, if a command fails, or if a named
+/// document has no commands.
 pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result<()> {
     let mut steps = plan(root)?;
     for document in documents {
@@ -75,7 +77,8 @@ pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result
 ///
 /// # Errors
 ///
-/// Returns an error if a file can't be read, if a command has no action, or if an exception is wrong.
+/// Returns an error if a file can't be read, if a command has no action, or if an entry of `exceptions.rs` is
+/// wrong or unused.
 fn plan(root: &Path) -> Result<Vec<(Command, Action)>> {
     let script = root.join(SCRIPT);
     let script =
@@ -102,9 +105,10 @@ fn perform(session: &mut Session<'_>, command: &Command, action: &Action) -> Res
     }
 }
 
-/// Checks that the required programs are installed, and builds `kube-informer-cli`, which the documents run.
+/// Checks that the required programs are installed, and builds `kube-informer-cli`.
 ///
-/// The build is separate, because the time limits of the commands do not include a build.
+/// The documents run this program with `cargo run`. It is built here because the time limits of the
+/// documents' commands do not allow for a build.
 fn prepare(root: &Path) -> Result<()> {
     for program in PROGRAMS {
         let search = format!("command -v {program}");
@@ -131,7 +135,7 @@ fn prepare(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates the folder for the output of the commands, in the target directory, and returns its path.
+/// Creates the folder for the output files of the commands in the target directory, and returns its path.
 fn logs() -> Result<PathBuf> {
     let program = std::env::current_exe().context("the path of this program is unknown")?;
     let target = program

@@ -1,6 +1,6 @@
 //! Selects whether an `xtask` command writes its files or only checks them.
 
-/// Whether a command writes files, such as generated tables, or only checks them.
+/// Selects whether a command writes files, such as generated tables, or only checks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Writes the files.

@@ -11,8 +11,9 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-/// A program that `cargo xtask` builds and runs as a subcommand. The program parses its own options,
-/// including `--help`.
+/// A separate program that `cargo xtask` builds and runs as a subcommand.
+///
+/// The program parses its own options, including `--help`.
 pub(crate) struct Program {
     /// Name of the subcommand.
     name: &'static str,
@@ -27,7 +28,7 @@ pub(crate) struct Program {
     profile: &'static str,
 }
 
-/// A parent subcommand, such as `conformance`, for the subcommands of programs.
+/// A parent subcommand of `cargo xtask`, such as `conformance` in `cargo xtask conformance oracle`.
 struct Group {
     name: &'static str,
     about: &'static str,
@@ -95,9 +96,9 @@ pub(crate) fn add_to(xtask: Command) -> Command {
     })
 }
 
-/// Returns the program that the command line selects and the options for it.
+/// Returns the program whose subcommand is on the command line, and the options after the subcommand.
 ///
-/// Returns `None` if the subcommand does not run a program.
+/// Returns `None` if the subcommand does not run a separate program.
 pub(crate) fn typed(xtask: &ArgMatches) -> Option<(&'static Program, Vec<String>)> {
     PROGRAMS.iter().find_map(|program| {
         let inside = match program.group {

@@ -1,7 +1,7 @@
 //! Implements `cargo xtask release`: writes all files of a release to a folder of the target directory.
 //!
-//! The command runs its checks first and its long builds last. It uploads nothing and creates no tag. Its
-//! report contains the commands with which the maintainer tags the commit and publishes the crates.
+//! The command runs its checks before its long builds. It uploads nothing and creates no tag. Its output ends
+//! with the `git` and `cargo` commands with which the maintainer tags the commit and publishes the crates.
 
 mod process;
 mod changelog;
@@ -26,21 +26,28 @@ use changelog::Section;
 use commit::Commit;
 use packages::{Metadata, Package};
 
-/// Name of the program in the release archive. [`PACKAGE`] is the package that contains the program.
+/// Name of the executable in the release archive. [`PACKAGE`] is the Cargo package that contains the
+/// executable.
 const PROGRAM: &str = "kubectl-informer";
 const PACKAGE: &str = "kube-informer-cli";
 
-/// Maximum size of the program in bytes. The section "Building" of CONTRIBUTING.md states the same limit.
+/// Maximum size of the executable [`PROGRAM`] in bytes. The section "Building" of CONTRIBUTING.md states the
+/// same limit.
 const PROGRAM_BYTES_MAX: u64 = 20_000_000;
 
-/// File with the release notes: the section of `CHANGELOG.md` for the version.
+/// Name of the file with the release notes: the entries of `CHANGELOG.md` for the released version.
 const NOTES: &str = "release-notes.md";
 
-/// Name and value of the environment variable that selects the Kubernetes version of `k8s-openapi` when a
-/// library is built alone. [`PACKAGE`] selects the same version by a Cargo feature.
+/// Name and value of the environment variable that selects a Kubernetes version in `k8s-openapi`.
+///
+/// Cargo needs the variable when it builds a library crate alone. In builds of [`PACKAGE`], a Cargo feature
+/// of that package selects the same version.
 const KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.36");
 
-/// Writes all files of a release, or only checks its requirements, and returns the report to print.
+/// Runs the command in the given mode, and returns the text to print.
+///
+/// [`Mode::Write`] writes all files of a release. [`Mode::Check`] writes no file, and checks the changelog,
+/// the manifests and the dry run of `cargo publish` without its builds.
 ///
 /// # Errors
 ///
@@ -69,22 +76,23 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
 }
 
-/// A release whose files are being written: its inputs, and the folder for its files.
+/// Inputs and output folder of a release while its files are being written.
 struct Release<'a> {
     root: &'a Path,
     metadata: &'a Metadata,
     version: String,
     commit: Commit,
-    /// Target triple that the program is built for: the host triple of this machine.
+    /// Target triple for which the executable is built: the host triple of this machine.
     target: String,
     /// Folder that receives all files of the release.
     output: PathBuf,
 }
 
 impl<'a> Release<'a> {
-    /// Checks the current Git commit and the host, and creates an empty output folder.
+    /// Checks that a release can be made from the current Git commit on this host, and creates an empty
+    /// output folder.
     ///
-    /// The output folder of an earlier run is deleted.
+    /// The output folder of an earlier run is deleted first.
     fn new(root: &'a Path, metadata: &'a Metadata, version: String) -> Result<Release<'a>> {
         let commit = Commit::read(root, &version)?;
         let target = host(&process::output(Command::new("rustc").arg("-vV"))?)?;
@@ -105,7 +113,7 @@ impl<'a> Release<'a> {
         })
     }
 
-    /// Checks the public API and `cargo publish --dry-run`, then writes all files of the release.
+    /// Checks the public API, runs `cargo publish --dry-run`, and writes all files of the release.
     fn make(&self, section: &Section) -> Result<()> {
         step("the public API");
         api::run(self.root, Mode::Check)?;
@@ -140,9 +148,10 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// Builds the program with the profile `dist`, and returns the path of the program.
+    /// Builds the executable [`PROGRAM`] with the Cargo profile `dist`, and returns its path.
     ///
-    /// Fails if the program exceeds [`PROGRAM_BYTES_MAX`] or does not report the version of the release.
+    /// Fails if the executable exceeds [`PROGRAM_BYTES_MAX`] or reports a version other than that of the
+    /// release.
     fn build(&self) -> Result<PathBuf> {
         let mut cargo = cargo(self.root);
         cargo.args(["build", "--locked", "--profile", "dist"]);
@@ -168,7 +177,8 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the archive of the program, and the bill of materials next to the archive.
+    /// Writes the release archive with the executable `program`, and the bill of materials next to the
+    /// archive.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");
@@ -179,7 +189,8 @@ impl<'a> Release<'a> {
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes the bill of materials and the licences of the packages in the program.
+    /// Writes the bill of materials of [`PROGRAM`], and the licences of the third-party packages in
+    /// [`PROGRAM`].
     ///
     /// Returns the paths of the two files, in this order.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {
@@ -228,7 +239,9 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Returns the maintainer's next steps after all files of a release are written.
+/// Returns the last part of the report: the steps with which the maintainer publishes the release.
+///
+/// If the changelog has no section for `version`, the only step is to create that section.
 fn next(section: &Section, version: &str, commit: &str) -> String {
     if !section.is_dated {
         return heading(section, version);
@@ -240,7 +253,9 @@ fn next(section: &Section, version: &str, commit: &str) -> String {
     )
 }
 
-/// Returns a line about `CHANGELOG.md`: that the section for `version` exists, or how to create the section.
+/// Returns a line that reports whether `CHANGELOG.md` has a section for `version`.
+///
+/// If the section is missing, the line describes how to create it.
 fn heading(section: &Section, version: &str) -> String {
     if section.is_dated {
         format!("CHANGELOG.md has a section for {version}")
@@ -251,14 +266,16 @@ fn heading(section: &Section, version: &str) -> String {
     }
 }
 
-/// Checks the manifests of all published packages, and fails with all problems that it finds.
+/// Checks the manifests of all published packages. The error contains the problems of all manifests.
 fn check_manifests(metadata: &Metadata) -> Result<()> {
     let findings: Vec<_> = metadata.published().flat_map(manifests::findings).collect();
     ensure!(findings.is_empty(), "{}", findings.join("\n"));
     Ok(())
 }
 
-/// Runs `cargo publish --dry-run` for all packages of the workspace, which uploads nothing.
+/// Runs `cargo publish --dry-run` with additional `options` for all packages of the workspace.
+///
+/// The dry run uploads nothing.
 fn publish(root: &Path, options: &[&str]) -> Result<()> {
     let mut cargo = cargo(root);
     cargo.env(KUBERNETES.0, KUBERNETES.1);
@@ -320,7 +337,7 @@ fn shown(bytes: u64) -> String {
     }
 }
 
-/// Prints the name of a step to standard error before the step runs.
+/// Prints `what`, the name of the step that runs next, to standard error.
 fn step(what: &str) {
     eprintln!("== {what}");
 }

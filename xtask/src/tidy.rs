@@ -1,8 +1,8 @@
 //! Implements `cargo xtask tidy`: checks the project's rules that neither the compiler nor clippy checks.
 //!
-//! Each rule is a module with a function that receives the text of files and returns [`Finding`]s. A rule
-//! reads no file itself, so a test can pass a violation as a string. Rules work on tokens and lines instead
-//! of syntax trees. They therefore need no complete parser, but may miss unusual code.
+//! Each rule is a function that receives the text of files and returns [`Finding`]s. A rule does not read
+//! files itself, so a test can pass a violation as a string. Rules work on tokens and lines instead of syntax
+//! trees, and may therefore overlook a violation in unusual code.
 //!
 //! `cargo test --workspace` includes a test that runs all rules on this workspace.
 
@@ -74,7 +74,7 @@ fn check_tree(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns the findings of the rules that apply only to the crate [`LIBRARY`].
+/// Runs the rules that apply only to the crate [`LIBRARY`], and returns their findings.
 fn library(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let Some(manifest) = tree.text(&format!("{LIBRARY}/Cargo.toml")) else {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! Reads the text files of the workspace into a sorted map from path to text, for `xtask` checks.
+//! Reads the files of the workspace for the checks of `xtask`.
 //!
-//! For other files, such as pictures, only the path is recorded. Build output and hidden folders are skipped,
-//! except the hidden folders that belong to the repository.
+//! The module reads the text of Rust, Markdown, TOML and Go files. For other files, such as pictures, only
+//! the path is recorded. Build output and hidden folders are skipped, except the folders in [`HIDDEN`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,10 +16,10 @@ const ENDINGS: [&str; 4] = ["rs", "md", "toml", "go"];
 /// cargo-mutants writes its reports to `mutants.out` and `mutants.out.old`.
 const SKIPPED: [&str; 3] = ["target", "mutants.out", "mutants.out.old"];
 
-/// Names of hidden folders that are read.
+/// Names of the hidden folders that belong to the repository and are therefore read.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
 
-/// The text files of the workspace, and the paths of all files and folders.
+/// The texts of the workspace's files by path, and the paths of all files and folders.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
     /// Paths of all files and folders, relative to the workspace root. The root is the empty path.
@@ -58,19 +58,20 @@ impl Tree {
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Returns the text of the file at `path`, or `None` if the file was not read.
+    /// Returns the text of the file at `path`, or `None` if the file does not exist or its text is not read.
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
 
-    /// Returns whether `path` is a file or a folder, relative to the workspace root.
+    /// Returns whether a file or a folder exists at `path`, relative to the workspace root.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.paths.contains(path)
     }
 
-    /// Returns whether the path of a file or folder ends with `path`, starting at a folder boundary.
+    /// Returns whether `path` exists relative to any folder of the workspace.
     ///
-    /// Only files whose text is read are considered, and the folders that contain them.
+    /// For example, `queue/in_order.rs` exists relative to the folder `crates/informer/src`. The function
+    /// considers only the files whose text is read, and the folders that contain such files.
     pub(crate) fn contains_below(&self, path: &str) -> bool {
         let path = format!("/{}", path.trim_end_matches('/'));
         let folder = format!("{path}/");

@@ -1,17 +1,20 @@
 //! Defines the command-line flags that all measured Rust programs share.
 //!
-//! The measured Go program has the same flags and `--encoding`. Its `--list` does not accept `pages`. This
-//! module does not run a measurement: [`observe()`](crate::observe()) does.
+//! The measured Go program accepts the same flags and the additional flag `--encoding`, but its `--list` does
+//! not accept the value `pages`.
+//!
+//! This module does not run a measurement. [`observe()`](crate::observe()) runs the measurement that the
+//! flags select.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
-/// Setup and phases of a run.
+/// Flags that select the server and the phases of a measurement
 #[derive(Args, Clone, Debug)]
 pub struct Flags {
-    /// Address of the neutral source (plain HTTP)
+    /// Address of the neutral source, the server of generated objects (plain HTTP)
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
     pub server: Option<String>,
     /// Kubeconfig of a real server; the parent process changes objects after this program prints `ready`
@@ -20,20 +23,21 @@ pub struct Flags {
     /// Drop managedFields before an object is stored
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// Initial list, also after an expired watch; the default is streaming for kube-rs, and the library's
-    /// default for ours
+    /// Kind of request that gets the initial list, and the new list after an expired watch; the default of
+    /// kube-rs is `streaming`, and the default of this project's program is that of its library
     #[arg(long, value_enum)]
     pub list: Option<List>,
-    /// What the handler does with an event
+    /// Part of each event's object that the handler reads
     #[arg(long, value_enum, default_value_t = Handler::Objects)]
     pub handler: Handler,
     /// Number of events in the watch phase, after the sync
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub events: u64,
-    /// Events per second; 0 sends them as fast as the program reads
+    /// Events per second in the watch phase; 0 sends them as fast as the program reads
     #[arg(long, default_value_t = 0, value_name = "PER_SECOND")]
     pub rate: u64,
-    /// Number of relists, each after an expired watch
+    /// Number of relists in the relist phase, which follows the watch phase; each relist follows an expired
+    /// watch
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub relist: u64,
 }
@@ -41,8 +45,8 @@ pub struct Flags {
 /// The server from which a measured program lists and watches objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server<'a> {
-    /// The neutral source, a server of generated objects that accepts commands. The value is its `http://`
-    /// address.
+    /// The neutral source, which is a server of generated objects that also accepts commands. The value is
+    /// the `http://` address of this server.
     Neutral(&'a str),
     /// A real API server. The value is the path of its kubeconfig.
     Real(&'a PathBuf),
@@ -63,19 +67,21 @@ impl Flags {
 /// The kind of request with which a measured client gets the initial list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum List {
-    /// A watch that starts with all objects (`sendInitialEvents`).
+    /// A watch that starts with an `ADDED` event for each object (`sendInitialEvents`).
     Streaming,
-    /// One list from the server's cache, possibly stale (`resourceVersion=0`).
+    /// One list request without pages, answered from the server's cache and possibly stale
+    /// (`resourceVersion=0`).
     Whole,
-    /// A list of the newest state in pages of 500.
+    /// A list of the newest state, in pages of 500 objects.
     Pages,
 }
 
-/// The part of an object that the event handler of a measured client reads.
+/// The part of each object that the event handler of a measured program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
-    /// Counts the containers of each added object, and reads the time stamp of each update.
+    /// Reads the object: the handler counts the containers of each added object, and reads the time stamp of
+    /// each updated object.
     Objects,
-    /// Reads the namespace and the name.
+    /// Reads only the namespace and the name of the object.
     Keys,
 }

@@ -1,4 +1,4 @@
-//! Collects the latencies of events, and computes percentiles of these latencies.
+//! Stores the latencies of events, and computes percentiles of these latencies.
 
 /// The recorded latencies of events, in microseconds. Their order has no meaning.
 #[derive(Debug, Default)]
@@ -9,16 +9,16 @@ impl Latencies {
         self.0.clear();
     }
 
-    /// Adds a latency, given in nanoseconds. The stored value is rounded up to microseconds and limited to
-    /// one hour.
+    /// Adds one latency of `nanos` nanoseconds. The method rounds the latency up to whole microseconds, and
+    /// stores a latency above one hour as one hour.
     pub(crate) fn push(&mut self, nanos: u64) {
         const HOUR_US: u32 = 3_600_000_000;
         let micros = u32::try_from(nanos.div_ceil(1_000)).unwrap_or(HOUR_US);
         self.0.push(micros.min(HOUR_US));
     }
 
-    /// Returns the latency, in microseconds, at the given percentile (nearest rank). Returns `None` if no
-    /// latency was recorded.
+    /// Returns the percentile `percent` of the recorded latencies, in microseconds, by the nearest-rank
+    /// method. Returns `None` if no latency was recorded.
     pub(crate) fn percentile(&mut self, percent: usize) -> Option<f64> {
         self.0.sort_unstable();
         let rank = (self.0.len() * percent).div_ceil(100);

@@ -1,10 +1,10 @@
 //! Measures the time, CPU time and memory of the Rust programs that the benchmarks compare.
 //!
-//! The program of this project and the Rust peers use this crate. The Go program has its own measurements,
-//! which follow the same steps. The fields of [`Line`] define each printed figure.
+//! The informer program of this project and the kube-rs programs use this crate. The client-go program
+//! repeats the same measurements in Go. The documentation of [`Line`] defines each printed figure.
 //!
-//! Guarantees: a measurement adds two atomic operations to each event. If the handler reads the objects, each
-//! update also adds one reading of the clock and one recorded latency.
+//! Guarantees: the measurement adds two atomic operations to the handling of each event. A handler that reads
+//! objects also reads the clock and records one latency for each update.
 //!
 //! This crate does not start an informer. The measured program starts the informer and then calls
 //! [`observe()`].

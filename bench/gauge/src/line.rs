@@ -1,13 +1,14 @@
-//! Defines the line of JSON with which a measured program prints its result.
+//! Defines the line of JSON in which a measured program prints its result.
 
 use serde::{Deserialize, Serialize};
 
-/// The result of one run of a measured program. `bench/README.md` repeats these definitions.
+/// The result of one run of a measured program. `bench/README.md` repeats the definitions of the fields.
 ///
-/// The suffix of a field name is the unit of the field. CPU time is the user and system time of all threads,
-/// including those of a garbage collector. Memory is the resident memory of the process in KiB, as reported
-/// by the kernel: `VmRSS` for current memory, and `VmHWM` for peak memory. The program resets the peak at the
-/// start of the watch phase and of the relist phase. The fields of a phase that was not run are `null`.
+/// The suffix of a field name is the unit of the field. CPU time is the user and system time of all threads
+/// of the program, including the threads of a garbage collector. Memory is the resident memory of the process
+/// in KiB, as reported by the kernel: `VmRSS` for current memory, and `VmHWM` for peak memory. The program
+/// resets the peak at the start of the watch phase and at the start of the relist phase. The fields of a
+/// phase that was not run are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// Number of objects that the handler received during the sync.
@@ -19,38 +20,41 @@ pub struct Line {
     pub sync_cpu_s: f64,
     /// Peak resident memory from the start of the program to the end of the sync.
     pub peak_kib: u64,
-    /// Resident memory after the sync and a pause of [`SETTLE`](crate::SETTLE), during which no object
-    /// changes.
+    /// Resident memory after the sync and a following pause of [`SETTLE`](crate::SETTLE). No object changes
+    /// during the pause.
     pub steady_kib: u64,
     /// Resident memory as in `steady_kib`, but after a forced garbage collection that returns memory to the
     /// system. `null` for programs without a garbage collector.
     pub steady_freed_kib: Option<u64>,
-    /// Number of events that the handler received in the watch phase.
+    /// Number of events that the flag `--events` requests for the watch phase. The handler has received all
+    /// of them.
     pub events: u64,
     /// Requested number of events per second in the watch phase. The value 0 requests events as fast as the
     /// program reads them.
     pub rate: u64,
-    /// Events per second in the watch phase. The time starts when the program requests the events from the
-    /// source, and ends when the handler receives the last event.
+    /// Mean number of events per second in the watch phase. The measured period starts when the program
+    /// requests the events from the source, and ends when the handler receives the last event.
     pub events_per_s: Option<f64>,
     /// CPU time of the watch phase divided by the number of its events, in microseconds.
     pub cpu_us_per_event: Option<f64>,
-    /// Median latency of the events in the watch phase, in microseconds. The latency of an event is the time
-    /// from the source's time stamp to the time at which the handler reads the event. `null` if the handler
-    /// reads only keys.
+    /// Median latency of the events in the watch phase, in microseconds. The latency of an event is the
+    /// period from the time stamp that the source writes into the object to the time at which the handler
+    /// reads the object. `null` if the handler reads only keys.
     pub p50_us: Option<f64>,
-    /// 99th percentile of the latency that `p50_us` defines, in microseconds.
+    /// 99th percentile of the event latency in the watch phase, in microseconds. The field `p50_us` defines
+    /// the latency.
     pub p99_us: Option<f64>,
-    /// Maximum of the latency that `p50_us` defines, in microseconds.
+    /// Maximum event latency in the watch phase, in microseconds. The field `p50_us` defines the latency.
     pub max_us: Option<f64>,
     /// Peak resident memory during the watch phase.
     pub watch_peak_kib: Option<u64>,
-    /// Number of relists that the run requested.
+    /// Number of relists in the relist phase: the value of the flag `--relist`.
     pub relists: u64,
-    /// Mean wall time of a relist, in seconds. A relist starts when the source ends the watch, and ends when
-    /// the handler receives the first event after the new list. The time includes the client's backoff.
+    /// Mean wall time of a relist, in seconds. A relist starts when the source expires all revisions and ends
+    /// the watch. It ends when the handler receives the first event after the new list. The time includes the
+    /// backoff of the client.
     pub relist_s: Option<f64>,
-    /// Mean CPU time of a relist, in seconds.
+    /// Mean CPU time that the measured program uses during a relist, in seconds.
     pub relist_cpu_s: Option<f64>,
     /// Peak resident memory during the relist phase, which contains all relists.
     pub relist_peak_kib: Option<u64>,

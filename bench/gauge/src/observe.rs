@@ -1,10 +1,11 @@
-//! Runs and measures the phases of a measured program: sync, pause, watch, relists.
+//! Runs and measures the phases of a measured program: the sync, a pause, the watch phase and the relist
+//! phase.
 //!
-//! Guarantees: all Rust programs run the same phases. The cost of a phase covers the time from its start to
-//! its end. During a phase, the program runs only the informer. In the relist phase, it also polls the
-//! source.
+//! Guarantees: all Rust programs run the same phases. During a phase, nothing runs in the process except the
+//! informer, its handler and the measurement. In the relist phase, the measurement also polls the source,
+//! which adds to the measured CPU time.
 //!
-//! This module does not start the informer.
+//! This module does not start the informer. The measured program starts it before it calls [`observe()`].
 
 use std::{io::Write as _, time::Duration};
 
@@ -19,19 +20,19 @@ use crate::{
     told::Told,
 };
 
-/// Pause between the sync and the measurement of the resident memory without load. During the pause, programs
-/// drop their buffers, and a running Go garbage collection ends.
+/// Duration of the pause between the sync and the measurement of the steady resident memory. During the
+/// pause, programs free their buffers, and a running garbage collection of a Go program ends.
 pub const SETTLE: Duration = Duration::from_secs(2);
 
-/// Interval at which the relist phase requests the number of accepted watches from the source. These requests
-/// use about 1 ms of CPU time per second.
+/// Interval between two requests with which the relist phase polls the source for the number of accepted
+/// watches. These requests use about 1 ms of CPU time per second.
 const ASK: Duration = Duration::from_millis(50);
 
-/// Maximum time from the expiry of a revision until the client has opened a new watch. The backoff of a
-/// client is at most one minute.
+/// Maximum time that the relist phase waits for the client's new watch after the source has expired the
+/// revisions. The backoff of a client is at most one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The time at which a phase starts, and the CPU time that the process has used until then.
+/// The start of a measured phase: its time, and the CPU time that the process had used until then.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     at: Instant,
@@ -39,7 +40,8 @@ pub struct Start {
 }
 
 impl Start {
-    /// Records the current time and the CPU time used so far.
+    /// Starts a measured phase now: records the current time and the CPU time that the process has used so
+    /// far.
     #[must_use]
     #[expect(
         clippy::new_without_default,
@@ -60,10 +62,10 @@ impl Start {
     }
 }
 
-/// Waits for the sync of the informer that was created at `start`, runs the other phases that the flags
-/// select, and prints the result.
+/// Waits until the informer has synced, runs the other phases that the flags select, and prints the result.
 ///
-/// `synced` must end when the informer has synced and its handler has received all objects.
+/// `start` is the time before the client was created. `synced` must end when the informer has synced and its
+/// handler has received all objects.
 ///
 /// # Errors
 /// Returns an error if the sync fails, the source has no objects or rejects a command, an event is not
@@ -131,9 +133,9 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
 
 /// Measures `times` relists, and writes their mean cost to `line`.
 ///
-/// Each relist has four steps: expire the revision, wait until the source accepts a new watch, send one
-/// event, and wait until the handler receives this event. The client delivers the event after all changes of
-/// the list, so the event marks the end of the relist.
+/// Each relist has four steps: expire all revisions, wait until the source accepts a new watch, request one
+/// event, and wait until the handler receives this event. The client delivers this event after all changes of
+/// the new list, so the event marks the end of the relist.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the number of relists is far below 2^52"

@@ -5,7 +5,8 @@ use std::{fs, time::Duration};
 use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the user and system CPU time of all threads of this process, including threads that have ended.
+/// Returns the user and system CPU time that all threads of this process have used so far, including threads
+/// that have ended.
 pub fn cpu_time() -> Duration {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     // Neither is negative: the clock starts at zero with the process.
@@ -48,7 +49,8 @@ impl Memory {
     }
 }
 
-/// Resets the kernel's peak of this process (`VmHWM`) to the current resident memory.
+/// Resets the peak resident memory that the kernel records for this process (`VmHWM`) to the current resident
+/// memory.
 pub(crate) fn reset_peak() -> Result<()> {
     // proc(5): 5 resets the peak resident set size.
     fs::write("/proc/self/clear_refs", "5").context("cannot reset the peak memory")

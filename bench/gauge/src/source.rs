@@ -1,7 +1,9 @@
-//! Sends commands to the neutral source: send events, end all watches, expire revisions.
+//! Sends commands to the server of a measurement: send events, end all watches, expire revisions.
 //!
-//! A real API server accepts no such commands. For a real server, this module prints a line, and the parent
-//! process then changes objects. This module does not list or watch objects.
+//! Only the neutral source, a server of generated objects, accepts such commands. For a real API server, this
+//! module prints a line to standard output, and the parent process then changes objects.
+//!
+//! This module does not list or watch objects.
 
 use std::io::Write as _;
 
@@ -13,13 +15,13 @@ use tokio::{
 
 use crate::flags::Server;
 
-/// The server from which the measured program reads. Only the neutral source accepts commands.
+/// The server from which the measured program lists and watches objects.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// The neutral source, a server of generated objects for benchmarks.
+    /// The neutral source, a server of generated objects. It accepts commands.
     Neutral(Neutral),
-    /// A real API server. The parent process changes objects on this server when the measured program prints
-    /// `ready`.
+    /// A real API server. It accepts no commands. The parent process changes objects on this server after the
+    /// measured program has printed `ready`.
     Real,
 }
 
@@ -31,8 +33,8 @@ impl Source {
         }
     }
 
-    /// Prints `synced` for the parent process if the server is a real one. Does nothing for the neutral
-    /// source.
+    /// If the server is a real API server, prints `synced` to standard output. The line reports to the parent
+    /// process that the measured program has synced. Does nothing for the neutral source.
     pub(crate) fn synced(&self) -> Result<()> {
         match self {
             Self::Neutral(_) => Ok(()),
@@ -40,11 +42,11 @@ impl Source {
         }
     }
 
-    /// Requests `events` events for the open watches, at `rate` events per second. A `rate` of 0 requests
-    /// them as fast as the clients read.
+    /// Requests `events` events for the open watches, at `rate` events per second. If `rate` is 0, the source
+    /// sends the events as fast as the clients read them.
     ///
-    /// Returns when the neutral source has sent the last event. For a real server, prints `ready` and returns
-    /// immediately.
+    /// Returns when the neutral source has sent the last event. For a real server, only prints `ready` and
+    /// returns immediately.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
             Self::Neutral(source) => source.emit(events, rate).await,
@@ -52,10 +54,10 @@ impl Source {
         }
     }
 
-    /// Returns the neutral source, which can expire revisions and count watches.
+    /// Returns the client of the neutral source, which can expire revisions and count watches.
     ///
     /// # Errors
-    /// Returns an error for a real server, which can't expire revisions on request.
+    /// Returns an error for a real server, because no command makes a real server expire revisions.
     pub(crate) fn neutral(&self) -> Result<&Neutral> {
         match self {
             Self::Neutral(source) => Ok(source),
@@ -72,15 +74,15 @@ fn print(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
-/// The neutral source, a server of generated objects, at one address. Each command opens its own connection,
-/// so no connection is shared with the measured client.
+/// A client that sends commands to the neutral source, a server of generated objects. Each command uses a new
+/// connection, so the commands share no connection with the measured informer.
 #[derive(Clone, Debug)]
 pub(crate) struct Neutral {
     authority: String,
 }
 
 impl Neutral {
-    /// Creates the sender of commands to the neutral source at the address `server`.
+    /// Creates a client for the neutral source at the address `server`.
     ///
     /// # Errors
     /// Returns an error if the address does not start with `http://`.
@@ -100,8 +102,8 @@ impl Neutral {
         self.post(&format!("/emit?n={events}&rate={rate}")).await
     }
 
-    /// Expires all revisions so far, and then ends all watches. A watch that resumes from an expired revision
-    /// receives status 410.
+    /// Expires all revisions up to the current one, and then ends all watches. A watch request that resumes
+    /// from an expired revision receives status 410.
     pub(crate) async fn expire(&self) -> Result<()> {
         self.post("/expire").await?;
         self.post("/cut").await
@@ -120,7 +122,8 @@ impl Neutral {
         self.ask("POST", path).await.map(drop)
     }
 
-    /// Sends a request to the source, and returns the complete response with its headers.
+    /// Sends one request to the source, and returns the text of the complete response, including the status
+    /// line and the headers.
     ///
     /// # Errors
     /// Returns an error if the connection fails or the status is not 2xx.
@@ -151,8 +154,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a source that sends `answer` to the first request, and a future that serves and returns this
-    /// request.
+    /// Starts to listen as a test server, and returns a client for this server and a future. The future
+    /// accepts one connection, sends `answer` as the response, and returns the text of the received request.
     async fn answering(answer: &'static str) -> (Neutral, impl Future<Output = String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let source = Neutral::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();

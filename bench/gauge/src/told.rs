@@ -14,17 +14,19 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::latencies::Latencies;
 
-/// Maximum time without an update while a run waits for updates. The relist of the slowest peer takes about
-/// 30 s, and the backoff of this peer is at most one minute.
+/// Maximum time between two updates while a run waits for updates. If no update arrives within this time, the
+/// run fails. The relist of the slowest program takes about 30 s, and the backoff of this program is at most
+/// one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// Numbers of events that one handler has received, and the latencies of these events.
+/// The events that one handler has received: the number of additions, the number of updates, and the
+/// latencies of the updates.
 #[derive(Debug, Default)]
 pub struct Told {
     added: AtomicU64,
     updated: AtomicU64,
-    /// Sum of the `containers` arguments of [`added`](Self::added). The sum prevents the compiler from
-    /// removing the reads of the objects.
+    /// Sum of the `containers` arguments of all calls of [`added`](Self::added). The sum is never used. It
+    /// prevents the compiler from removing the code that reads the objects.
     containers: AtomicU64,
     awaited: AtomicU64,
     reached: Notify,
@@ -32,16 +34,18 @@ pub struct Told {
 }
 
 impl Told {
-    /// Records an added object. `containers` is the number of containers of the object. A handler that reads
-    /// only keys passes any number derived from the key.
+    /// Records one object that the handler received as added. `containers` is the number of containers of the
+    /// object. A handler that reads only keys passes a number derived from the key instead.
     pub fn added(&self, containers: usize) {
         self.added.fetch_add(1, Ordering::Relaxed);
         self.containers
             .fetch_add(containers as u64, Ordering::Relaxed);
     }
 
-    /// Records an updated object. `sent` is the object's time stamp: the annotation `bench/ts`, in
-    /// nanoseconds since 1970. It is `None` if the handler reads only keys.
+    /// Records one object that the handler received as updated.
+    ///
+    /// `sent` is the value of the object's annotation `bench/ts`: the time at which the update was sent, in
+    /// nanoseconds since 1970. It is `None` if the handler reads only keys. The update then has no latency.
     pub fn updated(&self, sent: Option<&str>) {
         if let Some(sent) = sent.and_then(|sent| sent.parse::<u64>().ok()) {
             self.latencies.lock().push(now().saturating_sub(sent));

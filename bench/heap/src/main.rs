@@ -1,11 +1,13 @@
-//! Measures the memory and the decoding time of objects that `serde_json` and the informer decode.
+//! Compares the memory and the decoding time of objects decoded by `serde_json` with those of objects decoded
+//! by the informer.
 //!
-//! The program prints a table that compares both decoders with a minimum, the floor. The floor is the memory
-//! of a clone of the objects. Cloned strings and vectors have no spare capacity, and a cloned map has the
-//! same number of nodes. The column `our count` has the informer's own estimate of the memory. All memory
-//! figures are the bytes requested from the allocator, without the allocator's overhead per block.
+//! The program prints a table with one row per kind of object. The column `floor` has the minimum memory,
+//! which is the memory of a clone of the decoded objects: cloned strings and vectors have no spare capacity,
+//! and a cloned map has the same number of nodes. The column `our count` has the memory that the informer
+//! estimates for its own objects. All other memory figures are the bytes requested from the allocator,
+//! without the overhead of the allocator per block.
 //!
-//! This program does not measure a running informer; the program `subject` does.
+//! This program does not measure a running informer. The program `subject` measures a running informer.
 
 use std::{alloc::System, hint::black_box, io::Write as _, sync::Arc, time::Duration};
 
@@ -23,17 +25,17 @@ use tikv_jemallocator as _;
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Memory and decoding time of objects.
+/// Compares memory and decoding time of objects decoded by `serde_json` and by the informer
 #[derive(Debug, Parser)]
 struct Flags {
     /// Number of objects of each kind.
     #[arg(long, default_value_t = 1_000)]
     objects: usize,
-    /// Number of rounds; the fastest is printed.
+    /// Number of rounds; the table shows the time of the fastest round.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Print only one line of JSON: the minimum memory of this number of pods without managed fields, each
-    /// one a separate clone.
+    /// Print only one line of JSON: the memory of clones of this number of pods without managed fields, which
+    /// is the minimum memory of these pods.
     #[arg(long, value_name = "PODS")]
     floor: Option<usize>,
     /// With `--floor`, print resident memory instead of the memory requested from the allocator.
@@ -41,7 +43,8 @@ struct Flags {
     resident: bool,
 }
 
-/// Memory that a closure requested from the allocator and has not freed.
+/// Memory that was requested from the allocator during a measured call and not freed: the number of bytes,
+/// and the number of blocks.
 #[derive(Clone, Copy)]
 struct Held {
     bytes: usize,
@@ -106,8 +109,8 @@ fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
     json
 }
 
-/// Returns the minimum memory of `pods` decoded pods, in KiB, as two numbers: the memory requested from the
-/// allocator, and the growth of the resident memory.
+/// Returns the minimum memory of `pods` decoded pods without managed fields, as two numbers in KiB. The first
+/// number is the memory requested from the allocator. The second number is the growth of the resident memory.
 fn floor(pods: usize) -> Result<(u64, u64)> {
     let corpus = Corpus::new(CorpusKind::Pods, pods, 1)?;
     let mut kept = Vec::with_capacity(pods);
@@ -171,8 +174,8 @@ fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
     (Held { bytes, blocks }, value)
 }
 
-/// Returns the mean time per object in the fastest round of each decoder: first `theirs`, then `ours`. Each
-/// round runs both decoders.
+/// Returns the mean time to decode one object with `theirs`, and the mean time with `ours`. Each of the two
+/// times is the minimum of `rounds` rounds.
 fn fastest<K>(
     all: &[Vec<u8>],
     rounds: usize,

@@ -1,56 +1,63 @@
 //! Defines the measured cases: each case is a program with its arguments and a name.
 //!
-//! The tables and the performance goals refer to a case by its name. This module does not run a program.
+//! The tables and the performance goals refer to a case by its name. This module does not run the programs.
 
 use crate::{
     plan::{Plan, RATES, Topic},
     samples::Samples,
 };
 
-/// Object formats in the cache of this project's informer: the values of `subject --store`.
+/// Formats in which the informer of this project stores objects in its cache. They are the values of the flag
+/// `--store` of the program `subject`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// Name of the case that runs kube-rs with its default initial list, which is in pages.
+/// Name of the case in which kube-rs gets its initial list in pages, which is the default of kube-rs.
 pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 
-/// Name of the case that runs kube-rs with its default initial list and the system's allocator.
+/// Name of the case in which kube-rs keeps two defaults: the initial list in pages, and the system's
+/// allocator.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// Name of the case that measures the minimum memory of the objects in a typed cache, as the bytes requested
-/// from the allocator.
+/// Name of the case that measures the minimum memory of decoded typed objects, as bytes requested from the
+/// allocator.
 pub(crate) const FLOOR: &str = "floor of the types";
 
-/// Name of the case that measures the minimum memory of the objects in a typed cache, as resident memory.
+/// Name of the case that measures the minimum memory of decoded typed objects, as resident memory.
 pub(crate) const FLOOR_RESIDENT: &str = "floor of the types, resident";
 
-/// A program that the runner builds and starts.
+/// A benchmark program that the runner builds and starts. A Rust program uses jemalloc unless the name of its
+/// variant ends with `System`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Subject,
-    /// The program `subject`, the informer of this project, with the system's allocator instead of jemalloc.
+    /// The program `subject-system`: the informer of this project with the system's allocator instead of
+    /// jemalloc.
     SubjectSystem,
     ClientGo,
     KubeRs,
-    /// The kube-rs program with the system's allocator instead of jemalloc.
+    /// The program `peer-kube-rs-system`: kube-rs with the system's allocator instead of jemalloc.
     KubeRsSystem,
-    /// The program `heap`, which runs no informer and measures the memory of clones of decoded objects.
+    /// The program `heap`, which runs no informer. It measures the memory of clones of decoded objects.
     Heap,
-    /// The neutral source, run alone to print the sizes of its objects.
+    /// The program `source`, the server of generated objects. As a measured program, it only prints the sizes
+    /// of the objects and exits.
     Source,
 }
 
-/// One measurement: a program, its arguments, and the size of the source that the program reads from.
+/// One measurement: a program, its arguments, and the number of pods in the source from which the program
+/// reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) arguments: Vec<String>,
-    /// Number of pods in the source. `None` runs the program without a source.
+    /// Number of pods in the source. If `None`, the program runs without a source.
     pub(crate) source: Option<u32>,
-    /// Number of rounds that measure this case, starting with the first round.
+    /// Maximum number of rounds that measure this case. A run with more rounds measures this case only in its
+    /// first rounds.
     pub(crate) rounds: usize,
-    /// Name of the same case with fewer pods, and the factor by which this case has more pods. `None` for a
-    /// case that runs without an estimate of its memory.
+    /// Name of the same case with fewer pods, and the number of pods of this case divided by that smaller
+    /// number of pods. `None` if the memory of this case is not estimated before the case runs.
     smaller: Option<(String, u32)>,
 }
 
@@ -66,17 +73,17 @@ impl Case {
         }
     }
 
-    /// Appends `arguments`, separated by white space, to the arguments of the program.
+    /// Splits `arguments` at white space, and appends them to the arguments of the program.
     fn with(mut self, arguments: &str) -> Self {
         let arguments = arguments.split_whitespace().map(str::to_owned);
         self.arguments.extend(arguments);
         self
     }
 
-    /// Returns whether the machine has enough memory for this case.
+    /// Returns whether `available_kib` is enough memory for this case.
     ///
-    /// The estimate is the peak memory of the same case with fewer pods, multiplied by the factor in
-    /// `smaller`. Returns true if `smaller` is `None`, and false if the case with fewer pods was not
+    /// The estimated memory is the peak memory of the same case with fewer pods, multiplied by the factor in
+    /// `smaller`. Returns true if `smaller` is `None`. Returns false if the case with fewer pods was not
     /// measured.
     pub(crate) fn has_room(&self, samples: &Samples, available_kib: f64) -> bool {
         let Some((smaller, times)) = &self.smaller else {
@@ -88,7 +95,7 @@ impl Case {
     }
 }
 
-/// Returns the cases for the topics of `plan`, in the order in which the runner measures them.
+/// Returns the cases of all topics of `plan`, in the order in which the runner measures them.
 pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     let mut cases = Vec::new();
     if plan.has(&[Topic::Corpora]) {
@@ -123,7 +130,8 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     cases
 }
 
-/// Returns the cases in which an informer reads from the source.
+/// Returns the cases in which an informer lists and watches the pods of the source. The cases include the
+/// watch phase and the relist phase only if `plan` has the topics of these phases.
 fn observed(plan: &Plan) -> Vec<Case> {
     let ours = STORES.into_iter().flat_map(|store| {
         ["objects", "keys"].map(|handler| {
@@ -181,8 +189,8 @@ fn observed(plan: &Plan) -> Vec<Case> {
         .collect()
 }
 
-/// Returns the cases that print the object sizes of each corpus. Each case runs in one round only, because
-/// every round gives the same result.
+/// Returns the cases that print the sizes of generated objects, one case for each kind of object. Each case
+/// runs in one round only, because every round gives the same result.
 fn corpora(plan: &Plan) -> [Case; 4] {
     [
         ("pods", "pods"),
@@ -199,8 +207,9 @@ fn corpora(plan: &Plan) -> [Case; 4] {
     })
 }
 
-/// Returns the cases that measure the minimum memory of decoded pods. Each case runs in one round only,
-/// because every round gives the same result.
+/// Returns the two cases that measure the minimum memory of decoded pods: as bytes requested from the
+/// allocator, and as resident memory. Each case runs in one round only, because every round gives the same
+/// result.
 fn floors(plan: &Plan) -> [Case; 2] {
     let asked = format!("--floor {}", plan.pods);
     [(FLOOR, ""), (FLOOR_RESIDENT, "--resident")].map(|(name, more)| Case {
@@ -209,7 +218,7 @@ fn floors(plan: &Plan) -> [Case; 2] {
     })
 }
 
-/// Returns the name of the case `name` when it runs at a fixed rate of events per second.
+/// Returns the name of the variant of the case `name` in which the source sends `rate` events per second.
 pub(crate) fn at_rate(name: &str, rate: usize) -> String {
     format!("{name} at {rate}/s")
 }
@@ -228,20 +237,21 @@ fn paced(plan: &Plan) -> Vec<Case> {
     RATES.into_iter().flat_map(at).collect()
 }
 
-/// Returns two cases that run the same subcommand: one with the program of this project, one with
-/// client-go's.
+/// Returns two cases that run the same subcommand `arguments`: one with the program of this project, and one
+/// with the client-go program. The names of the two cases end with `what`.
 fn both(what: &str, arguments: &str) -> [Case; 2] {
     [("ours", Program::Subject), ("client-go", Program::ClientGo)]
         .map(|(name, program)| Case::new(&format!("{name}, {what}"), program, arguments))
 }
 
-/// Returns the name of the case `name` when the source has `pods` pods.
+/// Returns the name of the variant of the case `name` in which the source has `pods` pods.
 pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns one case for each kind of program, with a handler that reads objects. These cases are measured at
-/// fixed event rates and at increasing numbers of objects.
+/// Returns the four cases that are compared in detail: the informer of this project with each cache format,
+/// client-go, and kube-rs. The caller adds variants with fixed event rates and with increasing numbers of
+/// objects.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");

@@ -1,7 +1,8 @@
-//! Builds, starts and stops the measured programs and the neutral source.
+//! Builds, starts and stops the measured programs and the neutral source, which is the server of generated
+//! objects.
 //!
 //! Guarantees: at most one measured program and at most one source run at a time. When [`Programs::run`]
-//! returns, both processes have ended, also after an error.
+//! returns a result or an error, both processes have ended.
 //!
 //! This module does not interpret the output of the programs.
 
@@ -20,38 +21,38 @@ use clap::ValueEnum;
 
 use crate::case::{Case, Program};
 
-/// Maximum run time of a program. client-go with JSON needs ten minutes for one million objects.
+/// Maximum run time of a measured program. client-go with JSON needs ten minutes for one million objects.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Seed with which the source generates its pods. All runs use the same seed, so they serve the same pods.
+/// Seed from which the source generates its pods. The seed is constant, so the pods are the same in all runs.
 const SEED: &str = "1";
 
-/// Paths of the benchmark programs, and the rule by which the source splits responses into chunks.
+/// The built benchmark programs, and the value of `--chunks` with which the source is started.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
     chunks: Chunks,
 }
 
-/// The points at which the source splits list and watch responses into chunks, as in `source --chunks`.
+/// Rule by which the source splits list and watch responses into chunks (`source --chunks`)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Chunks {
-    /// At the same points as kube-apiserver
+    /// Chunks with the same boundaries as those of kube-apiserver
     #[default]
     Server,
-    /// After several objects
+    /// Larger chunks, which contain several objects
     Large,
 }
 
-/// Returns the root folder of the project.
+/// Returns the root folder of the project's source tree.
 pub(crate) fn root() -> Result<&'static Path> {
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     folders.nth(2).context("the package is not in bench/runner")
 }
 
 impl Programs {
-    /// Returns the paths of the programs in the source tree at `root`. The programs need not be built yet.
-    /// `chunks` is passed to the source as `--chunks`.
+    /// Returns the programs of the source tree at `root`, which may be built later. `chunks` is passed to the
+    /// source as `--chunks`.
     pub(crate) fn of(root: &Path, chunks: Chunks) -> Self {
         let bench = root.join("bench");
         let release = target(&bench).join("release");
@@ -62,8 +63,8 @@ impl Programs {
         }
     }
 
-    /// Builds the client-go program, and the selected Rust packages in release mode. `selected` has the
-    /// arguments of `cargo build` that select the packages.
+    /// Builds the client-go program, and Rust packages of `bench` in release mode. `selected` has the
+    /// arguments of `cargo build` that select the Rust packages, such as `--workspace`.
     ///
     /// # Errors
     /// Returns an error if a build fails.
@@ -99,7 +100,7 @@ impl Programs {
         })
     }
 
-    /// Returns the names and versions of the compilers and of the compared libraries.
+    /// Returns the names and versions of the compilers and of the libraries that the measured programs use.
     ///
     /// # Errors
     /// Returns an error if a compiler does not run, or if `go.mod` or `Cargo.lock` has no version of a
@@ -126,11 +127,12 @@ impl Programs {
         versions.into_iter().map(version).collect()
     }
 
-    /// Runs one case, and returns the line of JSON that the program printed.
+    /// Runs the program of `case`, and returns the line of JSON that the program printed. If the case needs
+    /// the source, starts a new source first.
     ///
     /// # Errors
     /// Returns an error if the program fails, if it does not close its output within [`LIMIT`], or if the
-    /// source that the case needs does not start.
+    /// source does not start.
     pub(crate) fn run(&self, case: &Case) -> Result<String> {
         let mut program = Command::new(self.path(case.program));
         program.args(&case.arguments);
@@ -170,7 +172,8 @@ impl Chunks {
     }
 }
 
-/// A running process of the neutral source. Dropping this value kills the process.
+/// A running process of the neutral source, the server of generated objects. Dropping this value kills the
+/// process.
 struct Source {
     address: String,
     _process: Ended,
@@ -207,7 +210,7 @@ impl Source {
     }
 }
 
-/// A child process. Dropping this value kills the process and waits for its end.
+/// A child process that ends with this value: dropping the value kills the process and waits for its exit.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -218,7 +221,7 @@ impl Drop for Ended {
     }
 }
 
-/// Returns the folder into which Cargo builds the workspace at the path `workspace`.
+/// Returns the target folder of the Cargo workspace at the path `workspace`.
 pub(crate) fn target(workspace: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
 }
@@ -241,7 +244,8 @@ fn answer(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Returns the required version of `module`. `modules` is the text of a `go.mod`.
+/// Returns the version of the Go module `module` that `modules`, the text of a `go.mod`, requires. Returns
+/// `None` if the text does not require the module.
 fn required(modules: &str, module: &str) -> Option<String> {
     modules.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -249,7 +253,8 @@ fn required(modules: &str, module: &str) -> Option<String> {
     })
 }
 
-/// Returns the version of `package`. `lock` is the text of a `Cargo.lock`.
+/// Returns the version of the crate `package` in `lock`, the text of a `Cargo.lock`. Returns `None` if the
+/// text does not contain the crate.
 fn locked(lock: &str, package: &str) -> Option<String> {
     let name = format!("name = \"{package}\"");
     let mut lines = lock.lines().skip_while(|line| *line != name);

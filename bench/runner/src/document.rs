@@ -1,19 +1,21 @@
-//! Replaces the measured tables in `BENCHMARKING.md` and `README.md`.
+//! Replaces the tables of measured figures in `BENCHMARKING.md` and `README.md`.
 //!
-//! Guarantees: a write changes only the text between `<!-- measured: NAME -->` and `<!-- end -->`. If the
-//! document has no such comments for the name of a table, the write fails, so no table is lost.
+//! Guarantees: [`Document::write`] changes only the text between the comments `<!-- measured: NAME -->` and
+//! `<!-- end -->`. It fails if the file has no such comments for the name of a table, so a measured table is
+//! never dropped silently.
 //!
-//! This module does not write the text around the tables.
+//! This module does not generate the tables, and does not change the text around them.
 
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The text of a Markdown file whose measured tables can be read and replaced.
+/// The text of a Markdown file, with named tables of measured figures that can be read and replaced.
 pub(crate) struct Document {
     path: PathBuf,
     text: String,
-    /// Names of the tables that were set but have no comments `<!-- measured: NAME -->` in the document.
+    /// Names of the tables passed to [`set`](Self::set) for which the file has no comment
+    /// `<!-- measured: NAME -->`.
     lost: Vec<String>,
 }
 
@@ -25,8 +27,8 @@ impl Document {
         Ok(Self { path, text, lost })
     }
 
-    /// Replaces the content of the table `name` by `table`. If the document has no such table,
-    /// [`write`](Self::write) reports the error.
+    /// Replaces the text of the table `name` with `table`, in memory. If the document has no table of this
+    /// name, a later call of [`write`](Self::write) returns an error.
     pub(crate) fn set(&mut self, name: &str, table: &str) {
         match replaced(&self.text, name, table) {
             Some(text) => self.text = text,
@@ -34,8 +36,8 @@ impl Document {
         }
     }
 
-    /// Returns one cell of the table `name`. `row` is the first cell of the row, and `column` is the head of
-    /// the column. Returns `None` if the table has no such cell.
+    /// Returns the text of one cell of the table `name`. The cell is in the row whose first cell is `row`,
+    /// and in the column whose head is `column`. Returns `None` if the table has no such cell.
     pub(crate) fn cell(&self, name: &str, row: &str, column: &str) -> Option<&str> {
         let (_, table, _) = parts(&self.text, name)?;
         let mut at = None;
@@ -55,7 +57,7 @@ impl Document {
         None
     }
 
-    /// Writes the document to its file.
+    /// Writes the document, with the replaced tables, to the file from which it was read.
     ///
     /// # Errors
     /// Returns an error if a table was set that the document does not contain, or if the file can't be
@@ -74,9 +76,9 @@ fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
     Some(format!("{before}\n{}\n\n{after}", table.trim()))
 }
 
-/// Splits the text of a document at the table `name` into three parts: the text up to and including the
-/// opening comment, the table, and the text from the closing comment. Returns `None` if the text has no such
-/// table.
+/// Splits `text`, the text of a document, at the table `name` into three parts: the text up to and including
+/// the opening comment, the table, and the text from the closing comment. Returns `None` if the text has no
+/// such table.
 fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let opening = format!("<!-- measured: {name} -->\n");
     let begin = text.find(&opening)? + opening.len();
@@ -84,7 +86,7 @@ fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
-/// Returns the cells of a row of a Markdown table. Returns no cells for any other line.
+/// Returns the cells of `line` if the line is a row of a Markdown table. Returns no cells for any other line.
 fn cells(line: &str) -> Vec<&str> {
     let row = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
     row.map_or_else(Vec::new, |row| row.split('|').map(str::trim).collect())
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
 
     impl Document {
-        /// Creates a document with this text that belongs to no file.
+        /// Creates a document with the content `text`, for tests. The document has no file.
         pub(crate) fn of(text: &str) -> Self {
             Self {
                 path: PathBuf::new(),

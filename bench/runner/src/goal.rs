@@ -1,6 +1,6 @@
 //! Defines the performance goals, and calculates the value of each goal from the measured samples.
 //!
-//! This module does not print the goals; the module `table` does.
+//! This module does not format the goals. The module `table` formats them.
 
 use crate::{
     case::{FLOOR, FLOOR_RESIDENT, KUBE_RS_AS_IT_COMES, KUBE_RS_PAGED, at_rate, of_size},
@@ -8,15 +8,16 @@ use crate::{
     samples::Samples,
 };
 
-/// Object formats in the cache of this project's informer that have goals: the values of `subject --store`.
+/// Formats in which the informer of this project stores objects in its cache. Each format has its own goals.
+/// They are the values of the flag `--store` of the program `subject`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// The limit that the value of a goal must not cross.
+/// The limit for the value of a goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bound {
     AtMost(f64),
     AtLeast(f64),
-    /// No limit. The table shows the value without a verdict.
+    /// No limit: the table shows the value of the goal without a verdict.
     Shown,
 }
 
@@ -30,25 +31,25 @@ impl Bound {
     }
 }
 
-/// The calculation of a goal's value from the medians of measured cases.
+/// The formula for the value of a goal. Its inputs are medians of one measured field.
 #[derive(Clone, Debug)]
 enum Value {
-    /// The median of the goal's case divided by the median of the case `theirs`.
+    /// Divides the median of the goal's case by the median of the case `theirs`.
     Ratio { theirs: String },
-    /// The median of the goal's case multiplied by `factor`, which converts the unit.
+    /// Multiplies the median of the goal's case by `factor`, which converts the unit.
     Alone { factor: f64 },
-    /// The cost of one additional handler. It is the median of the goal's case, which has 64 handlers, minus
-    /// the median of the case `one`, which has one handler, divided by 63.
+    /// Calculates the cost of one additional handler. The goal's case has 64 handlers, and the case `one` has
+    /// one handler. The difference of the two medians is divided by 63.
     PerHandler { one: String },
 }
 
-/// A performance goal: a value calculated from the samples, and the limit for this value. Each goal is one
-/// row of a table.
+/// A performance goal: a value that is calculated from the samples, and the limit for this value. Each goal
+/// is one row of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Goal {
     pub(crate) topic: Topic,
     pub(crate) what: &'static str,
-    /// Name of the goal's case, which runs the informer of this project.
+    /// Name of the case whose result the goal limits. The case runs the informer of this project.
     pub(crate) case: String,
     field: &'static str,
     value: Value,
@@ -74,8 +75,8 @@ impl Goal {
         }
     }
 
-    /// Returns the name of the case with which the goal compares its own case. Returns an empty string if the
-    /// goal compares nothing.
+    /// Returns the name of the second case that the value of the goal needs. Returns an empty string if the
+    /// value needs only the goal's own case.
     pub(crate) fn against(&self) -> &str {
         match &self.value {
             Value::Ratio { theirs } => theirs,
@@ -84,8 +85,8 @@ impl Goal {
         }
     }
 
-    /// Calculates the value of the goal from the medians in `samples`. Returns `None` if a case of the goal
-    /// was not measured, or if the ratio has a divisor of zero.
+    /// Calculates the value of the goal from the medians in `samples`. Returns `None` if a case that the goal
+    /// needs was not measured, or if the median of the case `theirs` is zero.
     pub(crate) fn value(&self, samples: &Samples) -> Option<f64> {
         let ours = samples.median(&self.case, self.field)?;
         match &self.value {
@@ -137,10 +138,10 @@ fn of_sync(ours: &str) -> Vec<Goal> {
     ]
 }
 
-/// Returns the memory goals of the case `ours`, whose cache has the object format `store`.
+/// Returns the memory goals of the case `ours`, whose cache stores objects in the format `store`.
 ///
-/// Packed objects have limits relative to client-go and kube-rs. Typed objects have a limit relative to the
-/// minimum memory of their types.
+/// The format `packed` has limits relative to client-go and kube-rs. The format `typed` has a limit relative
+/// to the minimum memory of decoded typed objects.
 fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
     let at_most = |limit| match store {
         "packed" => Bound::AtMost(limit),

@@ -1,11 +1,12 @@
-//! Reads the hardware, the environment and the free memory of the machine that runs the measurements.
+//! Reads the hardware, the software environment and the available memory of the machine that runs the
+//! measurements.
 
 use std::{fmt::Write as _, fs, thread};
 
 use anyhow::{Context as _, Result};
 
-/// Returns a Markdown list of the hardware, the settings and the given library versions, so that a reader can
-/// repeat the measurement.
+/// Returns a Markdown list of the hardware, the settings and the given library versions. A reader can use the
+/// list to repeat the measurement.
 ///
 /// # Errors
 /// Returns an error if Linux's `/proc` is not available.
@@ -42,7 +43,7 @@ pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
     Ok(list)
 }
 
-/// Returns the memory that is available to a new program, in KiB.
+/// Returns the memory that a new program can use without swapping, in KiB.
 ///
 /// # Errors
 /// Returns an error if Linux's `/proc` is not available.
@@ -60,7 +61,7 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("can't read {path}"))
 }
 
-/// Returns the value of the first line of `text` that has the form `name: value` with the given name.
+/// Returns the value of the first line of `text` that has the format `NAME: VALUE` and the name `name`.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (before, value) = line.split_once(':')?;

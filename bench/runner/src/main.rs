@@ -1,12 +1,13 @@
-//! `cargo xtask bench`: compares the informer of this project with client-go and kube-rs.
+//! Runs `cargo xtask bench`, which compares the informer of this project with client-go and kube-rs.
 //!
-//! All clients read from the neutral source, a server of generated objects.
+//! All measured programs read from the neutral source, a server of generated objects.
 //!
-//! Guarantees: each program is a release build, and runs alone with a newly started source. The programs
-//! alternate within a round (ABC ABC …), so that other load on the machine affects all of them. A figure is
-//! the median of the rounds, followed by the minimum and the maximum.
+//! Guarantees: each program is a release build, and runs alone with a newly started source. Each round runs
+//! every program once, so other load on the machine affects all programs. A figure is the median of the
+//! rounds, followed by the minimum and the maximum.
 //!
-//! This command does not measure the cost for an API server; `cargo xtask bench real` does.
+//! This command does not measure the CPU time and memory of an API server. `cargo xtask bench real` measures
+//! them.
 
 mod output;
 mod machine;
@@ -47,20 +48,21 @@ use self::{
 struct Options {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Number of rounds; each program is measured once per round
+    /// Number of rounds; each round measures each program once
     #[arg(long, default_value_t = 5, value_name = "N")]
     rounds: usize,
-    /// Number of pods in the source
+    /// Number of pods in the source, the server of generated objects
     #[arg(long, default_value_t = 50_000, value_name = "N")]
     pods: u32,
-    /// Measure only this topic; may be repeated
+    /// Measure only this topic; may be repeated for several topics
     #[arg(long, value_enum, value_name = "TOPIC")]
     only: Vec<Topic>,
-    /// Where the source splits lists and watches into chunks; only with `server`, results are written to
-    /// BENCHMARKING.md
+    /// Rule by which the source splits lists and watches into chunks; results are written to BENCHMARKING.md
+    /// only with `server`
     #[arg(long, value_enum, default_value_t = Chunks::Server)]
     chunks: Chunks,
-    /// Run one round with 2,000 pods, less than two minutes after the build; writes nothing
+    /// Run one small round with 2,000 pods; takes less than two minutes after the build, and writes no
+    /// results
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -69,7 +71,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure the cost of a first list and of events for a real kube-apiserver (needs Go)
+    /// Measure the costs of a real kube-apiserver for an initial list and for events (needs Go)
     Real(real::Options),
 }
 
@@ -129,8 +131,8 @@ fn run(options: &Options) -> Result<()> {
     readme.write()
 }
 
-/// Runs the cases of `plan` that `wanted` selects, and returns their results. Each round runs each case once.
-/// Skips a case that needs more memory than is available.
+/// Runs the cases of `plan` that `wanted` selects, and returns their results as samples. Each round runs each
+/// selected case once. Skips a case that needs more memory than is available.
 fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> Result<Samples> {
     let mut samples = Samples::default();
     let cases: Vec<_> = case::cases(plan).into_iter().filter(wanted).collect();
@@ -149,7 +151,8 @@ fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> 
     Ok(samples)
 }
 
-/// Writes the plots of time and memory by number of objects into `folder`.
+/// Writes plots of the measured time and memory, with the number of objects as the horizontal axis, into
+/// `folder`.
 fn draw(folder: &Path, samples: &Samples) -> Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("can't create {}", folder.display()))?;

@@ -7,16 +7,17 @@ use clap::Args;
 
 use crate::samples::Samples;
 
-/// Options of all measurements.
+/// Options that both commands of the runner accept
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Common {
-    /// Measure only programs whose name contains this text
+    /// Measure only the cases whose name contains this text, such as `kube-rs`
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) program: String,
-    /// Measure nothing; read the standard error of an earlier run, which may be incomplete, from this file
+    /// Measure nothing; read the results from this file, which has the standard error of an earlier run,
+    /// complete or not
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Use the programs of the last build
+    /// Build nothing; use the programs of the last build
     #[arg(long)]
     built: bool,
 }
@@ -27,7 +28,8 @@ impl Common {
         !self.built && self.log.is_none()
     }
 
-    /// Returns the samples of the run whose log `--log` names. Returns `None` without `--log`.
+    /// Returns the samples in the log file that `--log` names: the standard error of an earlier run. Returns
+    /// `None` if `--log` is not set.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or is not the log of a run.

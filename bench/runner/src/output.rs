@@ -1,4 +1,4 @@
-//! Writes to the standard output of the runner.
+//! Prints text to the standard output of the runner.
 
 use std::io::Write as _;
 

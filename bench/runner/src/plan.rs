@@ -1,55 +1,61 @@
-//! Defines the topics that a run measures, and the numbers of objects, events and rounds of the run.
+//! Defines the topics that a run measures, and the numbers of rounds, objects and events of the run.
+//!
+//! This module does not define the measured programs. The module `case` defines them.
 
 use clap::ValueEnum;
 
-/// A subject of measurement, with its own tables in `BENCHMARKING.md`.
+/// A group of measurements. `BENCHMARKING.md` has one section of tables for each topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Topic {
-    /// Sizes of the objects in the source.
+    /// Sizes of the generated objects that the source serves.
     Corpora,
-    /// Wall time and CPU time of the first sync.
+    /// Wall time and CPU time until a newly started informer has synced.
     Sync,
-    /// Peak memory of the sync, and memory afterwards.
+    /// Peak memory during the sync, and steady memory after the sync.
     Memory,
-    /// Throughput of events, and latencies at a fixed rate.
+    /// Maximum rate of events, and event latencies at fixed rates.
     Events,
-    /// A new list after an expired watch.
+    /// Wall time and CPU time of a new list after an expired watch.
     Relist,
-    /// Reads of the cache during writes.
+    /// Rates of reads and of writes, while readers list the cache and one writer changes pods.
     Reads,
-    /// The work queue, and the delivery of each event to many handlers.
+    /// Cost of a key in the work queue, and cost of the delivery of an event to one handler and to many
+    /// handlers.
     Queue,
-    /// Time and memory from 10,000 to 1,000,000 objects.
+    /// Time and memory of the sync by the number of objects, from 10,000 to 1,000,000.
     Scale,
 }
 
-/// The topics that a run measures, and the number of pods, events and other inputs of each measurement.
+/// The topics that a run measures, and the size of each measurement: its number of pods, of events, of
+/// readers and so on.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) pods: u32,
     pub(crate) topics: Vec<Topic>,
-    /// Number of events that the source sends without a rate limit.
+    /// Number of events in the measurement in which the source sends events as fast as the program reads
+    /// them.
     pub(crate) events: usize,
-    /// Duration of the events that the source sends at each of the fixed [`RATES`], in seconds.
+    /// Duration of the measurement at each of the fixed [`RATES`], in seconds.
     pub(crate) paced: usize,
     pub(crate) relists: usize,
     pub(crate) readers: &'static [usize],
     /// Duration of each measurement of cache reads, in seconds.
     pub(crate) seconds: usize,
-    /// Number of keys that the measurement of the work queue adds, gets and finishes.
+    /// Number of keys in the measurement of the work queue. Each key is added, received and marked as done.
     pub(crate) items: usize,
-    /// Number of events in the measurement that delivers each event to many handlers.
+    /// Number of events in the measurement that delivers each event to several handlers.
     pub(crate) fanned_out: usize,
     pub(crate) scale: &'static [u32],
 }
 
-/// Fixed rates at which latencies are measured, in events per second. Every program can receive more events
-/// per second than these rates.
+/// Fixed rates at which event latencies are measured, in events per second. Every measured program can
+/// process events faster than at these rates.
 pub(crate) const RATES: [usize; 2] = [1_000, 4_000];
 
 impl Plan {
-    /// Returns the plan of a complete run, whose results are published in `BENCHMARKING.md`.
+    /// Returns the plan of a complete run with all topics. `BENCHMARKING.md` publishes the results of such a
+    /// run.
     pub(crate) fn full(rounds: usize, pods: u32) -> Self {
         Self {
             rounds,
@@ -66,7 +72,8 @@ impl Plan {
         }
     }
 
-    /// Returns a small plan that checks that all measurements run. Its figures are not meaningful.
+    /// Returns a small plan that only checks that all measurements run. The results of this plan are not
+    /// meaningful.
     pub(crate) fn quick() -> Self {
         Self {
             rounds: 1,

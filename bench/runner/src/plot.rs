@@ -1,6 +1,6 @@
-//! Draws SVG plots that show measured costs by the number of objects.
+//! Draws SVG plots of measured values, with the number of objects as the horizontal axis.
 //!
-//! Guarantees: both axes are linear and start at zero, so a cost that is proportional to the number of
+//! Guarantees: both axes are linear and start at zero, so a value that is proportional to the number of
 //! objects is a straight line through the origin.
 
 use std::{ops::Range, path::Path};
@@ -21,7 +21,8 @@ use crate::{
     samples::Samples,
 };
 
-/// One plot, which has a line for each program: the values of a measured field by the number of objects.
+/// One SVG plot of one measured field. The plot has one line for each program, and the horizontal axis is the
+/// number of objects.
 pub(crate) struct Picture {
     file: &'static str,
     title: &'static str,
@@ -29,7 +30,7 @@ pub(crate) struct Picture {
     factor: f64,
 }
 
-/// All plots that a run with the topic `scale` draws.
+/// The plots that a run with the topic `scale` draws: sync time, CPU time and memory.
 pub(crate) const PICTURES: [Picture; 3] = [
     Picture {
         file: "sync.svg",
@@ -53,12 +54,12 @@ pub(crate) const PICTURES: [Picture; 3] = [
 
 const SIZE: (u32, u32) = (800, 480);
 
-/// One line of a plot: the name of the case and its points. A point has the number of objects in thousands,
-/// and the value.
+/// One line of a plot: the name of the case, and the points of the line. A point has the number of objects in
+/// thousands and the measured value.
 type Line = (String, Vec<(f64, f64)>);
 
 impl Picture {
-    /// Writes the plot as an SVG file into `folder`.
+    /// Writes the plot as an SVG file into `folder`, with the medians in `samples`.
     ///
     /// # Errors
     /// Returns an error if the file can't be written.
@@ -85,7 +86,7 @@ impl Picture {
     }
 }
 
-/// Returns the range of an axis for these values, from zero to 5 % above the maximum.
+/// Returns the range of the axis for `values`. The range starts at zero and ends 5 % above the maximum value.
 fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
     let highest = values.fold(0.0, f64::max);
     0.0..if highest > 0.0 { highest * 1.05 } else { 1.0 }

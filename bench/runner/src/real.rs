@@ -1,13 +1,15 @@
-//! `cargo xtask bench real`: measures the cost of the initial list and of events for a real kube-apiserver,
-//! by client.
+//! Runs `cargo xtask bench real`, which measures the CPU time and memory of a real kube-apiserver while
+//! clients list and watch.
 //!
-//! Guarantees: each block of runs starts a new kube-apiserver over the same etcd, so the heap that another
-//! client caused has no influence. The runs of a block follow each other. Blocks of different clients
-//! alternate.
+//! Several consecutive runs with the same client and the same kind of initial list form a block. Blocks of
+//! different clients alternate.
 //!
-//! The server collects garbage when its heap has grown, also because of earlier runs. A run may therefore
-//! include a complete collection, up to 1.5 s of CPU time, or no collection. The tables compare the minimum
-//! of many runs.
+//! Guarantees: each block starts a new kube-apiserver process over the same etcd, so the heap that the
+//! clients of another block caused has no influence.
+//!
+//! The garbage collector of the server runs when the heap has grown, and an earlier run of the block may have
+//! caused most of this growth. A run may therefore include a complete collection, which takes up to 1.5 s of
+//! CPU time, or no collection. For this reason, the tables compare the minimum of many runs.
 
 mod clients;
 mod meter;
@@ -34,40 +36,41 @@ use crate::{
 /// Command-line options of `cargo xtask bench real`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Number of blocks of runs per client
+    /// Number of blocks of runs for each client
     #[arg(long, default_value_t = 2, value_name = "N")]
     rounds: usize,
-    /// Number of runs per block
+    /// Number of runs in each block
     #[arg(long, default_value_t = 5, value_name = "N")]
     runs: usize,
     /// Number of pods in the server
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pods: usize,
-    /// Number of changes of pods while clients watch
+    /// Number of pod changes in each run, made while the clients watch
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     events: usize,
-    /// Changes per second
+    /// Number of pod changes per second
     #[arg(long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
-    /// Number of clients that list at the same time; may be repeated
+    /// Number of clients that list at the same time; may be repeated to measure several numbers
     #[arg(long, default_values_t = [1, 16], value_name = "N")]
     clients: Vec<usize>,
-    /// Run once with 500 pods, and 1 and 2 clients, to check that everything works; writes nothing
+    /// Check only that everything works: one run with 500 pods for 1 and 2 clients; writes no results
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Name of the runs without a client. They measure the server's cost of the writes alone.
+/// Name of the case without a client. It measures the CPU time that the pod changes cost the server without
+/// watches.
 const NO_CLIENT: &str = "no client";
 
-/// Name under which [`Samples`] stores the number of pods in the server, and their mean size in bytes of
-/// JSON.
+/// Name of the case under which [`Samples`] stores two values: the number of pods in the server, and their
+/// mean size in bytes of JSON.
 const SERVED: &str = "served";
 
-/// Name, program and arguments of each measured client. Clients whose names are equal up to the last comma
-/// differ only in their initial list, and the tables compare them.
+/// Name, program and arguments of each measured client. Cases whose names are equal up to the last comma are
+/// the same client with different initial lists. The tables compare these cases.
 const CASES: [(&str, Program, &str); 8] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (
@@ -99,7 +102,8 @@ const CASES: [(&str, Program, &str); 8] = [
     ),
 ];
 
-/// Measures the clients, prints the tables, and writes the tables to `BENCHMARKING.md`.
+/// Measures all clients, prints the tables of results, and writes the tables to `BENCHMARKING.md`. Writes
+/// nothing with `--quick` or `--program`.
 ///
 /// # Errors
 /// Returns an error if a build, the server or a client fails, or if the process is interrupted.
@@ -138,11 +142,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     document.write()
 }
 
-/// Measures all clients. A signal to interrupt or terminate the process stops the measurement, the server and
-/// the clients.
+/// Measures all clients until the measurement ends or the process receives SIGINT or SIGTERM. Such a signal
+/// stops the measurement, the server and the clients.
 ///
 /// # Errors
-/// Returns an error if the measurement fails or a signal arrives.
+/// Returns an error if the measurement fails, or if the process receives SIGINT or SIGTERM.
 async fn measure_until_interrupted(
     options: &Options,
     programs: &Programs,

@@ -1,4 +1,4 @@
-//! Stores the numbers that the measured programs printed, by case and field, and computes their medians.
+//! Stores the numbers that the measured programs printed, by case and field, and calculates their medians.
 //!
 //! Guarantees: a field that a program prints as `null` or does not print has no samples. `bench/README.md`
 //! defines the fields.
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
-/// The samples of all rounds. The key has the name of the case and the name of the field.
+/// The measured numbers of all rounds. The key is the name of the case and the name of the field.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(BTreeMap<(String, String), Vec<f64>>);
 
-/// The minimum, the median and the maximum of the samples of one field in one case.
+/// The minimum, the median and the maximum of one field of one case in all rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) least: f64,
@@ -21,12 +21,14 @@ pub(crate) struct Spread {
 }
 
 impl Samples {
-    /// Reads samples from the log of a run: the standard error of the runner, which may be incomplete. In the
-    /// log, each line that ends with the name of a case is followed by an indented line with the figures of
-    /// the case.
+    /// Reads the samples of an earlier run from `log`, the standard error of that run. The run may be
+    /// incomplete.
+    ///
+    /// In the log, a line `round … of …: CASE` names a case, and the next indented line has the result of the
+    /// case as JSON.
     ///
     /// # Errors
-    /// Returns an error if the figures are not a JSON object.
+    /// Returns an error if a result is not a JSON object.
     pub(crate) fn of_log(log: &str) -> Result<Self> {
         let mut samples = Self::default();
         let mut case = "";
@@ -46,7 +48,7 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Adds the numbers in a line of JSON to the samples of `case`.
+    /// Adds the numeric fields of `line`, the result of one run as a JSON object, to the samples of `case`.
     ///
     /// # Errors
     /// Returns an error if the line is not a JSON object.
@@ -79,8 +81,8 @@ impl Samples {
     }
 }
 
-/// Returns the median of sorted numbers, or `None` without numbers. The median of an even count is the mean
-/// of the two numbers in the middle.
+/// Returns the median of `sorted`, whose numbers must be in ascending order. The median of an even count is
+/// the mean of the two numbers in the middle. Returns `None` if `sorted` is empty.
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;

@@ -1,15 +1,16 @@
 //! Writes the summary tables at the start of `BENCHMARKING.md` and `README.md`.
 //!
-//! Guarantees: each figure is a median that another table of `BENCHMARKING.md` shows, with the same digits. A
-//! run that measures only one topic therefore also updates the summary tables.
+//! Guarantees: each figure of a summary table is copied from another table of `BENCHMARKING.md`, so it has
+//! the same digits. If a run measures only some topics, the summary tables keep the published figures of the
+//! other topics.
 
 use crate::{document::Document, table::row};
 
-/// Name of the summary table in `BENCHMARKING.md` and in `README.md`.
+/// Name by which [`Document`] finds the summary table in `BENCHMARKING.md` and in `README.md`.
 const PLACE: &str = "summary";
 
-/// The programs in the summary tables. Each entry has the shown name of the program and the name of the case
-/// that has its figures.
+/// The programs that the summary tables compare. Each entry has the shown name of the program, and the name
+/// of the case whose figures are shown.
 const PROGRAMS: [(&str, &str); 4] = [
     ("kube-informer, typed (default)", "ours, typed"),
     ("kube-informer, packed", "ours, packed"),
@@ -17,14 +18,14 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("kube-rs", "kube-rs"),
 ];
 
-/// One figure of the summary tables, and the location of this figure in the other tables of
-/// `BENCHMARKING.md`.
+/// One figure of the summary tables, and the cell of another table of `BENCHMARKING.md` from which the figure
+/// is copied.
 struct Figure {
     /// Name of the figure in the summary tables.
     head: &'static str,
     table: &'static str,
     column: &'static str,
-    /// Text that follows the name of the case in the first cell of the row.
+    /// Text that follows the name of the case in the first cell of the row from which the figure is copied.
     suffix: &'static str,
 }
 
@@ -42,8 +43,8 @@ impl Figure {
         Self { suffix, ..self }
     }
 
-    /// Returns the median of this figure for `case`. Returns an empty string if the document does not contain
-    /// it.
+    /// Returns the median of this figure for `case`, copied from `document`. Returns an empty string if the
+    /// document has no such cell.
     fn read<'a>(&self, document: &'a Document, case: &str) -> &'a str {
         let name = format!("{case}{}", self.suffix);
         let cell = document.cell(self.table, &name, self.column);
@@ -52,7 +53,7 @@ impl Figure {
     }
 }
 
-/// The columns of the summary table in `README.md`.
+/// The figures in the summary table of `README.md`. Each figure is one column.
 const README: [Figure; 3] = [
     figure("memory, MiB", "memory", "steady, MiB"),
     figure("first sync, s", "sync", "sync, s"),
@@ -61,7 +62,7 @@ const README: [Figure; 3] = [
 
 const MILLION: &str = ", 1000000 pods";
 
-/// The rows of the summary table in `BENCHMARKING.md`.
+/// The figures in the summary table of `BENCHMARKING.md`. Each figure is one row.
 const BENCHMARKING: [Figure; 10] = [
     figure("memory, MiB", "memory", "steady, MiB"),
     figure("first sync, s", "sync", "sync, s"),
@@ -75,14 +76,15 @@ const BENCHMARKING: [Figure; 10] = [
     figure("first sync of 1,000,000 pods, s", "scale", "sync, s").of(MILLION),
 ];
 
-/// Replaces the summary tables in both documents. All figures are read from `benchmarking`.
+/// Replaces the summary table in each of the two documents. The figures of both tables are copied from other
+/// tables of `benchmarking`.
 pub(crate) fn set(benchmarking: &mut Document, readme: &mut Document) {
     readme.set(PLACE, &by_program(benchmarking));
     let table = by_figure(benchmarking);
     benchmarking.set(PLACE, &table);
 }
 
-/// Returns the summary table for `README.md`, which has one row per program.
+/// Returns the summary table for `README.md`, which has one row per program. `document` is `BENCHMARKING.md`.
 fn by_program(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(README.iter().map(|figure| figure.head)));
     table += &rule(README.len());
@@ -93,7 +95,8 @@ fn by_program(document: &Document) -> String {
     table
 }
 
-/// Returns the summary table for `BENCHMARKING.md`, which has one row per figure.
+/// Returns the summary table for `BENCHMARKING.md`, which has one row per figure. `document` is
+/// `BENCHMARKING.md`.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());

@@ -1,7 +1,8 @@
 //! Formats the samples and the performance goals as Markdown tables.
 //!
-//! Guarantees: a program, a field or a goal without samples is omitted. This module does not write files; the
-//! module `document` does.
+//! Guarantees: a table omits the cases, fields and goals that have no samples.
+//!
+//! This module does not write files. The module `document` writes them.
 
 use std::fmt::Write as _;
 
@@ -12,8 +13,8 @@ use crate::{
     samples::Samples,
 };
 
-/// A column of a table: the head, the name of the shown field, a factor that converts the unit, and the
-/// number of digits after the decimal point.
+/// A column of a table: the head, the name of the shown field, the factor that converts the unit of the
+/// field, and the number of digits after the decimal point.
 type Column = (&'static str, &'static str, f64, usize);
 
 const MIB: f64 = 1.0 / 1024.0;
@@ -71,7 +72,8 @@ const SCALE: &[Column] = &[
     ("steady, MiB", "steady_kib", MIB, 0),
 ];
 
-/// Returns the name and the text of one section of `BENCHMARKING.md` for each topic of `plan`.
+/// Returns the sections of `BENCHMARKING.md` for the topics of `plan`, one per topic. A section is the name
+/// of its place in the document and the text of its tables.
 pub(crate) fn sections(plan: &Plan, samples: &Samples) -> Vec<(String, String)> {
     let mut sections = Vec::new();
     for topic in &plan.topics {
@@ -106,7 +108,7 @@ fn columns(topic: Topic) -> (&'static str, &'static [Column]) {
     }
 }
 
-/// Returns the names of the cases that have a row in the table of `topic`.
+/// Returns the names of the cases that have a row in the main table of `topic`.
 fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     if topic == Topic::Scale {
         let sizes = |name: &str| plan.scale.iter().map(|pods| of_size(name, *pods)).collect();
@@ -124,10 +126,10 @@ fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     names.filter(|name| !name.ends_with("/s")).collect()
 }
 
-/// Returns a table with one row per case and one column per field.
+/// Returns a table with one row for each case in `names` and one column for each field in `columns`.
 ///
-/// A cell has the median, followed by the minimum and the maximum if their shown digits differ. Cases and
-/// fields without samples are omitted.
+/// A cell has the median of the samples. The minimum and the maximum follow if their shown digits differ.
+/// Cases and fields without samples are omitted.
 fn figures(names: &[String], columns: &[Column], samples: &Samples) -> String {
     let measured = |column: &&Column| {
         let has = |name: &String| samples.spread(name, column.1).is_some();
@@ -162,8 +164,8 @@ fn cell(name: &str, (_, field, factor, digits): &Column, samples: &Samples) -> S
     }
 }
 
-/// Returns a table with one row for each measured goal of `topic`. Returns an empty string if no goal of the
-/// topic was measured.
+/// Returns a table of the performance goals of `topic`, with one row for each measured goal. Returns an empty
+/// string if no goal of the topic was measured.
 fn reached(topic: Topic, samples: &Samples) -> String {
     let mut rows = String::new();
     for goal in goals().iter().filter(|goal| goal.topic == topic) {
@@ -192,8 +194,8 @@ fn said(reached: bool) -> &'static str {
     if reached { "reached" } else { "not reached" }
 }
 
-/// Formats a value with three significant digits. A value of 100 or more has no decimals, and a value below 1
-/// has three.
+/// Formats `value` with three significant digits. A value of 100 or more has no digits after the decimal
+/// point. A value below 1 has three digits after the decimal point.
 pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         above if above >= 99.95 => 0,
@@ -204,7 +206,7 @@ pub(crate) fn short(value: f64) -> String {
     grouped(&format!("{value:.digits$}"))
 }
 
-/// Inserts a comma between the groups of thousands in a decimal number.
+/// Returns the decimal number `number` with commas between the groups of three digits, such as `1,234.5`.
 pub(crate) fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let (sign, digits) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());

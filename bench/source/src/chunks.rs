@@ -1,58 +1,63 @@
 //! Splits response bodies into chunks.
 //!
 //! Guarantees:
-//! - With [`Chunking::Server`], a body has the same chunk boundaries as the same body sent by kube-apiserver
-//!   through Go's HTTP server.
+//! - With [`Chunking::Server`], the chunk boundaries are those that kube-apiserver and Go's HTTP server
+//!   produce for a body with the same bytes.
 //! - The chunking does not change the bytes of a body, and a chunk is never empty.
 //!
 //! Go's HTTP server has one buffer per response (`bufio.Writer`). The buffer has 2,048 bytes over HTTP/1.1
 //! (`bufferBeforeChunkingSize` in `net/http`) and 4,096 bytes over HTTP/2 (`handlerChunkBytes`). A write that
-//! does not fit fills the buffer, and the server sends the full buffer as one chunk. If the rest of the write
-//! is larger than the buffer, the server sends the rest as a second chunk without a copy.
+//! is larger than the free part of the buffer first fills the buffer, and the server sends the full buffer as
+//! one chunk. If the rest of the write is larger than the buffer, the server sends this rest as a second
+//! chunk without a copy.
 //!
 //! kube-apiserver writes each JSON event of a watch with one write. An event larger than the buffer is
-//! therefore one chunk, unless smaller events precede it. In lists and in protobuf, a short write (a comma or
-//! a length) precedes each object, so an object is two chunks.
+//! therefore one chunk, unless the buffer still has the bytes of smaller events. In lists and in protobuf, a
+//! short write precedes the write of each object: a comma or a length. An object larger than the buffer is
+//! therefore two chunks.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use clap::ValueEnum;
 
-/// The rule that splits a body into chunks over HTTP/1.1, or into DATA frames over HTTP/2.
+/// The rule by which the source splits a body into chunks over HTTP/1.1, or into DATA frames over HTTP/2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Chunking {
-    /// The chunks of kube-apiserver: one or two per large object.
+    /// The same chunks as kube-apiserver sends: one or two chunks for each large object.
     #[default]
     Server,
-    /// Chunks of 64 KiB and more, several objects each; comparable only with other measurements of this mode.
+    /// Chunks of at least 64 KiB with several objects each; results are comparable only with results of this
+    /// rule.
     Large,
 }
 
-/// The buffer that collects the writes of a response until they form a chunk.
+/// The kind of the buffer that collects the written bytes of a response until they form a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
-    /// The buffer of Go's HTTP server. The value is its size in bytes.
+    /// A buffer like that of Go's HTTP server. The value is the size of the buffer in bytes.
     Go(usize),
-    /// A buffer without a limit. It holds all written bytes until [`Output::take`] moves them to a chunk.
+    /// A buffer without a maximum size. It collects all written bytes until [`Output::take`] returns them as
+    /// one chunk.
     Unlimited,
 }
 
-/// The bytes of a response body that were written but not yet sent.
+/// The written bytes of a response body that were not yet passed to the connection, and their split into
+/// chunks.
 #[derive(Debug)]
 pub(crate) struct Output {
     buffer: Buffer,
     bytes: Vec<u8>,
-    /// End of each complete chunk, as an offset in `bytes`.
+    /// Offset in `bytes` of the end of each complete chunk, in ascending order.
     ends: VecDeque<usize>,
-    /// End of the most recent write, as an offset in `bytes`.
+    /// Offset in `bytes` of the end of the most recent write.
     written: usize,
 }
 
 // === impl Chunking ===
 
 impl Chunking {
-    /// Returns the buffer that a response in this HTTP version has.
+    /// Returns the kind of buffer for a response over HTTP version `version`.
     pub(crate) fn buffer(self, version: http::Version) -> Buffer {
         match self {
             Chunking::Server if version == http::Version::HTTP_2 => Buffer::Go(4_096),
@@ -74,18 +79,18 @@ impl Output {
         }
     }
 
-    /// Returns the number of written bytes that [`take`](Self::take) has not moved yet.
+    /// Returns the number of bytes that were written and not yet moved out by [`take`](Self::take).
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Reserves capacity for at least `bytes` additional bytes.
+    /// Reserves capacity for at least `bytes` bytes that are written later.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
 
-    /// Writes the bytes that `put` appends. The effect on the chunks is that of one call of `Write` on Go's
-    /// buffer.
+    /// Writes the bytes that `put` appends. They end chunks at the same offsets as one call of `Write` on the
+    /// buffer of Go's HTTP server.
     pub(crate) fn write(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         put(&mut self.bytes);
         let Buffer::Go(size) = self.buffer else {
@@ -107,7 +112,8 @@ impl Output {
         self.written = end;
     }
 
-    /// Ends the current chunk after the buffered bytes, as `Flush` on Go's buffer does.
+    /// Ends the current chunk after the last written byte, as `Flush` does on the buffer of Go's HTTP server.
+    /// Does nothing if the current chunk is empty.
     pub(crate) fn flush(&mut self) {
         let sent = self.ends.back().copied().unwrap_or_default();
         if self.written > sent {
@@ -115,8 +121,8 @@ impl Output {
         }
     }
 
-    /// Moves all complete chunks to the end of `chunks`. If the buffer is [`Buffer::Unlimited`], all written
-    /// bytes form a complete chunk.
+    /// Moves all complete chunks from this output to the end of `chunks`. If the buffer is
+    /// [`Buffer::Unlimited`], first ends the current chunk, so all written bytes are moved.
     pub(crate) fn take(&mut self, chunks: &mut VecDeque<Bytes>) {
         if self.buffer == Buffer::Unlimited {
             self.flush();

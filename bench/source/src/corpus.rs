@@ -1,10 +1,10 @@
-//! Generates objects from a seed. The objects resemble those of a real cluster.
+//! Generates Kubernetes objects that resemble those of a real cluster, from a seed.
 //!
 //! Guarantees:
-//! - The same kind, number of objects and seed give the same objects.
+//! - The same kind, number of objects and seed always give the same objects.
 //! - The objects are ordered by namespace and name, as in a list of an API server.
-//! - The memory holds at most 2,000 templates and does not depend on the number of objects. The bytes of an
-//!   object are generated from its template when the object is sent.
+//! - Memory is needed for at most 2,000 templates, whatever the number of objects is. The bytes of an object
+//!   are generated from its template when the object is sent.
 
 mod application;
 mod config_map;
@@ -23,41 +23,44 @@ use crate::slot::{Encoding, Identity, SUFFIXES, Slots, mix};
 use crate::template::{Pattern, Template};
 use workload::Workload;
 
-/// Maximum number of workloads in a corpus. The objects of a workload share one template.
+/// Maximum number of workloads in a corpus. A workload is a group of similar objects, which share one
+/// template.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Minimum mean number of objects per workload. A corpus with few objects has fewer workloads.
+/// Minimum mean number of objects per workload, which is a group of similar objects. For this reason, a
+/// corpus of few objects has fewer than [`WORKLOADS_MAX`] workloads.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
-/// Number of pods per node of the generated cluster.
+/// Mean number of pods on each node of the generated cluster.
 const PODS_PER_NODE: usize = 30;
 
-/// The generated objects of one kind. An object is identified by its index, starting at 0.
+/// A set of generated objects of one kind. Each object is identified by its index, which starts at 0.
 #[derive(Debug)]
 pub struct Corpus {
     kind: &'static Kind,
     seed: u64,
     templates: Vec<Template>,
-    /// Index of the first object of each workload. The last entry is the number of all objects.
+    /// Index of the first object of each workload, followed by the number of all objects.
     starts: Vec<usize>,
     nodes: u32,
 }
 
-/// The values of an object that a change sets: its revision and its time stamp.
+/// The version of an object: the values that are different after each change of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// The `resourceVersion` of the object.
     pub revision: u64,
-    /// Time of the last change, in nanoseconds since 1970. It is 0 if the object has not changed.
+    /// Time of the object's last change, in nanoseconds since 1970. It is 0 if the object has never changed.
     pub stamp: u64,
 }
 
-/// Writes objects of a corpus in one encoding. Writing the objects in ascending order is fastest.
+/// Generates the bytes of a corpus's objects in one encoding. It is fastest if the objects are written in
+/// ascending order of their indexes.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     corpus: &'a Corpus,
     encoding: Encoding,
-    /// Index of the workload whose object was written or measured most recently.
+    /// Index of the workload of the object that was last written or measured.
     workload: usize,
     scratch: Vec<u8>,
 }
@@ -65,7 +68,7 @@ pub(crate) struct Writer<'a> {
 // === impl Corpus ===
 
 impl Corpus {
-    /// Creates a corpus with `objects` objects of this kind.
+    /// Creates a corpus with `objects` objects of the kind `kind`. All random values are derived from `seed`.
     ///
     /// # Errors
     ///
@@ -101,7 +104,7 @@ impl Corpus {
         })
     }
 
-    /// Returns the names and properties of the kind of the objects.
+    /// Returns the API group, version, names and encodings of the kind of the objects.
     pub fn kind(&self) -> &'static Kind {
         self.kind
     }
@@ -112,12 +115,13 @@ impl Corpus {
         self.starts.last().copied().unwrap_or_default()
     }
 
-    /// Returns the number of workloads to which the objects belong.
+    /// Returns the number of workloads in the corpus. A workload is a group of similar objects.
     pub fn workloads(&self) -> usize {
         self.templates.len()
     }
 
-    /// Creates a writer of objects in `encoding`, which the kind of the corpus must support.
+    /// Creates a writer that generates objects in `encoding`. The kind of the corpus must support this
+    /// encoding.
     pub(crate) fn writer(&self, encoding: Encoding) -> Writer<'_> {
         Writer {
             corpus: self,
@@ -127,19 +131,19 @@ impl Corpus {
         }
     }
 
-    /// Returns the bytes of the object with the index `at` in `encoding`, which the kind of the corpus must
-    /// support.
+    /// Returns the bytes of the object with the index `at`, in the version `version` and the encoding
+    /// `encoding`. The kind of the corpus must support this encoding.
     ///
-    /// The JSON starts after the opening brace and the members `apiVersion` and `kind`. The protobuf is the
-    /// message of the object without the envelope.
+    /// In JSON, the opening brace and the members `apiVersion` and `kind` are omitted. In protobuf, the bytes
+    /// are the message of the object without the envelope `runtime.Unknown`.
     pub fn object(&self, at: usize, version: Version, encoding: Encoding) -> Vec<u8> {
         let mut out = Vec::new();
         self.writer(encoding).write(at, version, &mut out);
         out
     }
 
-    /// Returns the length in bytes of one object and the number of objects, for each workload that has
-    /// objects in `range`. All objects of a workload have the same length.
+    /// Returns two numbers for each workload that has objects in the index range `range`: the length in bytes
+    /// of one object, and the number of objects in the range. All objects of a workload have the same length.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,
@@ -156,10 +160,10 @@ impl Corpus {
     }
 }
 
-/// Distributes the objects to the workloads in proportion to the workload weights. Each workload has at least
-/// one object if there are enough objects.
+/// Distributes `objects` objects to the workloads, in proportion to the weights of the workloads. Each
+/// workload receives at least one object if there are enough objects.
 ///
-/// Returns the index of the first object of each workload, and then the number of all objects.
+/// Returns the index of the first object of each workload, followed by the number of all objects.
 fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
     let total: usize = workloads.iter().map(|workload| workload.weight).sum();
     let spare = objects.saturating_sub(workloads.len());
@@ -175,13 +179,14 @@ fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
 // === impl Writer ===
 
 impl Writer<'_> {
-    /// Returns the length in bytes of the object with the index `at`.
+    /// Returns the length in bytes of the object with the index `at`, in the encoding of this writer.
     pub(crate) fn len(&mut self, at: usize) -> usize {
         self.find(at);
         self.pattern().len()
     }
 
-    /// Appends the object with the index `at` to `out`.
+    /// Appends the object with the index `at` to `out`, in the version `version` and the encoding of this
+    /// writer.
     pub(crate) fn write(&mut self, at: usize, version: Version, out: &mut Vec<u8>) {
         self.find(at);
         let first = self.corpus.starts[self.workload];
@@ -209,8 +214,8 @@ impl Writer<'_> {
             .expect("a writer has an encoding that the kind supports")
     }
 
-    /// Selects the workload of the object with the index `at`. The current and the next workload are tried
-    /// before a binary search, because lists write objects in ascending order.
+    /// Sets `workload` to the index of the workload that contains the object with the index `at`. Checks the
+    /// current and the next workload before a binary search, because lists write objects in ascending order.
     fn find(&mut self, at: usize) {
         let starts = &self.corpus.starts;
         let here = |workload: usize| starts[workload] <= at && at < starts[workload + 1];

@@ -1,4 +1,4 @@
-//! Generates the documents that describe the server: version, health and discovery.
+//! Generates the JSON documents that describe the server to a client: version, health and discovery.
 //!
 //! Guarantees: discovery contains the kind of the served objects and no other kind.
 

@@ -1,10 +1,12 @@
-//! Writes the bytes of list and watch responses that surround the objects.
+//! Writes the parts of list and watch responses that surround the objects, such as list metadata and event
+//! types.
 //!
 //! Guarantees:
-//! - A body has the bytes that an API server sends, wherever a client could detect a difference.
-//! - A body is split into the same writes as by an API server, so its chunks have the same boundaries.
+//! - A body has the same bytes as a body of an API server, except where no client can detect the difference.
+//! - A body is written with the same sequence of writes as in an API server, so its chunks have the same
+//!   boundaries.
 //!
-//! This module does not generate the objects; [`Writer`] does.
+//! This module does not generate the objects. A [`Writer`] generates them.
 
 use crate::chunks::Output;
 use crate::corpus::{Version, Writer};
@@ -13,14 +15,14 @@ use crate::protobuf::{MAGIC, field_len, put_bytes, put_head, put_number};
 use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
-/// The fields `contentEncoding` and `contentType` of `runtime.Unknown`. Go writes both, with empty values, at
-/// the end of each protobuf envelope.
+/// The last bytes of each protobuf envelope (`runtime.Unknown`): the fields `contentEncoding` and
+/// `contentType`. Go writes both fields with empty values.
 const ENVELOPE_END: [u8; 4] = [0x1a, 0, 0x22, 0];
 
-/// Annotation of the bookmark that marks the end of the initial events.
+/// Name of the annotation in the bookmark that marks the end of the initial events.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// The type of a watch event.
+/// The type of a watch event. There is no `DELETED`, because the source never deletes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -33,18 +35,20 @@ pub(crate) enum EventType {
 #[derive(Clone, Debug)]
 pub(crate) struct ListMeta {
     pub(crate) revision: u64,
-    /// The `continue` token of the next page, and the number of remaining objects. `None` on the last page.
+    /// The `continue` token of the next page, and the number of objects after this page. `None` on the last
+    /// page.
     pub(crate) next: Option<(String, u64)>,
 }
 
-/// Writes lists and watch events of one kind in one encoding.
+/// Writes the list responses and watch events of one kind in one encoding.
 #[derive(Clone, Debug)]
 pub(crate) struct Framing {
     pub(crate) encoding: Encoding,
     kind: &'static Kind,
-    /// The first bytes of each object in JSON: the opening brace and the members `apiVersion` and `kind`.
+    /// The bytes that start each complete object in JSON: the opening brace and the members `apiVersion` and
+    /// `kind`.
     start: String,
-    /// The first bytes of each object in protobuf: the envelope up to the message of the object.
+    /// The bytes that start each enveloped object in protobuf: the envelope up to the message of the object.
     envelope: Vec<u8>,
 }
 
@@ -75,8 +79,8 @@ impl Framing {
 
     /// Writes the start of a list, up to its first item.
     ///
-    /// `items` is the total length of the items in bytes, including the bytes before each object. Only
-    /// protobuf uses this length.
+    /// `items` is the total length in bytes of all items, including the tag and the length before each
+    /// object. Only protobuf lists contain this length.
     pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Output) {
         let kind = format!("{}List", self.kind.kind);
         let api_version = self.kind.api_version();
@@ -108,12 +112,13 @@ impl Framing {
         });
     }
 
-    /// Returns the length in bytes of a list item in protobuf. `object` is the length in bytes of its object.
+    /// Returns the length in bytes of a protobuf list item whose object has `object` bytes. The list item
+    /// also has a tag and a length.
     pub(crate) fn item_len(object: usize) -> usize {
         field_len(object)
     }
 
-    /// Writes one item of a list. `object` is the index of the object and its version.
+    /// Writes one item of a list. `object` is the index and the version of the item's object.
     pub(crate) fn item(
         &self,
         is_first: bool,
@@ -161,7 +166,7 @@ impl Framing {
         });
     }
 
-    /// Writes a watch event. `object` is the index of the event's object and the version of this object.
+    /// Writes a watch event of the type `event`. `object` is the index and the version of the event's object.
     pub(crate) fn event(
         &self,
         event: EventType,
@@ -189,8 +194,8 @@ impl Framing {
         }
     }
 
-    /// Writes a bookmark event. If `is_initial_end` is true, the bookmark marks the end of the initial
-    /// events.
+    /// Writes a bookmark event with the `resourceVersion` `revision`. If `is_initial_end` is true, the
+    /// bookmark has the annotation that marks the end of the initial events.
     pub(crate) fn bookmark(&self, revision: u64, is_initial_end: bool, out: &mut Output) {
         match self.encoding {
             Encoding::Json => {
@@ -222,7 +227,7 @@ impl Framing {
         }
     }
 
-    /// Writes an `ERROR` event with the `Status` object of `refusal`.
+    /// Writes an `ERROR` event. Its object is the `Status` object of `refusal`.
     pub(crate) fn error(&self, refusal: &Refusal, out: &mut Output) {
         match self.encoding {
             Encoding::Json => put_whole_json_event(EventType::Error, &refusal.json(), out),
@@ -242,8 +247,9 @@ impl Framing {
 // === impl ListMeta ===
 
 impl ListMeta {
-    /// Returns the metadata as a JSON object with its members in `order`. A typed list (whose `order` starts
-    /// with `resourceVersion`) omits an empty `continue`, as in Go.
+    /// Returns the list metadata as a JSON object whose members have the order `order`. An `order` that
+    /// starts with `resourceVersion` is that of a typed list. A typed list omits an empty `continue`, as in
+    /// Go.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {
@@ -259,12 +265,12 @@ impl ListMeta {
 
 // === impl EventHead ===
 
-/// The bytes of a protobuf event up to the message of its object:
+/// The bytes of a protobuf watch event before the message of its object:
 /// `length, WatchEvent{1: type, 2: RawExtension{1: envelope}}`.
 struct EventHead<'a> {
     event: EventType,
     envelope: &'a [u8],
-    /// Length in bytes of the protobuf message of the object.
+    /// Length in bytes of the message of the event's object.
     message: usize,
 }
 
@@ -281,7 +287,7 @@ impl<'a> EventHead<'a> {
         self.envelope.len() + field_len(self.message) + ENVELOPE_END.len()
     }
 
-    /// Writes the length of the event in four bytes. Go writes this length with a separate write.
+    /// Appends the length of the event to `out`, in four bytes. Go writes this length with a separate write.
     fn put_length(&self, out: &mut Vec<u8>) {
         let extension = field_len(self.enveloped());
         let frame = field_len(self.event.name().len()) + field_len(extension);
@@ -312,8 +318,8 @@ fn put_whole_json_event(event: EventType, object: &str, out: &mut Output) {
     });
 }
 
-/// Returns the first bytes of an object in protobuf: the magic number, and the start of `runtime.Unknown` up
-/// to the message of the object.
+/// Returns the bytes that start an enveloped object in protobuf: the magic number, and the start of
+/// `runtime.Unknown` up to the message of the object.
 fn envelope(api_version: &str, kind: &str) -> Vec<u8> {
     let mut type_meta = Vec::new();
     put_bytes(&mut type_meta, 1, api_version.as_bytes());

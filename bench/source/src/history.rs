@@ -1,5 +1,4 @@
-//! Records the changes of objects, and computes the version of any object at any revision that is not too
-//! old.
+//! Records the changes of objects, and computes the version of each object at any recent revision.
 //!
 //! Guarantees:
 //! - Each change has its own revision, which is higher than all earlier revisions.
@@ -13,65 +12,67 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum age, in number of changes, of a revision from which a list or a watch may start.
+/// Maximum number of changes that may follow a revision from which a list or a watch starts. A revision that
+/// is followed by more changes is too old.
 const KEPT: u64 = 65_536;
 
-/// The number before the revision of the first object. All revisions have ten digits, so they have the same
-/// width.
+/// Base of all revisions: the first object has the next higher revision. The base is high enough that all
+/// revisions have ten digits, and therefore the same length.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
-/// The record of all changes, from which the versions of objects are computed.
+/// The record of all changes, from which the version of each object is computed.
 #[derive(Debug)]
 pub(crate) struct History {
     order: Order,
-    /// The most recent changes. They determine the version of every object at each revision that is not too
-    /// old.
+    /// The most recent changes. They are enough to compute the version of every object at each revision that
+    /// is not too old.
     kept: VecDeque<Version>,
-    /// Number of changes that were recorded, including changes that are no longer in `kept`.
+    /// Number of all recorded changes, including the changes that were removed from `kept`.
     count: u64,
-    /// Minimum number of changes that precede a valid [`Moment`].
+    /// Minimum value of [`Moment::changes`] in a state that is not too old.
     floor: u64,
-    /// Minimum revision that is not too old. After an expiry, it is higher than the revision of the last
-    /// change.
+    /// Lowest revision that no expiry has made too old. Directly after an expiry, it is one more than the
+    /// revision before the expiry.
     oldest: u64,
     revision: u64,
 }
 
-/// A state of all objects: the state after a given number of changes. A list shows one such state, and a
-/// watch delivers the changes after it.
+/// The state of all objects after a given number of changes. A list returns the objects in one such state,
+/// and a watch delivers the changes that follow the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// Number of changes that precede this state.
+    /// Number of changes that were made before this state.
     pub(crate) changes: u64,
-    /// The highest revision in this state, which is the `resourceVersion` of a list.
+    /// Revision of this state: the `resourceVersion` of a list that returns the state.
     pub(crate) revision: u64,
 }
 
-/// The reason why a requested revision, or the state in a `continue` token, is not valid.
+/// The reason why a list or a watch can't start from a requested revision or `continue` token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoMoment {
-    /// The requested revision is lower than `oldest`, the lowest valid revision.
+    /// The requested revision is lower than `oldest`, which is the lowest revision that is not too old.
     TooOld { oldest: u64 },
-    /// The requested revision is higher than `newest`, the highest revision so far.
+    /// The requested revision is higher than `newest`, which is the highest revision so far.
     TooNew { newest: u64 },
 }
 
-/// The order in which objects change. It is cyclic: the index of the changed object advances by a constant
-/// step, modulo the number of objects.
+/// The fixed cyclic order in which objects change. From one change to the next, the index of the changed
+/// object increases by a constant, modulo the number of objects.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     objects: u64,
-    /// Difference between the indexes of two objects that change in sequence. It is coprime to the number of
-    /// objects, so every object changes.
+    /// Constant by which the index of the changed object increases. It is coprime to the number of objects,
+    /// so every object changes once in each cycle.
     step: u64,
-    /// Modular inverse of `step`, modulo the number of objects.
+    /// Modular inverse of `step`, modulo the number of objects. It converts an index to the position in the
+    /// order.
     back: u64,
 }
 
 // === impl History ===
 
 impl History {
-    /// Creates the history of `objects` objects that have not changed.
+    /// Creates the history of `objects` objects, none of which has changed yet.
     pub(crate) fn new(objects: usize) -> History {
         let objects = objects as u64;
         History {
@@ -91,7 +92,8 @@ impl History {
         }
     }
 
-    /// Records the next change, which was made at the time `stamp`, in nanoseconds since 1970.
+    /// Records the change of the next object in the cyclic order. `stamp` is the time of the change, in
+    /// nanoseconds since 1970.
     pub(crate) fn change(&mut self, stamp: u64) {
         self.revision += 1;
         self.count += 1;
@@ -103,19 +105,20 @@ impl History {
         }
     }
 
-    /// Makes all revisions so far too old.
+    /// Makes all revisions up to the current one too old.
     ///
-    /// The highest revision increases by one, as if an object of another kind had changed.
+    /// Increases the highest revision by one, as a change of an object of another kind does. Only the new
+    /// highest revision is then not too old.
     pub(crate) fn expire(&mut self) {
         self.revision += 1;
         self.floor = self.count;
         self.oldest = self.revision;
     }
 
-    /// Returns the state in which `revision` was the highest revision.
+    /// Returns the state of all objects at the revision `revision`.
     ///
     /// # Errors
-    /// Returns an error if the revision is too old, or higher than all revisions so far.
+    /// Returns an error if the revision is too old, or if it is higher than the highest revision so far.
     pub(crate) fn moment(&self, revision: u64) -> Result<Moment, NoMoment> {
         if revision > self.revision {
             return Err(NoMoment::TooNew {
@@ -131,10 +134,10 @@ impl History {
         self.check(moment).map(|()| moment)
     }
 
-    /// Checks that the state `moment` is not too old.
+    /// Checks that the state `moment` is not too old, so the versions of all objects can still be computed.
     ///
     /// # Errors
-    /// Returns an error with the oldest valid revision if the state is too old.
+    /// Returns an error with the lowest revision that is not too old, if the state is too old.
     pub(crate) fn check(&self, moment: Moment) -> Result<(), NoMoment> {
         if moment.revision < self.oldest || moment.changes < self.floor {
             let floor = self.floor.checked_sub(1).and_then(|last| self.get(last));
@@ -146,8 +149,8 @@ impl History {
         Ok(())
     }
 
-    /// Returns the index and the new version of the object that the change `number` changed. Changes are
-    /// counted from 0. Returns `None` if the change is not recorded or no longer kept.
+    /// Returns the change with the number `number`, counted from 0: the index of the changed object and its
+    /// new version. Returns `None` if the change was not made yet, or was removed from `kept`.
     pub(crate) fn get(&self, number: u64) -> Option<(usize, Version)> {
         let first = self.count - self.kept.len() as u64;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -155,8 +158,8 @@ impl History {
         Some((self.order.object(number), *version))
     }
 
-    /// Returns the version of the object with the index `object` in the state `moment`, which must not be too
-    /// old.
+    /// Returns the version of the object with the index `object` in the state `moment`. The state must not be
+    /// too old.
     pub(crate) fn version(&self, object: usize, moment: Moment) -> Version {
         let place = self.order.place(object);
         let unchanged = Version {
@@ -186,13 +189,14 @@ impl Order {
         }
     }
 
-    /// Returns the index of the object that the change with the number `change` changes.
+    /// Returns the index of the object that the change with the number `change` changes. Numbers start at 0.
     fn object(self, change: u64) -> usize {
         let object = change % self.objects * self.step % self.objects;
         usize::try_from(object).expect("objects are counted by a usize")
     }
 
-    /// Returns the number of the first change of the object with the index `object`.
+    /// Returns the number of the change that is the first one of the object with the index `object`. Numbers
+    /// start at 0.
     fn place(self, object: usize) -> u64 {
         object as u64 * self.back % self.objects
     }
@@ -202,7 +206,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns the inverse of `number` modulo `modulus`, by the extended Euclidean algorithm.
+/// Returns the modular inverse of `number` modulo `modulus`, computed by the extended Euclidean algorithm.
 fn inverse(number: u64, modulus: u64) -> u64 {
     let modulus = modulus.cast_signed();
     let (mut old, mut new) = ((number.cast_signed(), 1), (modulus, 0));

@@ -1,23 +1,23 @@
-//! Defines the kinds whose objects the source can generate and serve.
+//! Defines the Kubernetes kinds whose objects the source can generate and serve.
 //!
-//! Guarantees: the groups, versions, names and paths are those of a real cluster.
+//! Guarantees: the groups, versions, names and URL paths are those of a real cluster.
 
 use clap::ValueEnum;
 
-/// The kind of the generated objects. A source serves objects of one kind.
+/// The kind of the objects that a source generates. A source serves objects of one kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CorpusKind {
     /// Pods with two containers, a status and managed fields.
     Pods,
     /// `ConfigMaps` with a few kilobytes of configuration.
     Configmaps,
-    /// Custom resources like Argo CD's `Application`, without protobuf.
+    /// Custom resources that resemble Argo CD's `Application`; they have no protobuf encoding.
     Custom,
-    /// Secrets with random data.
+    /// Secrets whose data consists of random bytes.
     Secrets,
 }
 
-/// The API group, the version and the names of a Kubernetes kind, and its encodings.
+/// A Kubernetes kind: its API group, version and names, and whether it has a protobuf encoding.
 #[derive(Debug)]
 pub struct Kind {
     /// API group of the kind, such as `argoproj.io`. Empty for the core group.
@@ -32,10 +32,10 @@ pub struct Kind {
     pub kind: &'static str,
     /// Short name of the kind for `kubectl`, such as `po`. Empty if the kind has no short name.
     pub short_name: &'static str,
-    /// Whether the kind is built-in and therefore supports protobuf.
+    /// Whether the kind is built into Kubernetes and therefore has a protobuf encoding.
     pub has_protobuf: bool,
-    /// JSON that Go writes after the metadata of an object that has only metadata. The object of a bookmark
-    /// is such an object.
+    /// JSON that Go writes after the member `metadata` of an object that has only metadata. The object of a
+    /// bookmark event has only metadata.
     pub(crate) empty: &'static str,
 }
 
@@ -91,7 +91,7 @@ impl Kind {
         }
     }
 
-    /// Returns the API group and version of the kind, in the format of `apiVersion`.
+    /// Returns the API group and version of the kind as in the member `apiVersion`, such as `v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -104,7 +104,7 @@ impl Kind {
         format!("{}/{}", self.api_version(), self.kind)
     }
 
-    /// Returns the URL path of the group and version, with a trailing slash, such as `/api/v1/`.
+    /// Returns the URL path of the kind's API group and version, with a trailing slash, such as `/api/v1/`.
     pub fn folder(&self) -> String {
         if self.group.is_empty() {
             format!("/api/{}/", self.version)
@@ -113,13 +113,13 @@ impl Kind {
         }
     }
 
-    /// Returns the URL path for lists and watches of all objects of the kind, such as `/api/v1/pods`.
+    /// Returns the URL path at which all objects of the kind are listed and watched, such as `/api/v1/pods`.
     pub fn path(&self) -> String {
         format!("{}{}", self.folder(), self.plural)
     }
 
-    /// Returns the start of an object in JSON: the opening brace, `apiVersion`, `kind`, and the comma after
-    /// them.
+    /// Returns the start of each object of the kind in JSON: the opening brace, the members `apiVersion` and
+    /// `kind`, and the comma after these members.
     pub(crate) fn json_start(&self) -> String {
         if self.has_protobuf {
             // Go writes typed objects in declaration order, and sorts the keys of untyped ones.

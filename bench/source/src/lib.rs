@@ -1,14 +1,16 @@
 //! Serves generated Kubernetes objects for benchmarks of informers.
 //!
-//! The source serves lists and watches of objects of one kind, in JSON and protobuf, and changes objects on
-//! request. It is not a complete API server: `README.md` lists the features that it does not support.
+//! The source serves lists and watches of objects of one kind, in JSON and protobuf. It changes the objects
+//! when it receives a command. It is not a complete API server: `README.md` lists the features that it does
+//! not support.
 //!
 //! Guarantees:
-//! - Every client receives the same objects. Their order, their bytes and the chunks are those of an API
-//!   server.
+//! - Every client receives the same objects. The order of the objects, their bytes and their chunks are those
+//!   that an API server sends.
 //! - The bytes of an object are generated from a template when the object is sent. The source therefore needs
 //!   little CPU time compared to the measured programs.
-//! - Changes need at most 16 bytes of memory per object, plus 16 bytes for each of the last 65,536 changes.
+//! - The record of changes needs at most 16 bytes of memory per object, plus 16 bytes for each of the last
+//!   65,536 changes.
 
 mod kind;
 mod protobuf;

@@ -1,5 +1,5 @@
-//! Runs the program `source`, which serves generated objects until it receives SIGTERM or SIGINT. If standard
-//! input is a pipe, the end of standard input also stops the program.
+//! Runs the program `source`, which serves generated objects for benchmarks until it receives SIGTERM or
+//! SIGINT. If standard input is a pipe or a socket, the end of standard input also stops the program.
 //!
 //! Guarantees: the first line on standard output contains the address of the server. The program prints this
 //! line after it has bound the socket.
@@ -16,35 +16,36 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The allocator of this program, which keeps the memory of sent chunks for reuse.
+/// The memory allocator of this program. It keeps the memory of sent chunks and reuses it for new chunks.
 ///
-/// The system's allocator returns this memory to the kernel. Requesting the memory again took a quarter of
-/// the CPU time of an event, on processors that the measured program also uses.
+/// The system's allocator returns the memory of sent chunks to the kernel, and requests it again for new
+/// chunks. These requests took a quarter of the CPU time of an event, on processors that the measured program
+/// also uses.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Serves generated Kubernetes objects for benchmarks of informers.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Number of objects, of any kind.
+    /// Number of generated objects, of the kind that `--kind` selects.
     #[arg(long, default_value_t = 50_000)]
     pods: usize,
-    /// Kind of the objects.
+    /// Kind of the generated objects.
     #[arg(long, value_enum, default_value = "pods")]
     kind: CorpusKind,
-    /// Seed of the objects; the same seed generates the same objects.
+    /// Seed from which the objects are generated; the same seed gives the same objects.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Port on 127.0.0.1; 0 selects a free port.
+    /// Port on 127.0.0.1 on which the program listens; 0 selects a free port.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Chunking of lists and watches.
+    /// Rule by which list and watch responses are split into chunks.
     #[arg(long, value_enum, default_value_t = Chunking::Server)]
     chunks: Chunking,
-    /// Print the sizes of the objects and exit.
+    /// Print the sizes of the generated objects and exit, without serving them.
     #[arg(long)]
     describe: bool,
-    /// Print only the mean sizes, as one line of JSON.
+    /// With `--describe`, print only the mean sizes, as one line of JSON.
     #[arg(long, requires = "describe")]
     line: bool,
 }
@@ -90,9 +91,9 @@ async fn run(corpus: Corpus, port: u16, chunking: Chunking) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the end of standard input if it is a pipe or a socket. Otherwise waits forever.
+/// Waits until standard input ends, if standard input is a pipe or a socket. Otherwise waits forever.
 ///
-/// The parent process holds the other end of the pipe, so the source exits when its parent exits.
+/// A parent process holds the other end of such a pipe. The program therefore exits when its parent exits.
 async fn input_end() {
     let is_pipe = std::fs::metadata("/dev/stdin")
         .is_ok_and(|input| input.file_type().is_fifo() || input.file_type().is_socket());

@@ -3,9 +3,9 @@
 //! Guarantees:
 //! - The bytes are those that Go's encoder writes for the same object, including empty fields.
 //! - A JSON member that has no field in the protobuf message is an error, so no data is lost.
-//! - [`ordered_json`] writes the members of an object in Go's order.
+//! - [`ordered_json`] writes the members of an object in the order in which Go writes them.
 //!
-//! This module writes no envelope (`runtime.Unknown`); the module `framing` does.
+//! This module writes no envelope (`runtime.Unknown`). The module `framing` writes the envelope.
 
 mod table;
 mod value;
@@ -18,25 +18,26 @@ use serde_json::Value;
 pub(crate) use table::Messages;
 use table::{Container, Field, Form, Message, Type};
 
-/// The bytes that Kubernetes writes before each protobuf envelope, in a response body or in an event.
+/// The magic number that Kubernetes writes before each protobuf envelope, in a response body and in a watch
+/// event.
 pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// Protobuf wire type of fields whose value is preceded by its length.
+/// Protobuf wire type of a field whose value is preceded by the length of the value.
 const LENGTH_DELIMITED: u32 = 2;
 
-/// Returns the number of bytes that the varint encoding of `number` has.
+/// Returns the length in bytes of `number` as a protobuf varint.
 pub(crate) fn varint_len(number: u64) -> usize {
     let bits = 64 - (number | 1).leading_zeros();
     bits.div_ceil(7) as usize
 }
 
-/// Returns the length in bytes of a complete field whose value has `len` bytes. The field number must be
-/// below 16.
+/// Returns the length in bytes of a field: its tag, the length of its value, and the value of `len` bytes.
+/// The field number must be below 16, so the tag has one byte.
 pub(crate) fn field_len(len: usize) -> usize {
     1 + varint_len(len as u64) + len
 }
 
-/// Appends the varint encoding of `number` to `out`.
+/// Appends `number` to `out` as a protobuf varint.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number.to_le_bytes()[0] | 0x80);
@@ -45,32 +46,35 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// Appends the tag and the length of the field `number`, whose value has `len` bytes. The caller must append
-/// the value.
+/// Appends the start of a field to `out`: the tag with the field number `number`, and the length `len` of the
+/// value. The caller must then append the value.
 pub(crate) fn put_head(out: &mut Vec<u8>, number: u32, len: usize) {
     put_varint(out, u64::from(number << 3 | LENGTH_DELIMITED));
     put_varint(out, len as u64);
 }
 
-/// Appends a field of the type `bytes` or `string` to `out`. `number` is the field number.
+/// Appends to `out` a complete field of the type `bytes` or `string`. `number` is the field number.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Appends a field whose value is encoded as a varint to `out`. `number` is the field number.
+/// Appends to `out` a complete field whose value is encoded as a varint. `number` is the field number.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number << 3));
     put_varint(out, value);
 }
 
-/// Returns the protobuf message of an object of the built-in kind `kind`, written as `apiVersion/Kind`.
+/// Encodes `object` as the protobuf message of the built-in kind `kind`. `kind` has the format
+/// `apiVersion/Kind`.
 ///
-/// The message has no `apiVersion` and no `kind`, which the envelope contains.
+/// The message does not contain `apiVersion` and `kind`, because the envelope `runtime.Unknown` contains
+/// them.
 ///
 /// # Errors
 ///
-/// Returns an error if the kind is not built-in, or if the object does not have the fields of the kind.
+/// Returns an error if the kind is not built-in, or if a member of the object has no field in the message or
+/// does not have the type of its field.
 pub(crate) fn encode(messages: &Messages, kind: &str, object: &Value) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut object = object.clone();
@@ -166,8 +170,8 @@ fn put_value(
     Ok(())
 }
 
-/// Checks that every member of the JSON object `value` has a field in the message, or in a message that is
-/// inlined into it.
+/// Checks that every member of the JSON object `value` is a field of `message`, or a field of a message that
+/// is inlined into `message`.
 ///
 /// # Errors
 ///
@@ -195,10 +199,10 @@ fn has_member(messages: &Messages, message: &Message, name: &str) -> Result<bool
     Ok(false)
 }
 
-/// Returns the members of an object of the built-in kind `kind` as JSON, in Go's order and with the closing
-/// brace.
+/// Returns the members of `object` as JSON text, in the order in which Go writes them, followed by the
+/// closing brace. `kind` is the built-in kind of the object, in the format `apiVersion/Kind`.
 ///
-/// The opening brace, `apiVersion` and `kind` are omitted.
+/// The opening brace and the members `apiVersion` and `kind` are omitted.
 ///
 /// # Errors
 ///

@@ -1,14 +1,15 @@
-//! Defines the error responses of the source: an HTTP status code, and a `Status` object with the reason.
+//! Defines the error responses of the source. An error response has an HTTP status code and a `Status`
+//! object.
 //!
-//! Guarantees: codes and reasons are those of an API server.
+//! Guarantees: the status codes and reasons are those of an API server.
 
 use http::StatusCode;
 use serde_json::json;
 
 use crate::history::NoMoment;
 
-/// The error with which the source rejects a request: the HTTP status code, and the members of the `Status`
-/// object.
+/// An error response with which the source rejects a request: the HTTP status code, and the reason and
+/// message of the `Status` object.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: StatusCode,
@@ -19,7 +20,7 @@ pub(crate) struct Refusal {
 // === impl Refusal ===
 
 impl Refusal {
-    /// Value of the member `status` in the `Status` object of every error.
+    /// Value of the member `status` in the `Status` object of every error response.
     pub(crate) const STATUS: &str = "Failure";
 
     pub(crate) fn new(
@@ -38,7 +39,8 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Returns the `Status` object of this error as JSON, with its members in Go's order.
+    /// Returns the `Status` object of this error response as JSON text, with its members in the order in
+    /// which Go writes them.
     pub(crate) fn json(&self) -> String {
         format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"{}","message":{},"reason":"{}","code":{}}}"#,

@@ -1,7 +1,7 @@
-//! Measures the sizes of generated objects, uncompressed and compressed.
+//! Measures the sizes of generated objects in bytes: as JSON, as protobuf, and as compressed JSON.
 //!
-//! Guarantees: the measured objects have the bytes that the source serves. All objects of the corpus are
-//! measured, or at most [`SAMPLE_MAX`] of them at equal distances.
+//! Guarantees: the measured objects have the bytes that the source serves. If a corpus has more than
+//! [`SAMPLE_MAX`] objects, only a sample of objects at equal distances is measured.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use serde_json::json;
 use crate::corpus::{Corpus, Version};
 use crate::slot::Encoding;
 
-/// Maximum number of objects whose sizes are measured.
+/// Maximum number of objects of a corpus whose sizes are measured.
 const SAMPLE_MAX: usize = 50_000;
 
-/// Maximum number of objects from which the compression dictionary is trained. These are the first objects of
-/// a list.
+/// Maximum number of objects that train the compression dictionary. The dictionary is trained on the first
+/// objects of the corpus.
 const DICTIONARY_OBJECTS: usize = 1_000;
 
-/// Maximum length of the compression dictionary, in bytes. It is the default of zstd.
+/// Maximum length of the compression dictionary in bytes, which is the default maximum of zstd.
 const DICTIONARY_BYTES: usize = 112_640;
 
-/// Statistics of a corpus: the number of its objects and workloads, and the sizes of an object in each
-/// format.
+/// The number of objects and workloads in a corpus, and the sizes of an object in each format. A workload is
+/// a group of similar objects.
 #[derive(Clone, Debug)]
 pub struct Report {
     objects: usize,
@@ -30,12 +30,12 @@ pub struct Report {
     json: Sizes,
     protobuf: Option<Sizes>,
     compressed: Sizes,
-    /// Size of an object compressed with a dictionary. `None` if the corpus has too few objects to train a
-    /// dictionary.
+    /// Size of an object as JSON that is compressed with a dictionary. `None` if the corpus has too few
+    /// objects to train a dictionary.
     with_dictionary: Option<Sizes>,
 }
 
-/// The mean and the median size of an object, in bytes.
+/// The mean and the median size of the measured objects in one format, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     mean: f64,
@@ -98,8 +98,10 @@ impl Report {
         })
     }
 
-    /// Returns a line of JSON with the mean sizes in bytes per object. The member `ratio` is the JSON size
-    /// divided by the size with a dictionary. A figure that is not available is `null`.
+    /// Returns the mean sizes of an object in each format as one line of JSON, in bytes.
+    ///
+    /// The member `ratio` is the size as JSON divided by the size with a compression dictionary. A size that
+    /// was not measured is `null`.
     pub fn line(&self) -> String {
         let dictionary = self.with_dictionary.map(|sizes| sizes.mean);
         let line = json!({

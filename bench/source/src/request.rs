@@ -1,7 +1,7 @@
 //! Parses the HTTP requests that the source supports.
 //!
-//! Guarantees: a selector, and an unsupported encoding, value or method, is rejected and not ignored. Other
-//! unknown query parameters, such as `timeoutSeconds`, are ignored.
+//! Guarantees: a request with a selector, or with an unsupported encoding, method or parameter value, is
+//! rejected. Query parameters that the source does not know, such as `timeoutSeconds`, are ignored.
 //!
 //! This module does not respond to the requests.
 
@@ -11,7 +11,7 @@ use crate::kind::Kind;
 use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
-/// A parsed request that the source supports.
+/// A parsed request that the source supports: a Kubernetes request, or a command to the source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// A `GET` request for a document that describes the server, such as `/version`. The value is the URL
@@ -35,14 +35,14 @@ pub(crate) struct ListRequest {
     pub(crate) from: ListFrom,
 }
 
-/// The state of the objects that a list request selects.
+/// The state of the objects that a list response must contain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListFrom {
     Newest,
-    /// The state at the given revision.
+    /// The state at this revision.
     Exact(u64),
-    /// The state of an earlier page of the same list. The value is the `continue` token that the earlier page
-    /// returned.
+    /// The same state as in an earlier page of the list. The value is the `continue` token that the earlier
+    /// page contained.
     Token(String),
 }
 
@@ -54,20 +54,20 @@ pub(crate) struct WatchRequest {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WatchFrom {
-    /// The watch starts with all objects as `ADDED` events. If `bookmark` is true, a bookmark follows these
-    /// events.
+    /// The watch starts with an `ADDED` event for each object. If `bookmark` is true, a bookmark follows
+    /// these events.
     Objects { bookmark: bool },
-    /// The watch starts with the first change after the given revision, without initial events.
+    /// The watch starts with the first change after this revision, without initial events.
     Revision(u64),
 }
 
 // === impl Request ===
 
 impl Request {
-    /// Parses a request to a source that serves objects of `kind`.
+    /// Parses a request to a source that serves objects of the kind `kind`.
     ///
     /// # Errors
-    /// Returns the error response if the source does not support the request.
+    /// Returns the error response for a request that the source does not support.
     pub(crate) fn read(
         kind: &Kind,
         method: &Method,
@@ -154,11 +154,11 @@ impl WatchFrom {
     }
 }
 
-/// Returns the first encoding in the `Accept` header that `kind` supports. Media types with unsupported
-/// parameters, such as `as=Table`, are skipped.
+/// Returns the first encoding in the `Accept` header that the source can send for `kind`. Skips media types
+/// with unsupported parameters, such as `as=Table`. Without an `Accept` header, returns JSON.
 ///
 /// # Errors
-/// Returns the error response 406 if no listed encoding is supported.
+/// Returns an error response with status 406 if the header has no supported encoding.
 fn negotiate(kind: &Kind, headers: &HeaderMap) -> Result<Encoding, Refusal> {
     let accepted = headers
         .get(header::ACCEPT)
@@ -182,7 +182,7 @@ fn negotiate(kind: &Kind, headers: &HeaderMap) -> Result<Encoding, Refusal> {
     })
 }
 
-/// The names and values of the query parameters of a request.
+/// The query parameters of a request, each with its name and its value.
 struct Query(Vec<(String, String)>);
 
 impl Query {

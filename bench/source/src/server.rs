@@ -1,8 +1,10 @@
-//! Serves lists, watches and control requests over HTTP/1.1 and HTTP/2, without TLS.
+//! Serves lists and watches of the generated objects over HTTP/1.1 and HTTP/2, without TLS.
+//!
+//! Also serves the benchmark's control requests, such as `POST /emit`, which changes objects.
 //!
 //! Guarantees:
 //! - at most [`CONNECTIONS_MAX`] connections are open;
-//! - an open response keeps only the chunks of a few objects in memory;
+//! - an open response keeps the encoded bytes of only a few objects in memory;
 //! - the tasks of all connections are aborted when [`serve`] returns.
 
 use std::convert::Infallible;
@@ -29,10 +31,10 @@ use crate::request::{ListFrom, ListRequest, Request, WatchFrom, WatchRequest};
 use crate::slot::Encoding;
 use crate::source::Source;
 
-/// Maximum number of open connections. While it is reached, the server accepts no new connection.
+/// Maximum number of open connections. At this number, the server accepts no connection until one is closed.
 const CONNECTIONS_MAX: usize = 256;
 
-/// Time to wait after the listener failed to accept a connection.
+/// Pause before the next attempt after the listener has failed to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Serves the objects of `source` until `shutdown` completes, then closes all connections.
@@ -148,10 +150,10 @@ fn answer_list(
     Ok(typed_answer(content_type(request.encoding, false), body))
 }
 
-/// Returns the `continue` token of the next page of a list.
+/// Returns the `continue` token of a list's next page, whose first object has the index `next`.
 ///
-/// The token contains the index of the first object of that page, and the number of changes and the revision
-/// of the list.
+/// The token contains three numbers: `next`, the number of changes before the state that the list shows, and
+/// the revision of that state.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }
@@ -165,8 +167,10 @@ fn read_token(token: &str) -> Option<(usize, Moment)> {
     parts.next().is_none().then_some((start, moment))
 }
 
-/// Returns the response of a watch. If the requested revision is not valid, the response is one error event,
-/// as from the watch cache of an API server.
+/// Returns the response to a watch request.
+///
+/// If the requested revision is too old or too new, the response contains only an `ERROR` event. The watch
+/// cache of kube-apiserver responds in the same way.
 fn answer_watch(source: &Arc<Source>, buffer: Buffer, request: &WatchRequest) -> Response<Body> {
     let framing = Framing::new(source.corpus().kind(), request.encoding);
     let (moment, initial) = match request.from {

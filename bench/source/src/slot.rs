@@ -1,7 +1,8 @@
-//! Computes the values that differ between the objects of one workload, a group of similar objects.
+//! Computes the values that differ between the objects of one workload.
 //!
-//! Each such value is a [`Slot`]. A template contains the common bytes of the workload's objects, with ranges
-//! of fixed width for the values of the slots.
+//! A workload is a group of generated objects that share one template. The template contains the bytes that
+//! are the same in all objects of the workload. A [`Slot`] is a value that differs between these objects. The
+//! template has a range of fixed width for each value.
 //!
 //! Guarantees:
 //! - a value is computed from the object's [`Identity`] and the slot, so no value is kept in memory;
@@ -16,24 +17,26 @@ use jiff::Timestamp;
 /// The characters that Kubernetes uses in generated names, in byte order.
 pub(crate) const LETTERS: &[u8; 27] = b"2456789bcdfghjklmnpqrstvwxz";
 
-/// Number of different name suffixes. A suffix has five characters of [`LETTERS`].
+/// Number of possible name suffixes. A suffix consists of five characters of [`LETTERS`].
 pub(crate) const SUFFIXES: u64 = 27 * 27 * 27 * 27 * 27;
 
-/// Width of an object's `resourceVersion`, in digits.
+/// Number of digits of an object's `resourceVersion`.
 pub(crate) const REVISION_WIDTH: usize = 10;
 
-/// Width in digits of a change's time in nanoseconds since 1970, for times from 2001 until 2286.
+/// Number of digits of a change's time, in nanoseconds since 1970. The number is constant from 2001 to 2286.
 pub(crate) const STAMP_WIDTH: usize = 19;
 
-/// Latest creation time of an object, in seconds since 1970: 2026-06-01T00:00:00Z. The time is constant, so a
-/// seed gives the same bytes on every day.
+/// Latest creation time of an object, in seconds since 1970: 2026-06-01T00:00:00Z.
+///
+/// The creation times do not depend on the clock, so the same seed always results in the same objects.
 const NEWEST: i64 = 1_780_272_000;
 
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Earliest placeholder for a [`Slot::Time`] in a template, in seconds since 1970. All other times in a
-/// template are earlier.
+/// Earliest time that serves as the placeholder of a [`Slot::Time`] in a template, in seconds since 1970.
+///
+/// All other times in a template are earlier.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
 /// The encoding of an object in lists and watch events.
@@ -45,13 +48,14 @@ pub enum Encoding {
     Protobuf,
 }
 
-/// A value that differs between the objects of a template. A template can contain the same value several
-/// times.
+/// A kind of value that differs between the objects of a template. A template can contain the same slot
+/// several times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// A random UUID.
     Uid,
-    /// The last five characters of the object's name. They increase from object to object within a workload.
+    /// The last five characters of the object's name. Within a workload, an object with a higher index has a
+    /// greater suffix.
     Suffix,
     /// Five random characters of [`LETTERS`].
     Letters,
@@ -76,17 +80,18 @@ pub(crate) enum Slot {
     Stamp,
 }
 
-/// The slots of a template under construction. The index of a slot determines its placeholder in the
-/// template.
+/// The slots of a template under construction. The position of a slot in this list determines the placeholder
+/// that the template contains in place of the slot's value.
 #[derive(Debug, Default)]
 pub(crate) struct Slots(Vec<Slot>);
 
 /// The input from which an object's slot values are computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
-    /// Seed of the object's random values, derived from the seed of the corpus and the object's index.
+    /// Seed of the object's random values, derived from the object's index and the seed of all generated
+    /// objects.
     pub(crate) seed: u64,
-    /// Number that is written as the suffix of the object's name, below [`SUFFIXES`].
+    /// Number that encodes the five-character suffix of the object's name. It is less than [`SUFFIXES`].
     pub(crate) suffix: u64,
     /// Number of nodes in the generated cluster.
     pub(crate) nodes: u32,
@@ -97,7 +102,8 @@ pub(crate) struct Identity {
 // === impl Slots ===
 
 impl Slots {
-    /// Adds a slot, if it is new, and returns the slot's placeholder in the JSON of a template.
+    /// Adds `slot` unless the list already contains it, and returns the slot's placeholder in the JSON of a
+    /// template.
     pub(crate) fn mark(&mut self, slot: Slot) -> String {
         let at = self.place(slot);
         slot.mark(at, Encoding::Json)
@@ -122,10 +128,9 @@ impl Slots {
     }
 }
 
-/// Returns the placeholder of the slot with index `at`: a letter for the index, then tildes, `len` bytes in
-/// all.
+/// Returns the placeholder of the slot with index `at`: `len` bytes, a letter for the index and then tildes.
 ///
-/// A template contains no other tildes.
+/// A template contains tildes only in placeholders.
 fn marked_bytes(at: usize, len: usize) -> Vec<u8> {
     let mut bytes = vec![b'~'; len];
     let letter = u8::try_from(at).map_or(u8::MAX, |at| b'A' + at);
@@ -155,7 +160,8 @@ impl Slot {
         }
     }
 
-    /// Returns the width in bytes of the slot's value. The slot must be text in JSON and protobuf.
+    /// Returns the length of the slot's value in bytes. The method serves only slots whose value is the same
+    /// text in JSON and in protobuf.
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,
@@ -216,8 +222,9 @@ fn write_letters(mut number: u64, out: &mut Vec<u8>) {
     out[start..].reverse();
 }
 
-/// Writes three numbers, separated by `between`. Each is from 100 to 254, so every address has the same
-/// width.
+/// Appends three numbers to `out`, separated by the byte `between`.
+///
+/// Each number is from 100 to 254, so every address has the same length.
 fn write_address(mut number: u32, between: u8, out: &mut Vec<u8>) {
     for at in 0..3 {
         if at > 0 {
@@ -249,7 +256,7 @@ fn write_hex(rng: &mut Rng, len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a random UUID of version 4.
+/// Appends a random UUID of version 4 to `out`.
 fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
     for (at, len) in [8, 4, 3, 3, 12].into_iter().enumerate() {
         if at > 0 {
@@ -267,8 +274,9 @@ fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
 // === impl Identity ===
 
 impl Identity {
-    /// Returns a random number generator. Generators of the same object with different `purpose` are
-    /// independent.
+    /// Returns a random number generator for one of the object's values.
+    ///
+    /// Generators of the same object with different `purpose` return unrelated numbers.
     fn random(&self, purpose: u64) -> Rng {
         Rng::with_seed(mix(self.seed ^ mix(purpose)))
     }
@@ -287,7 +295,7 @@ impl Identity {
 
 /// Returns the `SplitMix64` hash of a number.
 ///
-/// The hash is a permutation of the 64-bit numbers. Similar inputs have unrelated hashes.
+/// Different numbers have different hashes, and the hashes of similar numbers are unrelated.
 pub(crate) fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,10 +1,10 @@
-//! Holds the objects and their changes for all lists and watches.
+//! Stores the changes of the benchmark's objects, and provides objects and changes to all lists and watches.
 //!
-//! A list or a watch reads through a [`Reader`], which has a position in the sequence of changes.
+//! Each list and each watch has a [`Reader`] with a position in the sequence of changes.
 //!
 //! Guarantees:
 //! - every watch receives every change, in order;
-//! - no reader is more than [`LEAD_MAX`] changes behind, because a new change waits for the slowest reader;
+//! - no reader has more than [`LEAD_MAX`] unread changes, because a new change waits for the slowest reader;
 //! - the timestamps of changes come from the clock that is passed to [`Source::new`].
 
 use std::collections::BTreeMap;
@@ -18,19 +18,22 @@ use tokio::time::Instant;
 use crate::corpus::{Corpus, Version};
 use crate::history::{History, Moment, NoMoment};
 
-/// Maximum number of changes that a reader may be behind the newest change.
+/// Maximum number of changes that a reader has not read yet. At this number, the next change waits for the
+/// reader.
 ///
-/// The limit is high enough for reading several changes at once. It is low enough that a watch sends a change
-/// soon after the change's timestamp.
+/// The number is high enough for reading several changes at once. It is low enough for a watch to send a
+/// change soon after the change's timestamp.
 const LEAD_MAX: u64 = 64;
 
-/// Number of changes after which the source yields to other tasks. All tasks share one thread.
+/// Number of consecutive changes, made without a rate limit, after which [`Source::emit`] yields.
+///
+/// Without the yield, the other tasks could not run, because all tasks share one thread.
 const CHANGES_IN_A_ROW: u64 = 256;
 
-/// Returns the current time in nanoseconds since 1970.
+/// A function that returns the current time in nanoseconds since 1970.
 pub type Clock = fn() -> u64;
 
-/// The served objects, their changes, and the positions of all readers.
+/// The benchmark's objects, their changes, and the positions of all readers.
 #[derive(Debug)]
 pub struct Source {
     corpus: Corpus,
@@ -39,27 +42,29 @@ pub struct Source {
     counts: watch::Sender<Counts>,
     /// Notified when a reader has read changes or is dropped.
     progress: Notify,
-    /// Locked by the request that makes changes. Further such requests wait for the lock.
+    /// Held by [`Source::emit`] while it makes changes, so concurrent calls make their changes one after the
+    /// other.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
     history: History,
-    /// Number of changes that each reader has read, by the reader's id.
+    /// Number of changes that precede the position of each reader. The key is the reader's id.
     readers: BTreeMap<u64, u64>,
     last_reader: u64,
     stats: Stats,
 }
 
-/// Counters that a watch waits for: changes made, and requests to end all watches.
+/// Number of changes made, and number of requests to end all watches. A watch waits until one of these
+/// numbers increases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     changes: u64,
     cuts: u64,
 }
 
-/// Counts of requests, changes and sent events, as returned by `GET /stats`.
+/// Numbers of requests, changes and sent events, which `GET /stats` returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
     /// Number of list requests. Each page of a list is one request.
@@ -75,7 +80,7 @@ pub(crate) struct Stats {
     pub(crate) watching: u64,
 }
 
-/// Result of a request that makes changes: their number, the duration, and the newest revision.
+/// Result of a `POST /emit` request: the number of changes, the time that they took, and the newest revision.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Emitted {
     pub(crate) changes: u64,
@@ -94,12 +99,13 @@ pub(crate) struct Reader {
     at: Moment,
 }
 
-/// A [`Reader`] for a watch. It can wait for new changes.
+/// A [`Reader`] of a watch, which can also wait for new changes.
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) reader: Reader,
     counts: watch::Receiver<Counts>,
-    /// Number of `POST /cut` requests, each of which ends all watches, before this follower was created.
+    /// Number of `POST /cut` requests before this follower was created. Each such request ends all open
+    /// watches.
     cuts: u64,
 }
 
@@ -149,11 +155,12 @@ impl Source {
         count(&mut self.state.lock().stats);
     }
 
-    /// Makes `changes` changes at `rate` per second. With a rate of 0, only the readers limit the rate.
+    /// Makes `changes` changes at `rate` per second. At a rate of 0, makes changes as fast as the slowest
+    /// reader reads them.
     ///
     /// # Cancel safety
     ///
-    /// Changes that are already made remain.
+    /// If the future is dropped, the changes that are already made remain.
     pub(crate) async fn emit(&self, changes: u64, rate: u32) -> Emitted {
         let _turn = self.turn.lock().await;
         let start = Instant::now();
@@ -177,7 +184,7 @@ impl Source {
         }
     }
 
-    /// Makes one change. Returns false, without a change, if a reader is [`LEAD_MAX`] changes behind.
+    /// Makes one change and returns true. If a reader has [`LEAD_MAX`] unread changes, returns false instead.
     fn try_change(&self) -> bool {
         let mut state = self.state.lock();
         let count = state.history.now().changes;
@@ -191,21 +198,22 @@ impl Source {
         true
     }
 
-    /// Requests the end of all watches. Each watch ends after a complete event.
+    /// Requests the end of all open watches. Each watch ends after a complete event.
     pub(crate) fn cut(&self) {
         self.counts.send_modify(|counts| counts.cuts += 1);
     }
 
-    /// Makes all existing revisions too old for lists and watches. Returns the new position, with a new
-    /// revision.
+    /// Makes all existing revisions too old for new lists and watches.
+    ///
+    /// Increases the newest revision by one. Returns the newest position, which has this revision.
     pub(crate) fn expire(&self) -> Moment {
         let mut state = self.state.lock();
         state.history.expire();
         state.history.now()
     }
 
-    /// Creates a reader at a position in the sequence of changes. The caller ensures that the position is not
-    /// too old.
+    /// Creates a reader at the position `at` in the sequence of changes. The caller ensures that the position
+    /// is not too old.
     pub(crate) fn read(self: &Arc<Self>, at: Moment) -> Reader {
         let mut state = self.state.lock();
         state.last_reader += 1;
@@ -218,8 +226,8 @@ impl Source {
         }
     }
 
-    /// Creates a follower that reads the changes after a position. The caller ensures that the position is
-    /// not too old.
+    /// Creates a follower that reads the changes after the position `after`. The caller ensures that the
+    /// position is not too old.
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
         let counts = self.counts.subscribe();
         let cuts = counts.borrow().cuts;
@@ -246,15 +254,16 @@ impl Reader {
         self.at
     }
 
-    /// Replaces the content of `versions` with the versions of these objects at the reader's position.
+    /// Replaces the content of `versions` with the revision and timestamp of each of these objects at the
+    /// reader's position.
     pub(crate) fn versions(&self, objects: std::ops::Range<usize>, versions: &mut Vec<Version>) {
         let state = self.source.state.lock();
         versions.clear();
         versions.extend(objects.map(|object| state.history.version(object, self.at)));
     }
 
-    /// Reads at most `most` next changes into `changes`, replaces its content, and advances the reader past
-    /// them.
+    /// Replaces the content of `changes` with the next unread changes, at most `most`. Advances the reader
+    /// past these changes.
     pub(crate) fn take(&mut self, most: usize, changes: &mut Vec<(usize, Version)>) {
         changes.clear();
         let mut state = self.source.state.lock();
@@ -294,7 +303,7 @@ impl Follower {
         self.counts.borrow().changes <= self.reader.at.changes
     }
 
-    /// Waits until the source has a change that the reader has not read, or until a `POST /cut` request.
+    /// Waits until there is a change that the reader has not read, or until a `POST /cut` request arrives.
     ///
     /// # Cancel safety
     ///

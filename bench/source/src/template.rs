@@ -1,7 +1,8 @@
-//! Writes the objects of one workload, a group of similar objects, from a template.
+//! Writes the objects of one workload from a template.
 //!
-//! A template contains the bytes that are common to the workload's objects. The values that differ between
-//! the objects (the slots) are written into ranges of these bytes.
+//! A workload is a group of generated objects that share one template. The template contains the bytes that
+//! are the same in all objects of the workload. The values that differ between the objects (the slots) are
+//! written into ranges of these bytes.
 //!
 //! Guarantees: the JSON and the protobuf encoding of a template come from one JSON object, and each contains
 //! every slot.
@@ -21,11 +22,12 @@ pub(crate) struct Template {
     protobuf: Option<Pattern>,
 }
 
-/// The common bytes of one workload's objects in one encoding, and the offsets at which slots are written.
+/// The common bytes of one workload's objects in one encoding, with the offset of each value that differs.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     bytes: Box<[u8]>,
-    /// Slots, each with an offset in `bytes`. The entries of one slot are adjacent.
+    /// Slots, each with the offset in `bytes` at which its value is written. A slot can have several offsets,
+    /// which are adjacent in this list.
     holes: Box<[(Slot, usize)]>,
 }
 
@@ -94,8 +96,8 @@ impl Pattern {
         self.bytes.len()
     }
 
-    /// Appends the object `of` to `out`. `scratch` is a buffer for slot values, and its content is
-    /// overwritten.
+    /// Appends the object with the identity `of` to `out`. `scratch` is a temporary buffer for slot values,
+    /// and its content is overwritten.
     pub(crate) fn write(
         &self,
         of: &Identity,

@@ -1,7 +1,7 @@
 //! Measures the time to deliver each event of an informer to many handlers.
 //!
-//! Guarantees: the measurement ends when every handler has received every event. Events are sent as fast as
-//! the handlers receive them.
+//! Events are written as fast as the informer reads them. The measurement ends when every handler has
+//! received every event.
 
 use std::sync::{
     Arc,
@@ -31,7 +31,9 @@ pub(crate) struct Options {
     pods: usize,
 }
 
-/// Runs the measurement and prints the time per event, from the write until the last handler has the event.
+/// Runs the measurement and prints the mean time per event.
+///
+/// The time is measured from the first write until all handlers have received all events.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let (handlers, events) = (options.handlers, options.events);
     ensure!(

@@ -1,8 +1,8 @@
-//! Runs this project's informer as the measured process of a benchmark, through the library's public API.
+//! The benchmark program of this project: runs and measures the informer through the library's public API.
 //!
-//! Guarantees: each subcommand prints one line of JSON to standard output and exits with 0, or prints an
-//! error to standard error and exits with a nonzero code. With `--kubeconfig`, the program prints lines for
-//! its parent process before the JSON.
+//! Guarantees: each subcommand prints its result as one line of JSON to standard output and exits with 0, or
+//! prints an error to standard error and exits with a nonzero code. With `--kubeconfig`, the program also
+//! prints lines for its parent process before the result.
 //!
 //! The program uses Tokio's multi-threaded runtime with one worker per processor. It uses the library's
 //! defaults unless a flag changes them. The binary that calls [`run`] selects the allocator.

@@ -1,4 +1,4 @@
-//! Prints the result of a measurement.
+//! Prints the result of a measurement as JSON to standard output.
 
 use std::io::Write as _;
 

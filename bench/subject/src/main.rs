@@ -1,6 +1,8 @@
-//! `subject`: the measured program, with the allocator jemalloc.
+//! `subject`: the benchmark program that runs and measures this project's informer, with jemalloc as
+//! allocator.
 //!
-//! jemalloc is made for multi-threaded programs, as is the allocator in Go's runtime.
+//! jemalloc is designed for multi-threaded programs, like the allocator of the Go runtime, which client-go
+//! uses.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -2,7 +2,7 @@
 //!
 //! Measurements that use this source exclude the cost of a server and of large objects.
 //!
-//! Guarantees: the list is complete when the source is created. The first watch delivers all writes in order.
+//! Guarantees: the list is encoded when the source is created. The first watch delivers all writes in order.
 //! A writer waits while [`ON_THE_WAY`] events are written and not yet read by the informer.
 //!
 //! The source supports only one watch. A later watch stays open and has no events.
@@ -15,27 +15,29 @@ use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher, Re
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-/// Maximum number of events that are written and not yet read by the informer.
+/// Capacity of the channel for events: maximum number of events that the informer has not read yet.
 const ON_THE_WAY: usize = 64;
 
-/// The namespace of all pods, as in client-go's benchmark.
+/// The namespace of all pods. client-go's benchmark uses the same namespace.
 pub(crate) const NAMESPACE: &str = "default";
 
-/// A source of small pods: one list, and one watch for the events of a [`PodWriter`].
+/// A source of small pods for one informer. The list has all pods, and the watch has the events of a
+/// [`PodWriter`].
 pub(crate) struct MemorySource {
     list: Bytes,
-    /// Receives the events of the [`PodWriter`]. `None` after the first watch has taken the receiver.
+    /// Receives the events of the [`PodWriter`]. The first watch takes the receiver, and then the value is
+    /// `None`.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 
-/// Writes changes of the pods in a [`MemorySource`].
+/// Changes the pods of a [`MemorySource`], and sends each change as an event to the source's watch.
 pub(crate) struct PodWriter {
     pods: usize,
     revision: usize,
     events: mpsc::Sender<Bytes>,
 }
 
-/// Returns a source with this number of pods, and the writer of their changes.
+/// Returns a source with this number of pods, and the writer that changes these pods.
 ///
 /// The pods have only metadata, as in client-go's benchmark.
 pub(crate) fn pods(pods: usize) -> (MemorySource, PodWriter) {
@@ -67,7 +69,8 @@ fn pod(number: usize, revision: usize) -> String {
 }
 
 impl PodWriter {
-    /// Writes a change of the pod whose index is `number` modulo the number of pods.
+    /// Changes the pod with the index `number` modulo the number of pods, and sends the event. Waits while
+    /// the channel of the watch is full.
     ///
     /// # Errors
     /// Returns an error if the informer has stopped.

@@ -1,4 +1,4 @@
-//! Measures an informer of pods with one handler: its start, its updates and its relists.
+//! Measures an informer of pods with one handler: its initial list, its updates and its relists.
 //!
 //! The pods come from the benchmark's object server or from a real API server.
 
@@ -18,12 +18,12 @@ use kube_informer::{
 };
 use tokio::{sync::oneshot, task::JoinSet};
 
-/// Form in which the informer's cache keeps objects.
+/// Representation of the objects in the informer's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Store {
-    /// Decoded, as values of their Rust type.
+    /// The cache stores objects as values of their Rust type.
     Typed,
-    /// Compressed, and decoded when they are read.
+    /// The cache stores objects compressed, and decodes an object each time it is read.
     Packed,
 }
 
@@ -80,10 +80,10 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// A handler that counts events in [`Told`].
+/// A handler that counts the received events. [`Told`] contains the counters.
 struct Counting {
     told: Arc<Told>,
-    /// Whether the handler reads each object. A packed cache decodes an object when it is read.
+    /// Whether the handler reads the content of each object, which a packed cache has to decode.
     looks: bool,
 }
 
@@ -114,7 +114,7 @@ fn containers(object: &Object<Pod>) -> usize {
     spec.map_or(0, |spec| spec.containers.len())
 }
 
-/// Returns the `bench/ts` annotation: the time at which the object server made the change.
+/// Returns the value of the `bench/ts` annotation: the time at which the object server changed the pod.
 fn sent(pod: &Pod) -> Option<&str> {
     let annotations = pod.metadata.annotations.as_ref()?;
     annotations.get("bench/ts").map(String::as_str)

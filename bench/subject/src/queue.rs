@@ -1,4 +1,6 @@
-//! Measures a work queue: adds, gets and finishes one key at a time, on one thread, without delays.
+//! Measures the time that a key needs to pass through a work queue: add, get and done.
+//!
+//! The queue contains only one key at a time, one thread uses the queue, and there are no delays.
 
 use std::{hint::black_box, sync::Arc};
 
@@ -20,9 +22,9 @@ pub(crate) struct Options {
     items: u32,
 }
 
-/// Runs the measurement and prints the time per key.
+/// Runs the measurement and prints the time per key in nanoseconds.
 ///
-/// A key is an `Arc<str>`, so copying a key copies only a pointer, as for a Go string.
+/// A key is an `Arc<str>`. Copying a key copies only a pointer, like copying a string in Go.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let keys: Vec<Arc<str>> = (0..KEYS).map(|key| format!("key-{key}").into()).collect();
     let queue = RateLimitingQueue::<Arc<str>>::new(rate_limiter::controller_default());

@@ -1,10 +1,10 @@
-//! Measures reads and writes per second, while readers list all pods and one writer changes pods.
+//! Measures reads and writes per second while readers read all pods of the cache and a writer changes pods.
 //!
 //! This is a port of client-go's `BenchmarkSharedIndexInformer`.
 //!
-//! Guarantees: each read accesses every pod of one namespace. A write counts if the handler receives its
-//! event and then reads the same or a newer revision of the pod from the cache. At most [`WINDOW`] writes are
-//! waiting for the handler, as in client-go's benchmark.
+//! Guarantees: each read accesses every pod of one namespace. A write counts if the handler receives the
+//! event of the write and then finds the same or a newer revision of the pod in the cache. At most [`WINDOW`]
+//! writes wait for the handler at a time, as in client-go's benchmark.
 
 use std::{
     hint::black_box,
@@ -28,8 +28,8 @@ use crate::{
     memory_source::{self, NAMESPACE, PodWriter},
 };
 
-/// Maximum number of writes whose events the handler has not received. Equals `queuedEvents` in client-go's
-/// benchmark.
+/// Maximum number of writes whose events the handler has not received. It equals `queuedEvents` in
+/// client-go's benchmark.
 const WINDOW: usize = 10;
 
 /// Command-line options of `subject reads`.
@@ -53,11 +53,11 @@ pub(crate) struct Options {
 enum Readers {
     /// Each reader is a thread.
     Threads,
-    /// Each reader is a task of the informer's runtime, and yields after each read.
+    /// Each reader is a task on the informer's runtime. The task yields after each read.
     Tasks,
 }
 
-/// Number of reads and writes so far, and whether the readers must stop.
+/// Progress of a measurement: number of reads, number of writes, and whether the readers must stop.
 #[derive(Debug, Default)]
 struct Done {
     reads: AtomicU64,
@@ -103,8 +103,8 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// Returns the handler of updates. The handler reads the pod from the cache, counts the write, and permits
-/// one more write.
+/// Returns the handler for updates. For each update, the handler reads the pod from the cache, counts the
+/// write, and permits the writer one more write.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,
@@ -120,7 +120,8 @@ fn counting(
     }
 }
 
-/// Changes one pod after the other, each with a permit of `window`. Returns when the informer stops.
+/// Changes pods, one after the other, and takes a permit from `window` before each change. Returns when the
+/// informer stops.
 async fn write(mut writer: PodWriter, window: Arc<Semaphore>) {
     // The step is a prime number. The writer reaches all pods unless the step divides the number of pods.
     for number in (0..).step_by(7_919) {
@@ -166,7 +167,7 @@ fn readers(
     Ok(threads)
 }
 
-/// Reads every pod of the namespace from a snapshot and counts one read.
+/// Takes a snapshot of the cache, reads every pod of the namespace, and counts this as one read.
 fn read(indexer: &Indexer<Pod>, done: &Done) {
     let snapshot = indexer.snapshot();
     let mut length = 0;

@@ -1,4 +1,4 @@
-//! Runs an API server for tests in other languages. The test injects faults and reads the request log.
+//! Runs an API server for a test in any language. The test injects faults and reads the request log.
 //!
 //! Start the program as a child process with pipes for standard input and output. The first line of output is
 //! the URL of the server. The server accepts fault plans at the path `/faults`, as

@@ -3,9 +3,10 @@
 //! Guarantees:
 //! - A server without tokens accepts every request as `system:anonymous`. A server without rules allows every
 //!   request.
-//! - After the first token is granted, a request without a known token or a client certificate receives 401.
-//!   Revoking the last token does not change this.
-//! - Web pages in a browser can't use a local port that requires neither a token nor TLS (see [`browser`]).
+//! - After the first token is granted, a request with neither a known token nor a client certificate receives
+//!   401. Revoking the last token does not change this.
+//! - Web pages from other hosts can't use a loopback port that requires neither a token nor TLS (see
+//!   [`browser`]).
 //! - A change of tokens or rules applies to every request that arrives after the change. Open watches
 //!   continue, as in Kubernetes.
 //! - Tokens are compared in constant time, and no `Debug` output, log or message contains them.
@@ -39,7 +40,7 @@ const AUTHENTICATED: &str = "system:authenticated";
 /// Kubernetes defines the same group in `NewPrivilegedGroups` of the API server's configuration.
 const MASTERS: &str = "system:masters";
 
-/// An authenticated user: the name and the groups to which access rules apply.
+/// Name and groups of a user who sends requests. Access rules refer to the name and the groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct User {
@@ -61,7 +62,7 @@ pub struct User {
 ///     .token("short-lived", User::new("jane"))
 ///     .rules([Rule::allow(["get", "list", "watch"], ["pods"]).for_user("jane")])
 ///     .build();
-/// // A request with this token now receives 401.
+/// // A request with the token `short-lived` now receives 401.
 /// assert!(server.access().revoke_token("short-lived"));
 /// ```
 #[derive(Clone)]
@@ -69,13 +70,15 @@ pub struct Access {
     gate: Arc<Gate>,
 }
 
-/// Authenticates and authorizes every request to the server, by the server's tokens and access rules.
+/// Authenticates and authorizes all requests to one server, by the server's tokens and access rules.
 pub(crate) struct Gate {
     policy: Mutex<Policy>,
     anonymous: Arc<User>,
 }
 
-/// Current tokens and access rules of a server. The builder sets the first ones, and [`Access`] changes them.
+/// Current tokens and access rules of a server.
+///
+/// The builder sets the initial tokens and rules. [`Access`] changes them while the server runs.
 #[derive(Default)]
 pub(crate) struct Policy {
     /// Accepted tokens with their users. `None` if requests need no authentication.
@@ -87,13 +90,13 @@ pub(crate) struct Policy {
 /// Bytes of a bearer token that the server accepts.
 struct BearerToken(Box<[u8]>);
 
-/// User that a peer's client certificate names.
+/// User whose name is in the client certificate of a TLS connection.
 ///
-/// The connection adds this value to the extensions of each request.
+/// The connection adds this value to the extensions of each request that the client sends.
 #[derive(Clone)]
 pub(crate) struct Peer(pub(crate) Arc<User>);
 
-/// Marks a request that arrived without TLS on a port that only local programs can reach.
+/// Marks a request that arrived without TLS on a loopback port of a server without `allow_remote`.
 ///
 /// The connection adds this value to the extensions of each such request.
 #[derive(Clone, Copy)]
@@ -137,9 +140,11 @@ impl Access {
         Access { gate }
     }
 
-    /// Makes the server accept `token` as `user`. A token that is already known is assigned to `user`.
+    /// Makes the server accept `token` as a token of `user`. If the token has another user, `user` replaces
+    /// that user.
     ///
-    /// After the first granted token, requests without a token receive 401.
+    /// After the first token is granted, a request with neither a known token nor a client certificate
+    /// receives 401.
     ///
     /// # Panics
     ///
@@ -150,12 +155,13 @@ impl Access {
 
     /// Revokes a token. Later requests with the token receive 401.
     ///
-    /// Returns whether the token was known.
+    /// Returns whether the server accepted the token before this call.
     pub fn revoke_token(&self, token: &str) -> bool {
         self.gate.policy.lock().revoke(token)
     }
 
-    /// Replaces all access rules. Later requests that no new rule allows receive 403.
+    /// Replaces all access rules. A later request for a resource receives 403 if no new rule allows the
+    /// request.
     pub fn replace_rules(&self, rules: impl IntoIterator<Item = Rule>) {
         let rules = rules.into_iter().collect();
         self.gate.policy.lock().rules = Some(rules);
@@ -187,7 +193,7 @@ impl Gate {
         *self.policy.lock() = policy;
     }
 
-    /// Returns whether neither tokens nor rules are configured.
+    /// Returns whether every request is allowed, because the server has neither tokens nor access rules.
     pub(crate) fn is_open(&self) -> bool {
         let policy = self.policy.lock();
         policy.tokens.is_none() && policy.rules.is_none()
@@ -226,7 +232,10 @@ impl Gate {
         (user, refusal)
     }
 
-    /// Returns a 403 error if the user may not create the object that an update request names.
+    /// Returns a 403 error if `user` may not create the object at `target`.
+    ///
+    /// A PUT request for an object that does not exist creates the object. Therefore the request also needs
+    /// the permission to create.
     pub(crate) fn admit_create(&self, user: &User, target: &Target) -> Result<(), ApiError> {
         let attributes = Attributes::of_creation(target);
         if self.policy.lock().allows(user, &attributes) {
@@ -272,7 +281,7 @@ impl Policy {
         found
     }
 
-    /// Returns whether the rules allow `user` a request with these attributes.
+    /// Returns whether `user` may send a request with these attributes.
     fn allows(&self, user: &User, attributes: &Attributes) -> bool {
         let Some(rules) = &self.rules else {
             return true;

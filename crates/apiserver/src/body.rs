@@ -1,7 +1,7 @@
 //! Defines the body of a response: bytes in memory, or a stream of bytes.
 //!
-//! Guarantees: every response of [`crate::Server`] has a body of this type, and an error in a stream ends the
-//! body.
+//! Guarantees: every response of [`crate::Server`] has a body of this type. After an error, a body returns no
+//! further data.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use http_body::{Frame, SizeHint};
 use crate::response_budget::{FREE_BYTES, Reserved, ResponseBudget};
 use crate::status::ApiError;
 
-/// Size in bytes at which the server sends a chunk of a long response.
+/// Minimum length in bytes at which the server sends a chunk of a long response that it is encoding.
 ///
 /// A chunk of this size fills a few HTTP/2 frames, and a list of 100,000 objects needs few writes.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
@@ -22,17 +22,19 @@ pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 /// An error of any type, as tower and hyper represent it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Body of an HTTP response from the server. The body contains only data frames, no trailers.
+/// Body of an HTTP response from the server. The body contains only data frames and no trailers.
 pub struct Body(Content);
 
-/// Content of a [`Body`].
+/// Content of a [`Body`]: bytes in memory, or a stream of bytes.
 ///
 /// The variants are not wrapped in further body types, because each event of each watch would pass through
-/// them.
+/// these types.
 enum Content {
-    /// Bytes of a body with a known length that have not been sent yet.
+    /// Unsent bytes of a body with a known length.
     Full(Bytes),
     /// A body with a known length whose bytes count towards the [`ResponseBudget`].
+    ///
+    /// The budget can evict the bytes. The next read of the body then returns an error.
     Held {
         content: Reserved<Bytes>,
         /// Number of bytes that have not been sent yet.
@@ -49,7 +51,7 @@ impl Body {
         Body(Content::Full(bytes.into()))
     }
 
-    /// Counts the body towards the response budget if it has more than [`FREE_BYTES`] in memory.
+    /// Counts the bytes of the body towards `budget` if they are in memory and more than [`FREE_BYTES`].
     ///
     /// # Errors
     ///
@@ -65,14 +67,15 @@ impl Body {
         }
     }
 
-    /// Creates a body from a stream of chunks. The body does not poll the stream again after its end.
+    /// Creates a body from a stream of chunks. The body does not poll the stream again after the stream has
+    /// ended.
     pub(crate) fn stream(
         stream: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
     ) -> Body {
         Body(Content::Stream(Box::pin(stream)))
     }
 
-    /// Returns the next chunk of the body, or `None` at its end.
+    /// Returns the next chunk of the body, or `None` at the end of the body.
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -98,9 +101,9 @@ impl Body {
     }
 }
 
-/// Removes the next chunk, of at most [`CHUNK_BYTES`], from `rest`, and returns a copy of it.
+/// Removes at most [`CHUNK_BYTES`] bytes from the start of `rest`, and returns a copy of these bytes.
 ///
-/// A slice of `rest` instead of a copy would keep all bytes in memory.
+/// A slice of `rest` instead of a copy would keep all bytes of `rest` in memory.
 pub(crate) fn next_piece(rest: &mut Bytes) -> Bytes {
     let length = rest.len().min(CHUNK_BYTES);
     let piece = Bytes::copy_from_slice(&rest.split_to(length));

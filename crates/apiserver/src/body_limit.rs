@@ -1,7 +1,7 @@
-//! Receives request bodies, and limits their size, their duration and their memory.
+//! Receives request bodies, and limits their size, their transfer time and their memory.
 //!
 //! Guarantees:
-//! - A body of more than [`BODY_BYTES_MAX`] is rejected with 413, independent of its `Content-Length`.
+//! - A body of more than [`BODY_BYTES_MAX`] is rejected with 413, even if `Content-Length` states less.
 //! - A body that is incomplete after [`BODY_TIMEOUT`] is rejected with 504.
 //! - All bodies that are being received or processed use at most [`BODIES_BYTES_MAX`] together. A request
 //!   that exceeds this maximum is rejected with 429.
@@ -28,24 +28,25 @@ const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Maximum time to receive a request body (`RequestTimeout` in Kubernetes' `server/config.go`).
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum size in bytes of all request bodies together: 85 of the maximum size, or 200,000 of the usual
-/// size.
+/// Maximum size in bytes of all request bodies together.
+///
+/// The maximum is enough for 85 bodies of [`BODY_BYTES_MAX`], or for 200,000 bodies of 1.3 kB, a usual size.
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Receives request bodies, and limits the memory that all of them use together.
+/// Receives the request bodies of one server, and limits the memory that all these bodies use together.
 pub(crate) struct BodyLimit {
     held_bytes: AtomicUsize,
     bytes_max: usize,
 }
 
-/// A completely received request body. Its bytes count towards the [`BodyLimit`] until the value is dropped.
+/// A completely received request body. Its bytes count towards the [`BodyLimit`] until the body is dropped.
 #[derive(Default)]
 pub(crate) struct Received {
     bytes: BytesMut,
     _reservation: Option<Reservation>,
 }
 
-/// Number of bytes that one request body counts towards the [`BodyLimit`]. Dropping it subtracts them.
+/// The bytes of one request body that count towards the [`BodyLimit`] until this value is dropped.
 struct Reservation {
     limit: Arc<BodyLimit>,
     bytes: usize,
@@ -65,7 +66,7 @@ impl BodyLimit {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future frees the bytes received so far.
+    /// Dropping the future frees the bytes that have been received so far.
     pub(crate) async fn receive<B>(self: &Arc<BodyLimit>, body: B) -> Result<Received, ApiError>
     where
         B: http_body::Body,

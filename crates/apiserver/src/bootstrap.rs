@@ -1,11 +1,11 @@
-//! Creates the objects that a new server starts with: the system objects of Kubernetes, and the seeds.
+//! Creates the objects with which a new server starts: the system objects of Kubernetes, and the seeds.
 //!
 //! Seeds are the initial objects that are passed to the builder.
 //!
 //! Guarantees:
 //! - Seeds have the revisions 1, 2, … in their order. The system objects have revision 1, like the first
 //!   seed. A server without seeds starts at revision 1, as an empty etcd does.
-//! - A seed replaces the system object of the same name.
+//! - A seed replaces the system object of the same kind, namespace and name.
 //! - The namespace of each seed exists, if the server enforces namespaces.
 //!
 //! The module does not recreate a system object that a client deletes.
@@ -16,25 +16,26 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 
-/// Namespaces that every cluster has.
+/// Namespaces that exist in every cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Name of the Service, the `EndpointSlice` and the `Endpoints` through which pods reach the API server.
 const SERVICE: &str = "kubernetes";
 
-/// Cluster IP of the Service: the first address of kubeadm's default Service range, 10.96.0.0/12.
+/// Cluster IP of the Service `kubernetes`: the first address of kubeadm's default Service range,
+/// 10.96.0.0/12.
 const CLUSTER_IP: &str = "10.96.0.1";
 
-/// Address in the endpoints of the Service, from the range for documentation (RFC 5737).
+/// IP address of the API server in the endpoints of the Service `kubernetes`.
 ///
-/// A server without a socket has no address, and Kubernetes rejects loopback addresses in endpoints.
+/// The address is from the range for documentation (RFC 5737). A server without a socket has no address of
+/// its own, and Kubernetes rejects loopback addresses in endpoints.
 const ENDPOINT_IP: &str = "192.0.2.1";
 
-/// Port of the Service.
 const SERVICE_PORT: u16 = 443;
 const SECURE_PORT: u16 = 6443;
 
-/// The seeds of a new server, and a setting for its system objects.
+/// Describes the objects with which a new server starts.
 pub(crate) struct Bootstrap {
     pub(crate) seeds: Vec<Value>,
     /// Whether the system objects include the Service `kubernetes` and its endpoints.
@@ -71,7 +72,9 @@ impl Bootstrap {
         }
     }
 
-    /// Returns the system objects and the namespaces of the seeds, without the objects that a seed replaces.
+    /// Returns the system objects, and the namespaces of the seeds if the server enforces namespaces.
+    ///
+    /// Objects that a seed replaces are not returned.
     fn system_objects(&self, server: &Server) -> Vec<Value> {
         let mut objects: Vec<Value> = NAMESPACES.into_iter().map(namespace).collect();
         if server.shared().settings.enforce_namespaces {
@@ -93,7 +96,8 @@ impl Bootstrap {
 
 /// Returns the names of the namespaces that contain seeds.
 ///
-/// Seeds of unserved kinds are skipped, because storing them reports the error.
+/// A seed of a kind that the server does not serve is skipped. [`Bootstrap::fill`] reports the error when it
+/// stores the seed.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     let registry = &server.shared().registry;
     let is_namespaced = |seed: &&Value| {
@@ -106,9 +110,9 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Returns the identity of an object: its kind, namespace and name. The API version is not included.
+/// Returns the kind, namespace and name of an object, by which a seed replaces a system object.
 ///
-/// Returns `None` for a kind that no system object has.
+/// Returns `None` for an object of a kind that no system object has.
 fn place(object: &Value) -> Option<(&str, &str, &str)> {
     let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
     let version = object["apiVersion"].as_str()?;
@@ -145,8 +149,8 @@ fn namespace(name: &str) -> Value {
 
 /// Returns the Service `kubernetes`, its `Endpoints` and its `EndpointSlice`.
 ///
-/// Their fields have the defaults of Kubernetes 1.36. In kube-apiserver, the `kubernetesservice` controller
-/// and the endpoint reconciler create these objects.
+/// The fields have the defaults of Kubernetes 1.36. In kube-apiserver, the `kubernetesservice` controller and
+/// the endpoint reconciler create these objects.
 fn kubernetes_service() -> [Value; 3] {
     let service = json!({
         "apiVersion": "v1",

@@ -33,13 +33,14 @@ const WATCHER_BUFFER: usize = 1_000;
 /// Default maximum size of all objects in bytes: the largest `--quota-backend-bytes` that etcd recommends.
 const STORAGE_QUOTA: u64 = 8 * 1024 * 1024 * 1024;
 
-/// Configures and builds a [`Server`].
+/// Builder of a [`Server`], with all settings and initial objects of the server.
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     kinds: Kinds,
     bootstrap: Bootstrap,
     watch_cache: WatchCache,
-    /// Watch cache settings of single resources, by names such as `deployments.apps`.
+    /// Watch cache settings of single resources, each with the name of the resource, such as
+    /// `deployments.apps`.
     watch_caches: Vec<(String, WatchCache)>,
     rng: Option<u64>,
     access: Policy,
@@ -78,11 +79,11 @@ impl Builder {
 
     /// Adds initial objects, called seeds, with the revisions 1, 2, … in this order.
     ///
-    /// Each seed is stored as by [`Server::create`]. A seed replaces the [system
-    /// object](crate#system-objects) of the same name.
+    /// The server stores each seed in the same way as an object that is passed to [`Server::create`]. A seed
+    /// replaces the [system object](crate#system-objects) of the same kind, namespace and name.
     ///
-    /// The namespace of a seed is also created, at revision 1. It is not created if it is itself a seed, or
-    /// if [`Builder::enforce_namespaces`] is false.
+    /// The server also creates the namespace of each seed, at revision 1. It does not create a namespace that
+    /// is itself a seed, and it creates no namespace if [`Builder::enforce_namespaces`] is false.
     pub fn seed(mut self, objects: impl IntoIterator<Item = Value>) -> Builder {
         self.bootstrap.seeds.extend(objects);
         self
@@ -90,15 +91,15 @@ impl Builder {
 
     /// Makes the server serve another kind, as a custom resource definition does.
     ///
-    /// The kind replaces a built-in kind of the same name.
+    /// The kind replaces a built-in kind with the same group, version and plural name.
     pub fn kind(mut self, kind: Kind) -> Builder {
         self.kinds.add(kind);
         self
     }
 
-    /// Sets the watch cache of all resources without a setting of their own.
+    /// Sets the watch cache of every resource for which [`Builder::watch_cache_for`] is not called.
     ///
-    /// The watch cache limits how old the revision can be at which a watch starts. The default is
+    /// The watch cache determines the oldest revision at which a watch can start. The default is
     /// [`WatchCache::Adaptive`].
     pub fn watch_cache(mut self, cache: WatchCache) -> Builder {
         self.watch_cache = cache;
@@ -107,7 +108,7 @@ impl Builder {
 
     /// Sets the watch cache of one resource, such as `pods` or `deployments.apps`.
     ///
-    /// The watch cache limits how old the revision can be at which a watch starts.
+    /// The watch cache determines the oldest revision at which a watch can start.
     pub fn watch_cache_for(mut self, resource: &str, cache: WatchCache) -> Builder {
         self.watch_caches.push((resource.to_owned(), cache));
         self
@@ -115,7 +116,8 @@ impl Builder {
 
     /// Sets whether the server supports streaming lists (`sendInitialEvents`), as Kubernetes does since 1.34.
     ///
-    /// With false, the server responds 422 to such a watch, as older Kubernetes versions do.
+    /// With false, the server responds 422 to a watch with `sendInitialEvents`, as older Kubernetes versions
+    /// do.
     ///
     /// The default is true.
     pub fn watch_list(mut self, streams: bool) -> Builder {
@@ -123,11 +125,11 @@ impl Builder {
         self
     }
 
-    /// Sets whether an object can be created only in an existing namespace, as in Kubernetes.
+    /// Sets whether the namespace of an object must exist before the object is created, as in Kubernetes.
     ///
     /// With true, the server responds 404 if the namespace does not exist. The namespace `default`, the
     /// `kube-` namespaces and the namespaces of [seeds](Builder::seed) exist from the start. With false,
-    /// objects can be created in any namespace, and creating one does not create its namespace.
+    /// objects can be created in any namespace, and the server does not create the missing namespace.
     ///
     /// The default is true.
     pub fn enforce_namespaces(mut self, enforce: bool) -> Builder {
@@ -137,16 +139,16 @@ impl Builder {
 
     /// Sets whether the Service `kubernetes` exists in `default`, with its `EndpointSlice` and `Endpoints`.
     ///
-    /// The default is true. Set false in a test that counts the objects of these kinds.
+    /// The default is true. Set false in a test that counts objects of these kinds.
     pub fn kubernetes_service(mut self, exists: bool) -> Builder {
         self.bootstrap.kubernetes_service = exists;
         self
     }
 
-    /// Sets the maximum number of events queued for one watch. A watch that exceeds the maximum is closed as
-    /// too slow.
+    /// Sets the maximum number of events queued for one watch.
     ///
-    /// The default is 1,000, and the minimum is 1.
+    /// A watch whose queue exceeds the maximum is closed, because its client reads too slowly. The default is
+    /// 1,000, and the minimum is 1.
     pub fn watcher_buffer(mut self, events: usize) -> Builder {
         self.settings.watcher_buffer = events.max(1);
         self
@@ -154,8 +156,8 @@ impl Builder {
 
     /// Sets the approximate maximum memory of all objects in bytes. The default is 8 GiB.
     ///
-    /// A write that would exceed the maximum receives the 500 error of a full etcd, and nothing is stored. A
-    /// deletion, and a write that does not enlarge an object, always succeed.
+    /// A write that would exceed the maximum receives the 500 error of a full etcd, and nothing is stored.
+    /// The maximum never rejects a deletion, or a write that does not enlarge an object.
     ///
     /// The size of an object is the size of its JSON and its key plus 400 bytes. The event history has a
     /// separate limit of 1 GiB.
@@ -167,8 +169,8 @@ impl Builder {
     /// Sets the seed of all random values: uids, generated names, default watch timeouts and fault
     /// probabilities.
     ///
-    /// With the same seed, the same calls produce the same bytes. Without a seed, every server uses other
-    /// random values.
+    /// Servers with the same seed respond to the same calls with the same bytes. Without this setting, each
+    /// server uses a random seed.
     pub fn rng_seed(mut self, seed: u64) -> Builder {
         self.rng = Some(seed);
         self
@@ -184,8 +186,9 @@ impl Builder {
 
     /// Makes the server accept requests with the bearer token `token` as requests of `user`.
     ///
-    /// The server then rejects requests without a token with 401. If a token is added twice, the later user
-    /// applies. [`Server::access`] grants and revokes tokens while the server runs.
+    /// A server with tokens responds 401 to a request with neither a known token nor a client certificate. If
+    /// a token is added twice, the second user replaces the first. [`Server::access`] grants and revokes
+    /// tokens while the server runs.
     ///
     /// # Panics
     ///
@@ -197,8 +200,8 @@ impl Builder {
 
     /// Adds access rules. A request for a resource receives 403 if no rule allows the request.
     ///
-    /// Rules apply to resources only. Every authenticated user may read discovery, version and health, and
-    /// send access reviews.
+    /// Rules apply to resources only. No rule is needed to read discovery, version and health, or to send a
+    /// review of the user's own access or identity.
     pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Builder {
         self.access.add_rules(rules);
         self
@@ -206,8 +209,8 @@ impl Builder {
 
     /// Sets whether [`Server::listen`] may bind to addresses other than loopback. The default is false.
     ///
-    /// Without [`Builder::token`] and [`Builder::rules`], every client that reaches the port is allowed every
-    /// request.
+    /// With true and without [`Builder::token`] and [`Builder::rules`], every client that reaches the port
+    /// may send every request.
     pub fn allow_remote(mut self, allow: bool) -> Builder {
         self.settings.allow_remote = allow;
         self
@@ -228,7 +231,8 @@ impl Builder {
     /// Sets whether clients can read and change the fault plan over HTTP [at
     /// `/faults`](crate::Faults#over-http).
     ///
-    /// The default is false. With true, every client that reaches the server can add faults.
+    /// The default is false. With true, every client that the server authenticates can add faults, because
+    /// access rules do not apply to this path. A server without tokens accepts every client.
     pub fn fault_endpoint(mut self, serve: bool) -> Builder {
         self.settings.fault_endpoint = serve.then_some(fault_injection::PATH);
         self
@@ -238,8 +242,11 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// Panics if a seed is rejected, a resource in [`Builder::watch_cache_for`] is not served, or a fault
-    /// plan restarts the server at an unknown revision. The message describes the mistake.
+    /// Panics in each of these cases, with a message that describes the mistake:
+    ///
+    /// - The server rejects a seed.
+    /// - A resource in [`Builder::watch_cache_for`] is not served.
+    /// - A fault plan restarts the server at an unavailable revision.
     pub fn build(mut self) -> Server {
         let bootstrap = mem::take(&mut self.bootstrap);
         let plans = mem::take(&mut self.fault_plans);
@@ -253,23 +260,24 @@ impl Builder {
     ///
     /// Acknowledged writes survive any exit of the process, including a kill.
     ///
-    /// - A missing directory is created, on Unix with mode 0700, because secrets are stored unencrypted.
-    /// - With a new directory, the server starts with the seeds. With a used directory, it starts with the
-    ///   stored objects and ignores the seeds.
+    /// - A missing directory is created. On Unix, its mode is 0700, because secrets are stored unencrypted.
+    /// - With a new directory, the server starts with the seeds. With a used directory, the server starts
+    ///   with the stored objects and ignores the seeds.
     /// - After a restart, objects are unchanged and revisions continue. The event history is lost, so a watch
     ///   or list at an older revision receives 410.
-    /// - A write is acknowledged and visible once it is on the disk. Concurrent writes are stored together.
-    ///   Direct calls such as [`Server::create`] block until then.
-    /// - A write that the disk rejects receives a 500 and is not visible. Reads continue, and writes resume
-    ///   when the disk recovers.
+    /// - A write is acknowledged and visible only after it is on the disk. Direct calls such as
+    ///   [`Server::create`] block until then. Concurrent writes are stored together.
+    /// - A write that the disk rejects receives a 500 error and is not visible. Reads continue, and writes
+    ///   resume when the disk recovers.
     /// - Objects of custom kinds that this server does not serve stay in the directory, but are not served.
     ///
-    /// With [`Builder::rng_seed`], random values depend on the seed and on the revision at the start.
+    /// With [`Builder::rng_seed`], random values depend on the seed and on the revision at which the server
+    /// starts.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory is not writable, is in use, or does not contain an intact store. In
-    /// each case, no stored data is lost.
+    /// Returns an error if the directory is not writable, is in use, or does not contain an intact store.
+    /// None of these errors deletes stored data.
     ///
     /// # Panics
     ///
@@ -309,7 +317,8 @@ impl Builder {
         Ok(server)
     }
 
-    /// Creates a server without objects. Its random values depend on the builder's seed and on `revision`.
+    /// Creates a server without objects. The server's random values depend on the builder's seed and
+    /// `revision`.
     fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];
@@ -329,7 +338,11 @@ impl Builder {
     }
 }
 
-/// Activates the builder's fault plans on `server`. Panics if an action of a plan fails.
+/// Activates the fault plans of the builder on `server`.
+///
+/// # Panics
+///
+/// Panics if an action of a plan fails.
 fn carry_out(server: &Server, plans: &[Plan]) {
     for plan in plans {
         if let Err(error) = server.faults().carry_out(plan) {

@@ -1,15 +1,17 @@
-//! Creates a `kube_client::Client` for the server, without a socket.
+//! Creates a `kube_client::Client` that calls the server in process, without a socket.
 //!
-//! Guarantees: the client has none of kube's layers, so each call is one request, and no error is retried.
+//! Guarantees: the client has none of the tower layers that kube adds by default. Therefore each call is
+//! exactly one request, and no failed request is retried.
 
 use kube_client::Client;
 
 use crate::server::Server;
 
 impl Server {
-    /// Returns a client of this server whose default namespace is `default`.
+    /// Returns a client that calls this server in process. The default namespace of the client is `default`.
     ///
-    /// The client sends the token of this handle, if the handle [has one](Server::with_token).
+    /// If this `Server` handle [has a token](Server::with_token), each request of the client contains the
+    /// token.
     ///
     /// # Panics
     ///

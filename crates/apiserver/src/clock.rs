@@ -1,6 +1,6 @@
 //! Provides the wall-clock time that the server writes into objects.
 //!
-//! Guarantees: this is the only module that reads the system clock, and a builder can replace the clock.
+//! Guarantees: no other module reads the system clock, and the builder can replace the clock.
 //!
 //! The module does not provide timers.
 
@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 
-/// Source of the wall-clock time for timestamps and ages of objects.
+/// Wall clock for the timestamps and the ages of objects.
 #[derive(Clone)]
 pub(crate) struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
@@ -26,7 +26,7 @@ impl Clock {
         Clock(Arc::new(now))
     }
 
-    /// Returns the current time with a precision of one second, as in `metav1.Time`.
+    /// Returns the current time without fractions of a second, as in `metav1.Time`.
     pub(crate) fn now(&self) -> Timestamp {
         let now = Timestamp::try_from((self.0)()).unwrap_or(Timestamp::UNIX_EPOCH);
         Timestamp::from_second(now.as_second()).unwrap_or(Timestamp::UNIX_EPOCH)

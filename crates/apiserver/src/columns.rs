@@ -1,11 +1,11 @@
-//! Defines the printer columns of kinds, which `kubectl get` shows as a table.
+//! Defines the printer columns of each kind, which are the columns of the table that `kubectl get` shows.
 //!
 //! Guarantees:
 //! - For the kinds with columns in this module, the names, types, order and priorities match those of
 //!   Kubernetes' printers.
 //! - Any other kind has the columns Name and Age.
 //!
-//! `kubectl get` shows columns with priority 1 only with `-o wide`.
+//! `kubectl get` shows a column with priority 1 only if it is called with `-o wide`.
 
 mod cell;
 pub(crate) mod workload;
@@ -244,10 +244,10 @@ fn service_ports(service: &Object) -> String {
     none_if_empty(ports.join(","))
 }
 
-/// Joins the texts with commas.
+/// Joins at most the first three texts with commas.
 ///
-/// If there are more than three, joins the first three and adds the number of omitted texts, followed by
-/// `more`.
+/// If there are more than three texts, the result ends with the number of omitted texts and the text `more`,
+/// as in `a,b,c + 2 more...`.
 fn shortened(texts: &[String], more: &str) -> String {
     match texts {
         [a, b, c, rest @ ..] if !rest.is_empty() => {
@@ -319,9 +319,10 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns the value at the JSON pointer `core`, or at `events` if the former is absent.
+/// Returns the value of an Event at the JSON pointer `core`.
 ///
-/// An Event of the core API and an Event of the events API have different fields for the same value.
+/// If that value is absent, empty or 0, returns the value at the JSON pointer `events`. An Event of the core
+/// API and an Event of the events API store the same value in different fields.
 fn either(event: &Object, core: &str, events: &str) -> Value {
     match at(event, core) {
         value if value == "" || value == 0 => at(event, events),
@@ -387,9 +388,10 @@ fn event_count(event: &Object) -> i64 {
     times.as_i64().filter(|times| *times > 0).unwrap_or(1)
 }
 
-/// Returns the metrics of an autoscaler as `current/target` pairs.
+/// Returns the metrics of a `HorizontalPodAutoscaler` as `name: current/target`, separated by commas.
 ///
-/// A metric that is not a resource metric is shown as `<unknown>`.
+/// A metric that is not a resource metric is shown as `<unknown>`. Only the first two metrics are shown,
+/// followed by the number of omitted metrics.
 fn targets(autoscaler: &Object) -> String {
     let metrics = list(autoscaler, "/spec/metrics");
     let current = list(autoscaler, "/status/currentMetrics");
@@ -418,7 +420,7 @@ fn targets(autoscaler: &Object) -> String {
     }
 }
 
-/// Returns a number or a percentage as text, and `N/A` for any other value.
+/// Returns a number, or a text such as `50%`, as text. Returns `N/A` for any other value.
 fn amount(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.to_string()),

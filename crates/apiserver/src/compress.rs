@@ -1,11 +1,11 @@
 //! Compresses responses with gzip, as a Kubernetes API server of version 1.36 does.
 //!
 //! Guarantees:
-//! - A response to a request for a resource is compressed if it is longer than [`THRESHOLD_BYTES`] and the
-//!   client accepts the plain token `gzip`. The response to a watch is never compressed.
-//! - The response is compressed while it is read. At most [`THRESHOLD_BYTES`] and one chunk are held in
-//!   memory.
-//! - The same response always results in the same bytes.
+//! - A response is compressed if it is longer than [`THRESHOLD_BYTES`], the request is for a resource, and
+//!   the client accepts the plain token `gzip`. The response to a watch is never compressed.
+//! - The response is compressed while the client reads it. At most [`THRESHOLD_BYTES`] and one chunk are held
+//!   in memory.
+//! - The same response always results in the same compressed bytes.
 
 use std::io::Write;
 
@@ -21,23 +21,27 @@ use http_body_util::BodyExt;
 
 use crate::body::{Body, BoxError};
 
-/// Maximum length of an uncompressed response in bytes (`defaultGzipThresholdBytes` in `writers.go`).
+/// Length in bytes up to which a response is sent without compression.
+///
+/// Kubernetes defines the length as `defaultGzipThresholdBytes` in `writers.go`.
 const THRESHOLD_BYTES: usize = 128 * 1024;
 
-/// Compression level of gzip: the same as in Kubernetes, which prefers speed to size.
+/// Compression level of gzip. Kubernetes uses the same level, because it prefers speed to size.
 ///
 /// Kubernetes defines the level as `defaultGzipContentEncodingLevel` in `writers.go`.
 const LEVEL: u32 = 1;
 
-/// State of the compression of one response.
+/// A response while it is being compressed: the gzip encoder, and the chunks that are not compressed yet.
 struct Gzip {
     encoder: GzEncoder<Vec<u8>>,
-    /// Chunks of the response that were read before the threshold was exceeded and are not compressed yet.
+    /// Chunks that were read to compare the length of the response with [`THRESHOLD_BYTES`].
     held: std::vec::IntoIter<Bytes>,
     rest: Body,
 }
 
-/// Returns whether the client accepts gzip. Only the token `gzip` in lower case and without a weight counts.
+/// Returns whether the client accepts gzip.
+///
+/// Only the lower-case token `gzip` without a weight in `Accept-Encoding` counts.
 pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     let value = headers
         .get(header::ACCEPT_ENCODING)
@@ -46,7 +50,7 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     tokens.any(|token| token.trim() == "gzip")
 }
 
-/// Compresses a response that is longer than the threshold, and returns a shorter response unchanged.
+/// Compresses a response that is longer than [`THRESHOLD_BYTES`]. A shorter response is returned unchanged.
 ///
 /// # Cancel safety
 ///
@@ -94,7 +98,9 @@ fn chunks(held: Vec<Bytes>, rest: Body) -> impl Stream<Item = Result<Bytes, BoxE
 }
 
 impl Gzip {
-    /// Returns the next compressed chunk, and the state for the following chunks unless it is the last one.
+    /// Returns the next compressed chunk or an error, and the encoder for the chunks after it.
+    ///
+    /// The encoder is `None` after the last chunk and after an error.
     async fn advance(mut self) -> Option<(Result<Bytes, BoxError>, Option<Gzip>)> {
         loop {
             let chunk = match self.held.next() {
@@ -122,7 +128,7 @@ impl Gzip {
     }
 }
 
-/// Returns the next chunk of a body, or `None` at its end.
+/// Returns the next chunk of `body`, or `None` at the end of the body.
 async fn next(body: &mut Body) -> Option<Result<Bytes, BoxError>> {
     let frame = body.frame().await?;
     Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
@@ -140,7 +146,8 @@ mod tests {
 
     const CHUNK_BYTES: usize = 64 * 1024;
 
-    /// Returns a response with `chunks` chunks, and a counter of the chunks that have been read.
+    /// Returns a response with `chunks` chunks, and a counter of the chunks that have been read from the
+    /// response.
     fn chunked(chunks: usize) -> (Response<Body>, Arc<AtomicUsize>) {
         let taken = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&taken);

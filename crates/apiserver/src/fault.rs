@@ -1,12 +1,12 @@
 //! Defines faults: the grammar of fault plans, the active rules, and the effects on response bodies.
 //!
 //! Guarantees:
-//! - A rule takes effect immediately, and exactly as often as it states. Rules apply in the order in which
-//!   they were added.
-//! - Faults change requests and their responses, never the store.
+//! - A rule affects requests as soon as it is added, and at most as many requests as its limits allow. Rules
+//!   apply in the order in which they were added.
+//! - A rule changes requests and their responses, never the store.
 //!
 //! The module does not respond to requests and does not change the state of the server. The module
-//! [`fault_injection`](crate::fault_injection) does.
+//! [`fault_injection`](crate::fault_injection) does both.
 
 mod disturbance;
 mod edit;

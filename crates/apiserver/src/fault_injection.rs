@@ -5,10 +5,10 @@
 //! Guarantees:
 //! - a fault is active when the call that adds it returns, and affects as many requests as its limits allow;
 //! - faults are evaluated in the order in which they were added;
-//! - faults affect requests and responses, never the store, except for a restart at an older revision; direct
-//!   calls such as [`crate::Server::get`] always return the true state of the store;
-//! - calls are synchronous: on a single-threaded runtime no client runs between two faults or writes without
-//!   an `.await` between them;
+//! - faults affect requests and responses, never the store, except for a restart at an older revision;
+//! - direct calls such as [`crate::Server::get`] always return the true state of the store;
+//! - calls are synchronous: on a single-threaded runtime, no client runs between two calls that are not
+//!   separated by an `.await`;
 //! - in-process clients and clients over TCP observe the same faults.
 
 mod answer;
@@ -56,16 +56,16 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// `RESOURCE` is the plural name of a resource; `*` stands for any verb or any resource.
 /// `from` selects requests whose `User-Agent` header contains the given text.
 /// `skip=N` leaves the first `N` matching requests unaffected.
-/// `chance=P%` is the probability that a later matching request is affected.
+/// `chance=P%` is the probability that each later matching request is affected.
 /// `xN` limits the number of affected requests.
 /// If several rules would replace the response, the rule added first replaces it.
-/// All other faults that match a request apply together, but do not change the body of a replaced response.
+/// All other rules that match a request apply together, but do not change the body of a replaced response.
 /// A name that contains a space, `:`, `;`, `#` or `"` must be in double quotes with JSON's escapes.
-/// Every text must be in such quotes too.
+/// The `TEXT` of a `send` must always be in such quotes.
 ///
 /// | Fault | Effect |
 /// | --- | --- |
-/// | `429`, `500`, `503`, … `retry-after=N` | The response has this HTTP status and Kubernetes' `Status` body; the header `Retry-After` and `details.retryAfterSeconds` contain the seconds. The request is not executed. |
+/// | `429`, `500`, `503`, … `[retry-after=N]` | The response has this HTTP status and Kubernetes' `Status` body. With `retry-after`, the header `Retry-After` and `details.retryAfterSeconds` are `N` seconds. The request is not executed. |
 /// | `429 plain` | The response has this HTTP status and the plain-text body of Kubernetes' flow control; `Retry-After` is 1 by default. |
 /// | `504 too-large` | The response is the error of a server that has not reached the requested revision, with the cause `ResourceVersionTooLarge`. |
 /// | `reset` | The connection ends before the response; in process the error is an [`std::io::Error`] of kind `ConnectionReset`. The request is not executed. |
@@ -75,7 +75,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `delay each event 100ms` | The server pauses for this time before it sends each event of a watch. |
 /// | `cut [after N events\|bytes]` | The body ends without an error after the `N`th event or byte, even within an object; the default is the start of the body. |
 /// | `break [after N events\|bytes]` | The body ends with an error, as after a reset of the connection or the HTTP/2 stream. |
-/// | `freeze [after N events\|bytes]` | Nothing more of the body is sent until a `thaw`; a watch does not even end at its deadline. |
+/// | `freeze [after N events\|bytes]` | Nothing more of the body is sent until all faults are removed or, for a watch, until a `thaw`. A frozen watch does not end at its deadline. |
 /// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends after every `N` bytes, or at these offsets; the bytes are unchanged. |
 /// | `split randomly` | Each chunk of the body has a random size of 1 to 64 bytes. |
 /// | `drop EVENTS` | The selected events are not sent. |
@@ -84,7 +84,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `garble EVENTS` | Only the first half of the event's line is sent, which is not valid JSON. |
 /// | `spoil EVENTS` | The object's `annotations` are a number: the line is valid JSON with a name and a revision, but clients can't decode the object. |
 /// | `retype EVENTS` | The event has the type `MOVED`, which Kubernetes does not define. |
-/// | `send "TEXT" after N events` | The text is inserted unchanged after the `N`th event; end it with `\n`. |
+/// | `send "TEXT" after N events` | The text is inserted unchanged after the `N`th event; it should end with `\n`, like the line of an event. |
 ///
 /// `EVENTS` is one of `events` (all events), `event N` (the `N`th event), `every N events`, `P% of events`
 /// (each event with this probability), `bookmarks`, and `end-bookmark` (the bookmark that ends a streamed
@@ -93,12 +93,14 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// For example, with `drop end-bookmark` a streamed list never completes, and `drop bookmarks` simulates a
 /// server without bookmarks.
 ///
+/// An action on watches selects them with the conditions of a rule (`named`, `in`, `from`), written `…` here.
+///
 /// | Action | Effect |
 /// | --- | --- |
 /// | `cut watch RESOURCE …` | The matching open watches end without an error; events that a watch has not delivered are lost. |
 /// | `break watch RESOURCE …` | The matching open watches end with an error, as after a connection reset. |
 /// | `freeze watch RESOURCE …` | The matching watches, including watches opened later, send nothing and do not end at their deadline. |
-/// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. A freeze no longer affects later watches if the match of the `thaw` selects all watches that the freeze selects. |
+/// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. A freeze of later watches ends if the `thaw` selects all watches that the freeze selects. |
 /// | `close watch RESOURCE …` | The matching open watches are closed like the watch of a slow reader: they deliver their queued events, then end without an error. |
 /// | `send "TEXT" to watch RESOURCE …` | The text is sent unchanged to the matching open watches. |
 /// | `send bookmarks to watch RESOURCE …` | The matching open watches that allow bookmarks receive a bookmark with the current revision. |
@@ -117,8 +119,8 @@ pub(crate) use endpoint::{PATH, serve_plan};
 ///
 /// [`Builder::fault_endpoint`](crate::Builder::fault_endpoint) serves the path `/faults`.
 /// GET returns the active plan as text.
-/// POST adds the statements of a plan; if the plan has a mistake, the response is a 400 with the mistake's
-/// position.
+/// POST executes the statements of a plan, which adds its rules to the active plan.
+/// If the plan has a mistake, the response is a 400 with the mistake's position.
 /// DELETE removes all faults, like [`Faults::clear`].
 ///
 /// ```text
@@ -127,8 +129,8 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// ```
 ///
 /// Faults do not affect requests to this path, and the request log does not contain such requests.
-/// A refusal of connections also closes this path to new connections, so limit its duration with
-/// `refuse connections for`.
+/// While connections are refused, clients can't open a new connection to this path either.
+/// Therefore limit the duration of the refusal with `refuse connections for`.
 #[derive(Clone)]
 pub struct Faults {
     shared: Arc<Shared>,
@@ -136,7 +138,7 @@ pub struct Faults {
 
 /// Handle that adjusts a response planned by [`Faults::answer`].
 ///
-/// The response is active immediately, and stays active if this handle is dropped.
+/// The planned response is active immediately, and stays active if this handle is dropped.
 #[derive(Clone)]
 pub struct Answer {
     shared: Arc<Shared>,
@@ -146,14 +148,15 @@ pub struct Answer {
 // === impl Answer ===
 
 impl Answer {
-    /// Sets the number of further requests that receive this response; the default is 1, and 0 disables the
-    /// response.
+    /// Sets the number of requests that receive this response from this call on.
+    ///
+    /// Without this call, one request receives the response; 0 disables the response.
     pub fn times(&self, n: u64) -> &Answer {
         self.shared.faults.set_times(self.id, n);
         self
     }
 
-    /// Adds the header `Retry-After` and `details.retryAfterSeconds` to the response.
+    /// Sets the `Retry-After` header and the `details.retryAfterSeconds` of the response to `seconds`.
     pub fn retry_after(&self, seconds: u32) -> &Answer {
         self.refine(|refusal| refusal.retry_after = Some(seconds))
     }
@@ -187,7 +190,7 @@ impl Faults {
         Faults { shared }
     }
 
-    /// Adds the rules of a [fault plan](#fault-plans) and runs its actions, in the order of the plan.
+    /// Executes a [fault plan](#fault-plans): adds its rules and runs its actions, in the order of the plan.
     ///
     /// # Errors
     ///
@@ -200,10 +203,12 @@ impl Faults {
 
     /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A rule with a limit is printed as it was added; a comment contains the number of requests that it can
-    /// still affect.
-    /// A fresh server with the printed plan produces the same faults.
-    /// A server with 1,000 or more rules drops exhausted rules, which are then no longer printed.
+    /// A new server with the printed plan produces the same faults.
+    /// Each rule is printed with its original limits.
+    /// A comment after the rule contains the number of requests that the rule can still affect, if this
+    /// number has changed.
+    /// An exhausted rule, which has affected its maximum number of requests, is also printed.
+    /// A server with 1,000 or more rules drops exhausted rules, and no longer prints them.
     pub fn plan(&self) -> String {
         self.shared.faults.plan()
     }
@@ -233,14 +238,16 @@ impl Faults {
         self.end(&Match::watches(), Ending::Freeze);
     }
 
-    /// Ends every freeze, and delivers the events since the freeze to the watches.
+    /// Resumes all frozen watches, which then deliver the events since the freeze.
+    ///
+    /// A [freeze of later watches](Faults::freeze_watches) ends, but the rules of fault plans stay active.
     pub fn thaw_watches(&self) {
         self.shared.faults.open().thaw(&Match::watches());
     }
 
-    /// Closes every open watch in the way in which the server closes the watch of a slow reader.
+    /// Closes every open watch in the same way as the server closes the watch of a slow reader.
     ///
-    /// The watch delivers its queued events and then ends without an error.
+    /// Each watch delivers its queued events and then ends without an error.
     pub fn close_slow_watches(&self) {
         self.close(&Match::watches());
     }
@@ -259,7 +266,7 @@ impl Faults {
 
     /// Simulates a restart of the server.
     ///
-    /// Every open watch ends cleanly, and no watch can start below the current revision.
+    /// Every open watch ends without an error, and no new watch can start below the current revision.
     ///
     /// The store is unchanged and keeps its older revisions, as etcd does.
     pub fn restart(&self) {
@@ -268,10 +275,11 @@ impl Faults {
         forget(&mut state);
     }
 
-    /// Simulates a restart from a backup: the store has the state at the older `revision` and no history.
+    /// Simulates a restart from a backup of the store at the older `revision`.
     ///
-    /// Later writes continue from the older revision, so revisions that clients have already seen are
-    /// assigned again, with different contents.
+    /// Afterwards the store has the objects of this revision, and no history.
+    /// Later writes continue from this revision.
+    /// Revisions that clients have already received are therefore assigned again, with different contents.
     ///
     /// # Errors
     ///
@@ -289,8 +297,8 @@ impl Faults {
     /// Plans a response with this HTTP status for the next matching request.
     ///
     /// [`Answer::times`] sets the number of requests that receive the response.
-    /// The body is Kubernetes' `Status` for this code.
-    /// If several planned responses match a request, the one added first is sent.
+    /// The body is Kubernetes' `Status` for this HTTP status.
+    /// If several planned responses match a request, the server sends the response that was planned first.
     pub fn answer(&self, matches: Match, status: u16) -> Answer {
         let refusal = ErrorResponse {
             code: status,
@@ -305,7 +313,9 @@ impl Faults {
         }
     }
 
-    /// Removes every planned response that has not been sent yet.
+    /// Removes every planned error response, including the error responses of fault plans.
+    ///
+    /// No later request receives such a response.
     pub fn clear_answers(&self) {
         let is_planned = |fault: &Fault| matches!(fault, Fault::Answer(_));
         self.shared.faults.remove(is_planned);
@@ -316,7 +326,8 @@ impl Faults {
     /// While connections are refused, an in-process request fails with an [`std::io::Error`] of kind
     /// `ConnectionRefused`, and the TCP listener is closed.
     ///
-    /// Open watches continue; to simulate a server that is down, also call [`Faults::cut_watches`].
+    /// Open watches continue.
+    /// To simulate a server that is down, also call [`Faults::cut_watches`].
     pub fn refuse_connections(&self, refuse: bool) {
         if refuse {
             self.shared.faults.refuse(None);
@@ -332,12 +343,12 @@ impl Faults {
 
     /// Sends these bytes unchanged to every open watch.
     ///
-    /// The bytes can be an unknown event type, an object that can't be decoded, or garbage.
+    /// The bytes can be an event of an unknown type, an object that clients can't decode, or arbitrary data.
     pub fn send_raw_to_watches(&self, bytes: impl Into<Bytes>) {
         self.send(&Match::watches(), &bytes.into());
     }
 
-    /// Executes the statements of a plan in order, and stops at the first statement that fails.
+    /// Executes the statements of a plan in order, and stops at the first action that fails.
     pub(crate) fn carry_out(&self, plan: &Plan) -> Result<(), PlanError> {
         for Placed { statement, at } in &plan.statements {
             match statement {
@@ -375,7 +386,7 @@ impl Faults {
         self.end_in(&mut self.shared.lock(), matches, ending);
     }
 
-    /// Ends or freezes the watches that `matches` selects, and records the effect in the request log.
+    /// Ends or freezes the watches that `matches` selects, and records this fault in the request log.
     ///
     /// The caller holds the lock on `state`, so no watch opens during this call.
     fn end_in(&self, state: &mut State, matches: &Match, ending: Ending) {
@@ -423,7 +434,8 @@ impl Faults {
     }
 }
 
-/// Prevents new watches from a revision below the current revision of the store.
+/// Sets the start of the watch history to the current revision, so that no new watch can start below this
+/// revision.
 fn forget(state: &mut State) {
     let revision = state.storage.revision();
     for cache in &mut state.caches {

@@ -39,7 +39,7 @@ pub(crate) enum Directive {
     Strict,
 }
 
-/// Messages about the unknown and duplicate fields of a request body; each message occurs once.
+/// Messages about the unknown and duplicate fields of a request body; no message occurs twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaints(Vec<String>);
 
@@ -50,10 +50,10 @@ struct Reader<'a> {
     trail: &'a mut Trail,
 }
 
-/// Path of the value that a [`Reader`] is reading, and the complaints recorded so far.
+/// Position of a [`Reader`] in a request body, and the complaints that it has recorded so far.
 #[derive(Default)]
 struct Trail {
-    /// Path of the value in the body, such as `spec.containers[0].image`.
+    /// Path of the value that is being read, such as `spec.containers[0].image`.
     path: String,
     complaints: Complaints,
 }
@@ -75,7 +75,7 @@ pub(crate) fn read(body: &[u8], known: Known) -> serde_json::Result<(Value, Comp
     Ok((value, trail.complaints))
 }
 
-/// Removes the unknown fields of a value and returns complaints about them.
+/// Returns a value without its unknown fields, and the complaints about these fields.
 pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
     let mut trail = Trail::default();
     let reader = Reader {
@@ -142,7 +142,7 @@ impl Complaints {
         self
     }
 
-    /// Returns the complaints with the prefix `what`, the part of the request that they concern.
+    /// Adds the prefix `what` to each message, such as `json patch` for complaints about a JSON patch.
     pub(crate) fn about(self, what: &str) -> Complaints {
         Complaints(self.0.iter().map(|text| format!("{what} {text}")).collect())
     }
@@ -151,7 +151,7 @@ impl Complaints {
 // === impl Trail ===
 
 impl Trail {
-    /// Runs `go` while the path is extended by `step`, such as the name of a member.
+    /// Appends `step`, such as the name of a member, to the path, runs `go`, and restores the path.
     fn below<T>(&mut self, step: fmt::Arguments<'_>, go: impl FnOnce(&mut Trail) -> T) -> T {
         let length = self.path.len();
         let _ = fmt::Write::write_fmt(&mut self.path, step);

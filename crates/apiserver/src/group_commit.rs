@@ -1,4 +1,4 @@
-//! Group commit: stores writes on the disk in batches, if the server has a data directory.
+//! Group commit: stores the server's writes on the disk in batches, if the server has a data directory.
 //!
 //! Guarantees:
 //! - a write is neither visible nor acknowledged before it is on the disk;
@@ -16,25 +16,27 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Batch, Entry, Ticket, Write};
 
-/// Number of failed batches, read before a write.
+/// Number of batches that had failed before a write.
 ///
-/// A different number after the write means that a batch has failed in between.
+/// A caller compares it with the number after the write: if the numbers differ, a batch has failed in the
+/// meantime.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
 }
 
-/// Stores the pending batch of writes when this value is dropped.
+/// Guard that stores the pending batch of writes when it is dropped.
 ///
-/// The batch is therefore stored even if the runtime drops the blocking task before running it.
+/// The batch is therefore stored even if the runtime drops the blocking task that owns the guard without
+/// running the task.
 struct FlushOnDrop(Option<Arc<Shared>>);
 
 impl Drop for FlushOnDrop {
     fn drop(&mut self) {
         let Some(shared) = self.0.take() else { return };
         let flushed = shared.flush();
-        // Dropped before the responses are sent: a caller may drop the server and reopen its directory after the last
-        // response.
+        // Dropped before the callers receive the result: after the last response, a caller may drop the
+        // server and reopen its data directory.
         drop(shared);
         if let Some(flushed) = flushed {
             flushed.tell();
@@ -42,7 +44,7 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// A batch of writes and its result on the disk, which the waiting callers have not received yet.
+/// A batch that was written to the disk, and the result, which the waiting callers have not received yet.
 #[must_use = "somebody waits for it"]
 struct Flushed {
     batch: Batch,
@@ -56,8 +58,10 @@ impl Flushed {
 }
 
 impl Shared {
-    /// Returns the value to pass to [`Shared::settled`] or [`Shared::settle`]; must be called before the
-    /// write.
+    /// Returns the number of batches that have failed so far.
+    ///
+    /// A caller calls this function before a write, and passes the result to [`Shared::settled`] or
+    /// [`Shared::settle`] after the write.
     pub(crate) fn before_write(&self) -> Before {
         Before {
             failures: self.lock().pending.failures(),
@@ -66,9 +70,14 @@ impl Shared {
 
     /// Waits until all writes that the server has accepted so far are durable and visible.
     ///
+    /// # Errors
+    ///
+    /// Returns an error if a batch of writes has failed since `before`.
+    ///
     /// # Cancel safety
     ///
-    /// The first poll starts to store the writes; they are stored even if the future is dropped later.
+    /// The first poll starts to store the writes.
+    /// The writes are stored even if the future is dropped after this poll.
     pub(crate) async fn settled(self: &Arc<Shared>, before: Before) -> Result<(), ApiError> {
         let Some((mut ticket, first)) = self.ticket(before)? else {
             return Ok(());
@@ -89,6 +98,10 @@ impl Shared {
     /// Blocks until all writes that the server has accepted so far are durable and visible.
     ///
     /// Callers that can't await use this function instead of [`Shared::settled`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a batch of writes has failed since `before`.
     pub(crate) fn settle(&self, before: Before) -> Result<(), ApiError> {
         if self.ticket(before)?.is_none() {
             return Ok(());
@@ -102,7 +115,7 @@ impl Shared {
 
     /// Returns an error if a batch has failed since `before`.
     ///
-    /// An error does not imply that the caller's own write was in the failed batch.
+    /// The caller's own write may have been in another batch.
     fn check(before: Before, state: &State) -> Result<(), ApiError> {
         if state.pending.failures() == before.failures {
             return Ok(());
@@ -117,10 +130,12 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Restores the store at an older revision: runs `change` between two batches, and writes the result to
-    /// the disk.
+    /// Restores the store at an older revision, and writes the result to the disk.
     ///
+    /// `change` restores the state in memory.
+    /// The call of `change` does not overlap the write of a batch to the disk.
     /// Writes that were accepted but are not yet on the disk fail.
+    /// If the result can't be written, the next write stores it.
     pub(crate) fn go_back(
         &self,
         revision: u64,
@@ -147,9 +162,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores the pending batch of writes; returns `None` if no batch is pending.
+    /// Stores the pending batch of writes, and returns the batch with its result.
     ///
-    /// A concurrent call may already have stored the batch.
+    /// Returns `None` if no batch is pending, for example because a concurrent call has stored the batch.
     fn flush(&self) -> Option<Flushed> {
         let mut disk = self.disk.get()?.lock();
         let mut state = self.lock();
@@ -183,9 +198,9 @@ impl Shared {
 }
 
 impl State {
-    /// Returns one write for each object that a failed batch may have changed on the disk.
+    /// Returns one write for each object whose state on the disk may be wrong after a failed batch.
     ///
-    /// Each write stores the visible state of the object.
+    /// Each write contains the state of the object that clients see.
     fn corrections(&self) -> Vec<Write> {
         let doubtful = self.pending.doubtful().iter();
         let stored = |(collection, key): &(_, Arc<str>)| Write {

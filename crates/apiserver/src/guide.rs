@@ -1,7 +1,6 @@
 //! Explains how to test a controller with a [`Server`](crate::Server).
 //!
-//! Guarantees: `cargo test` compiles and runs each test of this guide as a separate file.
-//!
+//! Guarantees: each test in this guide is a complete program, which `cargo test` compiles and runs.
 #![cfg_attr(feature = "client", doc = include_str!("../testing.md"))]
 #![cfg_attr(
     not(feature = "client"),

@@ -5,7 +5,7 @@
 //! This module does not route requests or store objects.
 //!
 //! Guarantees:
-//! - a [`Kinds`] contains at most one [`Kind`] per group, version and plural name; adding such a kind again
+//! - a [`Kinds`] contains at most one [`Kind`] per group, version and plural name; adding a second such kind
 //!   replaces the first;
 //! - [`Kinds::iter`] is ordered by group, version and plural name, independent of the order of additions;
 //! - [`Kinds::builtin`] contains the kinds that an API server of the pinned version serves without
@@ -18,7 +18,9 @@ use std::fmt;
 /// The table of the kinds of Kubernetes 1.36, one resource per line; the file's header explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
-/// The verbs for which `*` stands in the table of kinds, and which every custom kind serves.
+/// Verbs of every custom kind.
+///
+/// In the table of built-in kinds, `*` stands for these verbs.
 const ALL_VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -42,13 +44,13 @@ pub enum Scope {
     Cluster,
 }
 
-/// One resource in one version of an API group, with the properties that discovery lists.
+/// A kind that a server can serve: one version of a resource, with the properties that discovery lists.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Kind {
     /// Name of the API group; empty for the core group.
     pub group: String,
-    /// The version inside the group, such as `v1`.
+    /// Version of the API group, such as `v1`.
     pub version: String,
     /// The value of `kind` in an object, such as `Pod`.
     pub kind: String,
@@ -58,18 +60,20 @@ pub struct Kind {
     pub singular: String,
     /// Abbreviated names that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
-    /// Names of the groups of kinds, such as `all`, with which `kubectl get` selects the kind.
+    /// Names of the categories, such as `all`, with which `kubectl get` selects several kinds including this
+    /// one.
     pub categories: Vec<String>,
     /// Whether objects of the kind belong to namespaces.
     pub scope: Scope,
-    /// Verbs of the resource without its subresources, in alphabetical order.
-    /// A kind without `list`, such as a token review, supports only creation.
+    /// Verbs of the resource, in alphabetical order; each subresource has its own verbs.
+    ///
+    /// A built-in kind without `list`, such as `TokenReview`, has only the verb `create`.
     pub verbs: Vec<String>,
-    /// Subresources of an object of the kind, ordered by name.
+    /// Subresources of the kind, such as `status`, ordered by name.
     pub subresources: Vec<Subresource>,
     /// Whether the kind's version is the preferred version of its group.
     pub preferred: bool,
-    /// Whether the kind was added by the user (like a custom resource definition) and is not built in.
+    /// Whether the user of the server added the kind; `false` for a built-in kind.
     pub custom: bool,
 }
 
@@ -78,17 +82,17 @@ pub struct Kind {
 pub struct Subresource {
     /// The last segment of the subresource's URL path, such as `scale`.
     pub name: String,
-    /// The kind of the object in the bodies of requests and responses of the subresource.
+    /// Kind of the object in the request and response bodies of the subresource, such as `Scale`.
     pub kind: String,
-    /// API group of the kind in the bodies; empty for the core group.
+    /// API group of the kind in [`Subresource::kind`]; empty for the core group.
     pub group: String,
-    /// Version of the kind in the bodies.
+    /// Version of the kind in [`Subresource::kind`], such as `v1`.
     pub version: String,
     /// Verbs that the subresource supports, in alphabetical order.
     pub verbs: Vec<String>,
 }
 
-/// The set of kinds that a server serves, built in or added by the user.
+/// The set of kinds that a server serves, both built-in kinds and kinds that the user added.
 #[derive(Clone)]
 pub struct Kinds {
     /// The kinds in strictly ascending order of group, version and plural name, for a binary search.
@@ -101,8 +105,8 @@ impl Kind {
     /// Returns a custom kind with every verb and a `status` subresource.
     ///
     /// The singular name is `kind` in lower case.
-    /// The kind has [`Kind::preferred`] set: if a custom group has several versions, clear it in all but one
-    /// version.
+    /// [`Kind::preferred`] is true.
+    /// If a custom group has several versions, set this field to false in all versions except one.
     pub fn custom(group: &str, version: &str, kind: &str, plural: &str, scope: Scope) -> Kind {
         Kind {
             group: group.to_owned(),
@@ -149,8 +153,9 @@ impl Kind {
         }
     }
 
-    /// Returns the Go package of the kind's internal type, such as `core` or `apps`, for error messages that
-    /// contain it.
+    /// Returns the Go package of the kind's internal type, such as `core` or `apps`.
+    ///
+    /// Some error messages of Kubernetes contain this package.
     pub(crate) fn internal_package(&self) -> &str {
         match self.group.split('.').next() {
             None | Some("") => "core",
@@ -223,8 +228,8 @@ impl Kind {
 impl Subresource {
     /// Parses the cell of a subresource in the table of kinds; returns `None` if the cell is malformed.
     ///
-    /// The cell is `name=verbs` for a subresource of the resource's own kind, and otherwise
-    /// `name@apiVersion/Kind=verbs`.
+    /// The cell is `name=verbs` if the subresource has the kind of the resource, or
+    /// `name@apiVersion/Kind=verbs` if the subresource has another kind.
     fn from_cell(cell: &str, group: &str, version: &str, kind: &str) -> Option<Subresource> {
         let (name, served) = cell.split_once('=')?;
         let (name, group, version, kind) = match name.split_once('@') {
@@ -250,8 +255,8 @@ impl Subresource {
 impl Kinds {
     /// Returns the kinds that Kubernetes 1.36 serves by default.
     ///
-    /// Each call parses a table of about ten kilobytes, which is too slow for every request but not for a
-    /// server's start.
+    /// Each call parses a table of about eight kilobytes.
+    /// A server therefore calls this function at its start, and not for every request.
     ///
     /// # Panics
     ///
@@ -279,7 +284,7 @@ impl Kinds {
         self.kinds.get(at)
     }
 
-    /// Returns the kind with this `apiVersion` and `kind`; the call searches all kinds.
+    /// Returns the kind with this `apiVersion` and `kind`; the search takes linear time.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let (group, version) = split_api_version(api_version);
         self.kinds
@@ -297,7 +302,7 @@ impl Kinds {
         self.kinds.iter()
     }
 
-    /// Returns the number of kinds; each version of a kind counts.
+    /// Returns the number of kinds; a kind with two versions counts twice.
     pub fn len(&self) -> usize {
         self.kinds.len()
     }

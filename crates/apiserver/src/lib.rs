@@ -42,7 +42,7 @@
 //! For a kind that was [added](Builder::kind), only the fields inside `metadata` are checked.
 //! Types are not checked: a string is accepted where Kubernetes requires a number.
 //! Direct calls such as [`Server::create`] store fields of any name.
-//! The next write by a client removes the unknown fields.
+//! The next write of such an object by a client removes the unknown fields.
 //! `/openapi/v3` describes the fields as far as `kubectl` needs them.
 //!
 //! # Deletion
@@ -97,29 +97,35 @@
 //! # Limits
 //!
 //! The memory that the server holds for its clients is bounded.
-//! The server rejects or ends the request, watch or connection that exceeds a limit, and other clients are
-//! not affected.
+//! The server rejects or ends the request, watch or connection that exceeds a limit.
+//! Other clients are not affected.
+//! A number in the column "effect" is the HTTP status of the response.
 //!
 //! | resource | limit | effect |
 //! | --- | --- | --- |
-//! | request body | 3 MiB, 127 levels, one minute | 413, 400, 504 |
+//! | request body | 3 MiB | 413 |
+//! | nesting of a request body | 127 levels | 400 |
+//! | time for a request body | one minute | 504 |
 //! | all request bodies together | 256 MiB | 429 |
-//! | URL; request head | 32 KiB; 400 KiB on HTTP/1.1, 96 KiB on HTTP/2 | 414; 431 |
+//! | URL | 32 KiB | 414 |
+//! | request head | 400 KiB on HTTP/1.1, 96 KiB on HTTP/2 | 431 |
 //! | JSON patch | 10,000 operations, 3 MiB copied, 100 million values moved | 413 |
-//! | one object after any write | 3 MiB, 127 levels | 413, 400 |
+//! | one object after any write | 3 MiB; 127 levels | 413; 400 |
 //! | all objects | [`Builder::storage_quota`], 8 GiB by default | 500, as from a full etcd |
 //! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest events are dropped: 410 |
 //! | request log | [`LOG_MAX`] requests, 128 MiB | the oldest entries are dropped |
-//! | watches | 100,000; one day each | 429; the watch ends cleanly |
+//! | open watches | 100,000 | 429 |
+//! | duration of a watch | one day | the watch ends without an error |
 //! | events queued for one watcher | [`Builder::watcher_buffer`] | the watch ends |
 //! | old object states that lists and watches hold after history dropped them | 1 GiB | lists that began before the most recently dropped event are aborted; watches that have not delivered this event end |
-//! | lists and initial events in transfer | 64 million objects | responses that began over a minute ago are aborted; if that does not suffice, 429 |
+//! | lists and initial events in transfer | 64 million objects | responses that began over a minute ago are aborted; if this frees too little, the new request receives 429 |
 //! | other responses over 4 KiB in transfer | 512 MiB, shared with lists and initial events | as for lists; the response to a write is aborted instead of a 429 |
 //! | connections | 20,000, with 1,000 streams each | further connections wait |
 //! | time for a request head or a handshake | 32 s | the connection ends |
 //! | idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | the connection ends |
-//! | peer that does not read, or does not answer a ping | 5 minutes; 45 s on HTTP/2 | the connection ends |
-//! | HTTP/2 stream that is not read | 5 minutes for 64 KiB, or for a longer object | the stream is reset |
+//! | peer that does not read | 5 minutes | the connection ends |
+//! | HTTP/2 peer that does not answer a ping | 45 s | the connection ends |
+//! | HTTP/2 stream that the peer does not read | 5 minutes per chunk of 64 KiB or per longer object | the stream is reset |
 //!
 //! Request bodies are never decompressed.
 //! The request rate is not limited.

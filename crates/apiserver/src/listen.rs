@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - the other modules do not depend on this module;
-//! - [`Listening`] owns every task of the port: its shutdown waits for the end of all tasks, and dropping it
-//!   ends them without waiting;
+//! - [`Listening`] owns every task of the port: [`Listening::shutdown`] waits until all tasks have ended, and
+//!   dropping the value ends the tasks without waiting;
 //! - after the shutdown the port can be bound again immediately.
 
 mod connection;
@@ -30,12 +30,14 @@ use crate::tls::Tls;
 use connection::{Alive, Security, Settings, accept};
 pub use kubeconfig::Kubeconfig;
 
-/// Maximum number of open connections per port: two per node of a cluster with 10,000 nodes.
+/// Maximum number of open connections per port, enough for two connections per node of 10,000 nodes.
 ///
 /// Further connections wait in the operating system's queue.
 const CONNECTIONS_MAX: usize = 20_000;
 
-/// Pause after a failed accept or bind, which avoids a busy loop when sockets are exhausted.
+/// Pause before the next attempt if a connection can't be accepted or the port can't be bound.
+///
+/// The pause avoids a busy loop, for example when sockets are exhausted.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A port on which a server listens, until this value is shut down or dropped.
@@ -45,17 +47,18 @@ pub struct Listening {
     security: Security,
     /// The task of the accept loop, which owns the tasks of the connections.
     tasks: JoinSet<()>,
-    /// Receiver that is closed when the last task has ended.
+    /// Receiver that is closed when the last task of the port has ended; it receives no messages.
     ended: mpsc::Receiver<()>,
 }
 
 impl Server {
     /// Listens on an address; port 0 selects a free port.
     ///
-    /// On a loopback address, a server without tokens protects itself from web pages in a browser, as
-    /// `kubectl proxy` does: it rejects a request with 403 if `Host` or `Origin` names another host.
-    /// [`Builder::allow_remote`](crate::Builder::allow_remote) disables the check, for clients that reach the
-    /// port by another name.
+    /// On a loopback address, a server without tokens protects itself from web pages in a browser.
+    /// Like `kubectl proxy`, it rejects a request with 403 if the header `Host` or `Origin` names another
+    /// machine.
+    /// [`Builder::allow_remote`](crate::Builder::allow_remote) disables this check, for clients that reach
+    /// the port by another name.
     ///
     /// # Errors
     ///
@@ -70,7 +73,9 @@ impl Server {
         self.listen_with(address, Security::Plain).await
     }
 
-    /// Listens like [`Server::listen`], over TLS; ALPN prefers HTTP/2 (`h2`) to HTTP/1.1.
+    /// Listens on an address like [`Server::listen`], but over TLS.
+    ///
+    /// ALPN prefers HTTP/2 (`h2`) to HTTP/1.1.
     ///
     /// # Errors
     ///
@@ -119,8 +124,9 @@ impl Server {
 }
 
 impl Server {
-    /// Returns the marker for requests to a port that only local programs can reach.
+    /// Returns the marker for requests to a port that only programs on this machine can reach.
     ///
+    /// The server rejects a request with this marker if a web page of another machine sent the request.
     /// Returns `None` if the port uses TLS, is not a loopback port, or the builder allows remote clients.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
         // A web page can't send requests for the name in a certificate.
@@ -131,7 +137,7 @@ impl Server {
 }
 
 impl Listening {
-    /// Returns the address on which the server listens, with the selected port.
+    /// Returns the address on which the server listens, including the port number that port 0 selected.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
@@ -164,7 +170,7 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// State of the accept loop: the server, and the settings of each connection.
+/// State of the loop that accepts connections: the server, and the settings for each accepted connection.
 struct Accepting {
     server: Server,
     address: SocketAddr,
@@ -175,6 +181,8 @@ struct Accepting {
 
 impl Accepting {
     /// Accepts and serves connections until this future is dropped, which also closes the connections.
+    ///
+    /// The port is closed while a fault refuses connections.
     async fn run(self, listener: TcpListener, mut faults: watch::Receiver<Connections>) {
         let mut connections = JoinSet::new();
         let mut listener = Some(listener);
@@ -214,6 +222,7 @@ impl Accepting {
 ///
 /// Returns `None` after a pause if there is no listener, if too many connections are open, or if accepting
 /// fails.
+/// The pause ends at the time `refused`, or after [`PAUSE`] if no fault refuses connections.
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

@@ -40,7 +40,7 @@ impl MetadataRules {
         }
     }
 
-    /// Validates the metadata of a new object, including its name or the prefix in `generateName`.
+    /// Validates the metadata of a new object, including its name or `generateName`, and returns the errors.
     pub(crate) fn check_new(self, object: &Object) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let base = object.text("generateName");
@@ -66,7 +66,7 @@ impl MetadataRules {
         errors
     }
 
-    /// Validates the metadata of an object except for the name.
+    /// Validates the metadata of an object, except for the name, and returns the errors.
     pub(crate) fn check(self, object: &Object) -> Vec<FieldError> {
         let mut errors = Vec::new();
         for (key, value) in texts(object, "labels") {
@@ -116,7 +116,7 @@ pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     bad.map(error).collect()
 }
 
-/// Validates the finalizers in the `spec` of a new namespace.
+/// Validates the finalizers in the `spec` of a new namespace, and returns the errors.
 pub(crate) fn check_namespace_finalizers(finalizers: &[String]) -> Vec<FieldError> {
     const FIELD: &str = "spec.finalizers";
     let mut errors = Vec::new();

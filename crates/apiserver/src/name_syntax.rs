@@ -1,4 +1,4 @@
-//! Checks names, labels and keys against Kubernetes' syntax rules.
+//! Checks object names and the keys and values of labels against Kubernetes' syntax rules.
 //!
 //! Guarantees: the rules are those of apimachinery's `util/validation`, and the messages are those of a 1.36
 //! API server.
@@ -65,7 +65,7 @@ fn label_faults(name: &str) -> Vec<String> {
     faults
 }
 
-/// Returns a message for each violation in a label's key, or in a name with the same syntax
+/// Returns a message for each violation of the syntax of qualified names, such as the keys of labels
 /// (`IsQualifiedName`).
 pub(crate) fn key_faults(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
@@ -123,7 +123,7 @@ fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns_label)
 }
 
-/// Returns whether the text has only the characters of a DNS label; the length is not checked.
+/// Returns whether the text has the syntax of a DNS label; the length is not checked.
 fn is_dns_label(text: &str) -> bool {
     let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     is_edged(text, edge) && text.bytes().all(|byte| edge(byte) || byte == b'-')

@@ -1,8 +1,11 @@
 //! Content negotiation: selects the representation of a response from the `Accept` header.
 //!
-//! Guarantees: the first alternative of `Accept` that the server supports is selected.
-//! If there is none, or if the selected alternative does not fit the request, the error is a 406 with the
-//! reason.
+//! An alternative is one media type, with its parameters, in the comma-separated list of the `Accept` header.
+//!
+//! Guarantees:
+//! - the first alternative that the server supports is selected;
+//! - if the server supports no alternative, or if the selected alternative does not fit the request, the
+//!   request fails with a 406 that contains the reason.
 
 use http::{HeaderMap, header};
 
@@ -16,7 +19,9 @@ const ACCEPTED: &str = "application/json, application/json;stream=watch";
 /// The only media type in which the server sends objects.
 const JSON: &str = "application/json";
 
-/// Values of the parameter `as` that request only the metadata of one object, or of a list of objects.
+/// Value of the parameter `as` that requests only the metadata of one object.
+///
+/// [`METADATA_LIST`] is the value that requests the metadata of a list of objects.
 const METADATA: &str = "PartialObjectMetadata";
 const METADATA_LIST: &str = "PartialObjectMetadataList";
 
@@ -29,7 +34,8 @@ pub(crate) enum Representation {
     Table(IncludeObject),
 }
 
-/// The part of an object in each row of a table, in addition to the cells (`includeObject`).
+/// Part of an object that each row of a table contains in addition to the cells (query parameter
+/// `includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -83,7 +89,8 @@ impl Alternative<'_> {
         }
     }
 
-    /// Rejects `PartialObjectMetadata` for a list, and `PartialObjectMetadataList` for a single object.
+    /// Returns a 406 error if the client requests `PartialObjectMetadata` for a list, or
+    /// `PartialObjectMetadataList` for a single object.
     fn check_form(&self, verb: Verb, kind: &Kind) -> Result<(), ApiError> {
         let (package, name) = (kind.internal_package(), &kind.kind);
         let why = match self.parameter("as") {
@@ -103,8 +110,8 @@ impl Alternative<'_> {
 ///
 /// # Errors
 ///
-/// Returns a 406 error if the server supports no alternative of `Accept`, or the selected one does not fit
-/// the verb.
+/// Returns a 406 error if the server supports no alternative of `Accept`, or if the selected alternative does
+/// not fit the verb.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
@@ -139,7 +146,7 @@ pub(crate) fn negotiate(
 ///
 /// # Errors
 ///
-/// Returns a 406 error if the client accepts neither.
+/// Returns a 406 error if the client accepts neither of the two.
 pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> Result<bool, ApiError> {
     accept(headers)
         .split(',')

@@ -1,7 +1,7 @@
 //! Defines [`Object`], a Kubernetes object as parsed JSON, with the accessors that writes need.
 //!
-//! Guarantees: the `metadata` of an [`Object`] is a JSON object whose maps, lists and texts have the JSON
-//! types that Kubernetes requires.
+//! Guarantees: the `metadata` of an [`Object`] is a JSON object, and its labels, annotations, finalizers and
+//! string members have the JSON types that Kubernetes requires.
 //! This module does not check the other members of the object.
 
 use jiff::Timestamp;
@@ -10,16 +10,17 @@ use serde_json::{Map, Value, json};
 use crate::kinds::Kind;
 use crate::status::ApiError;
 
-/// A JSON object with well-formed `metadata`.
+/// A Kubernetes object as a JSON object with well-formed `metadata`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object(Map<String, Value>);
 
-/// Maximum nesting of JSON objects and lists, including the object itself.
-/// It equals the limit of JSON bodies (`remaining_depth` of `serde_json`), so every stored object can be
+/// Maximum nesting depth of JSON objects and lists, where the Kubernetes object itself is the first level.
+///
+/// The limit equals that of JSON bodies (`remaining_depth` of `serde_json`), so every stored object can be
 /// parsed again.
 pub(crate) const DEPTH_MAX: usize = 127;
 
-/// The members of `metadata` that must be strings.
+/// The members of `metadata` whose values must be strings.
 const TEXTS: [&str; 8] = [
     "name",
     "namespace",
@@ -31,7 +32,7 @@ const TEXTS: [&str; 8] = [
     "selfLink",
 ];
 
-/// Returns the number of nested JSON objects and lists in a value.
+/// Returns the nesting depth of the JSON objects and lists in a value; the depth of a scalar is 0.
 ///
 /// The function is recursive, so the caller must bound the depth of the value.
 pub(crate) fn height(value: &Value) -> usize {
@@ -117,7 +118,7 @@ impl Object {
         self.0.get(member)
     }
 
-    /// Returns a member if it is a JSON object; otherwise returns an empty JSON object.
+    /// Returns a copy of a member if the member is a JSON object; otherwise returns an empty JSON object.
     pub(crate) fn part(&self, member: &str) -> Value {
         let part = self.get(member).filter(|part| part.is_object());
         part.cloned().unwrap_or_else(|| json!({}))

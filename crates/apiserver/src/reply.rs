@@ -31,6 +31,8 @@ impl Reply {
     }
 
     /// Returns the `Status` response that Kubernetes sends if there is no object to return.
+    ///
+    /// The response contains `details`, or the status code if there are no details.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
         let mut status = json!({
             "kind": "Status",

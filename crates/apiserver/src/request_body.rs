@@ -12,14 +12,16 @@ use crate::negotiate::content_type;
 use crate::protobuf::{self, Expected};
 use crate::status::ApiError;
 
-/// The media type that every endpoint accepts.
+/// Media type of JSON bodies, which every endpoint accepts.
 const JSON: &str = "application/json";
 
-/// The media type that Go clients send for built-in kinds.
+/// Media type of protobuf bodies, which Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Parses a body to a JSON value, and returns complaints about the fields of a JSON body.
+/// Parses a body to a JSON value, and returns complaints about its unknown fields and duplicate members.
 ///
+/// There are no complaints about a protobuf body.
+/// `known` contains the members that are accepted without a complaint.
 /// `protobuf` is the type of the object in a protobuf body; `None` means that only JSON is accepted.
 pub(crate) fn read(
     headers: &HeaderMap,

@@ -28,23 +28,24 @@ pub const LOG_MAX: usize = 100_000;
 
 /// Maximum size of the log in bytes.
 ///
-/// The size exceeds that of [`LOG_MAX`] ordinary requests, so it limits only logs of requests with very long
-/// heads.
+/// [`LOG_MAX`] ordinary requests need less memory, so this limit takes effect only for requests with very
+/// long heads.
 const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// A request that the server received, with the status and revision of its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoggedRequest {
-    /// Number of the request in order of arrival; the first request has 1, and [`RequestLog::clear`] does not
-    /// reset the numbers.
+    /// Number of the request in order of arrival.
+    ///
+    /// The first request has the number 1, and [`RequestLog::clear`] does not reset the numbers.
     pub sequence: u64,
     /// Time between the building of the server and the arrival of the request.
     ///
-    /// The time is never less than that of an earlier request.
-    /// It uses tokio's clock: in paused time, the difference between two requests is the exact backoff of the
-    /// client.
-    /// It starts at zero again when a server is reopened on its data directory.
+    /// The times of successive requests never decrease.
+    /// The time is measured with tokio's clock: in paused time, the difference between two requests is the
+    /// exact backoff of the client.
+    /// The time starts at zero again when a server is reopened on its data directory.
     pub arrived: Duration,
     /// Value of the `User-Agent` header; empty if the request has no such header.
     pub user_agent: String,
@@ -163,13 +164,14 @@ impl RequestLog {
         self.requests.iter()
     }
 
-    /// Returns the number of older requests that the server had dropped from its log when this copy was made.
+    /// Returns the number of requests that the server had dropped from its full log when this copy was made.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Removes all requests from the server's log; this copy is unchanged, and the numbering of requests
-    /// continues.
+    /// Removes all requests from the server's log.
+    ///
+    /// This copy is unchanged, and the numbering of requests continues.
     pub fn clear(&self) {
         let mut inner = self.recorder.inner.lock();
         inner.requests.clear();
@@ -233,8 +235,9 @@ impl Recorder {
         }
     }
 
-    /// Records a fault that affects a request, unless the fault is already recorded or the request was
-    /// dropped.
+    /// Records a fault that affects a request.
+    ///
+    /// Does nothing if the fault is already recorded, or if the log no longer contains the request.
     pub(crate) fn hit(&self, sequence: u64, fault: &str) {
         if let Some(request) = self.inner.lock().find(sequence)
             && !request.faults.iter().any(|known| known == fault)
@@ -256,7 +259,9 @@ impl Recorder {
 // === impl LoggedRequest ===
 
 impl LoggedRequest {
-    /// Returns the size in bytes of the request without its faults and response, which are short.
+    /// Returns the size of the logged request in bytes.
+    ///
+    /// Its faults and response are not counted, because they are short.
     fn bytes(&self) -> usize {
         let ListOptions {
             resource_version,

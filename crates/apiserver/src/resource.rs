@@ -17,7 +17,9 @@ use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
 use crate::strategy::Strategy;
 
-/// Index in storage of a collection: all objects of one group and plural name.
+/// Index of a collection in the store.
+///
+/// A collection contains the objects of one group and plural name, in all versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
@@ -28,7 +30,8 @@ pub(crate) struct Resource {
     /// Index of this resource among all resources, which distinguishes the versions of one collection.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
-    /// JSON text at the start of a serialized object, such as `"apiVersion":"v1","kind":"Pod"`.
+    /// JSON members `apiVersion` and `kind` at the start of every serialized object, such as
+    /// `"apiVersion":"v1","kind":"Pod"`.
     pub(crate) type_meta: String,
     pub(crate) strategy: Strategy,
     known: OnceLock<Known>,
@@ -65,14 +68,16 @@ impl Resource {
         }
     }
 
-    /// Returns the fields that a request body may have; the fields are resolved on the first call.
+    /// Returns the fields that field validation accepts in a request body for this resource.
+    ///
+    /// The first call determines the fields.
     pub(crate) fn known(&self) -> Known {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
 
     /// Returns the type definition that strategic merge patches need; `None` for a custom kind.
     ///
-    /// The definition is resolved on the first call.
+    /// The first call looks up the definition, and later calls return the same value.
     pub(crate) fn definition(&self) -> Option<&'static Definition> {
         *self.definition.get_or_init(|| {
             if self.kind.custom {
@@ -130,7 +135,7 @@ impl Registry {
         &self.kinds
     }
 
-    /// Returns the number of collections; the ids of collections start at 0.
+    /// Returns the number of collections; their ids are consecutive numbers, starting at 0.
     pub(crate) fn collections(&self) -> usize {
         self.collections
     }
@@ -156,13 +161,15 @@ impl Registry {
         self.by_path(&found.group, &found.version, &found.plural)
     }
 
-    /// Returns the collection with this plural name and group, such as `deployments.apps`.
+    /// Returns the id of the collection with this plural name and group, such as `deployments.apps`.
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
         self.resource_named(group_resource)
             .map(|resource| resource.collection)
     }
 
-    /// Iterates over the namespaced resources that support `delete`, with one version of each collection.
+    /// Iterates over the namespaced resources that support `delete`.
+    ///
+    /// If a collection has several versions, only one of them is included.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =
@@ -171,7 +178,10 @@ impl Registry {
         self.resources.iter().filter(deletable).filter(first)
     }
 
-    /// Returns a resource with this plural name and group, such as `deployments.apps`, in its first version.
+    /// Returns the resource with this plural name and group, such as `deployments.apps`.
+    ///
+    /// If the resource has several versions, the function returns the first one in the order of
+    /// [`Kinds::iter`].
     pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()

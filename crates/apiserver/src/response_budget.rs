@@ -3,14 +3,15 @@
 //! The unit of memory is a slot of [`SLOT_BYTES`] bytes.
 //!
 //! Guarantees:
-//! - a list, or the initial events of a watch, shares its objects with the store. In addition it holds one
-//!   slot per object, the slots of one chunk, and the slots of the text of its longest object;
-//! - any other response of more than [`FREE_BYTES`] holds the slots of its text, and the slots of the chunk
-//!   that is being sent;
+//! - a list, or the initial events of a watch, holds pointers to the stored objects instead of copies. Such a
+//!   response reserves one slot per object, the slots for one chunk, and the slots for the JSON of its
+//!   longest object;
+//! - any other response of more than [`FREE_BYTES`] reserves the slots for its body, and the slots for the
+//!   chunk that is being sent;
 //! - all responses together hold at most [`SLOTS_MAX`] slots;
 //! - if a new response needs more slots than are free, responses that started more than [`READ_TIMEOUT`] ago
-//!   are evicted, even if their clients still read. If that frees too few slots, the new request is rejected
-//!   with 429.
+//!   are evicted, even if their clients are still reading. If the eviction frees too few slots, the
+//!   reservation for the new response fails with a 429 error.
 //!
 //! The budget runs no timer: only a request for slots, or [`ResponseBudget::evict_until`], evicts responses.
 
@@ -25,29 +26,30 @@ use tokio::time::Instant;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Maximum number of slots of all responses together, enough for 64 lists of a million objects.
+/// Maximum number of slots that all responses together hold, enough for 64 lists of a million objects.
 const SLOTS_MAX: usize = 64 * 1024 * 1024;
 
 /// Size of a slot in bytes: the size of a pointer to a stored object.
 const SLOT_BYTES: usize = size_of::<usize>();
 
-/// Number of slots for the chunk in transfer, which a response holds in addition to the slots of its content.
+/// Number of slots that a response reserves for one chunk, in addition to the slots of its content.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Maximum size in bytes of a response that holds no slots.
+/// Maximum size in bytes of a response that reserves no slots.
 ///
-/// A connection holds far more memory for request heads.
+/// Such a response is not limited, because its connection holds far more memory for the heads of requests.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
-/// Time after which a response can be evicted to free its slots.
+/// Time after the start of a response from which the response can be evicted to free its slots.
 ///
 /// It equals the time that Kubernetes allows for any request except a watch (`RequestTimeout` in
 /// `server/config.go`).
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The slots (units of memory) that all responses in transfer share.
+/// The limit on the slots (units of memory) that all responses in transfer hold together.
 ///
-/// A response reserves its slots here, and frees them when its [`Reserved`] content is dropped or evicted.
+/// Each response reserves its slots in this budget. The slots are freed when the [`Reserved`] content of the
+/// response is dropped or evicted.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -57,7 +59,8 @@ pub(crate) struct ResponseBudget {
 struct Open {
     slots: usize,
     last: u64,
-    /// The responses that hold slots, by number; numbers increase in the order in which responses start.
+    /// The responses that hold slots, by number. The numbers increase in the order in which the responses
+    /// started.
     responses: BTreeMap<u64, Response>,
 }
 
@@ -67,21 +70,21 @@ struct Response {
     content: Weak<dyn Content>,
 }
 
-/// The content of a response in transfer; the budget drops the content when it evicts the response.
+/// The content of a response in transfer, which the budget drops when it evicts the response.
 trait Content: Send + Sync {
     fn evict(&self);
 }
 
-/// The content of one response, for which the budget has reserved slots.
+/// The content of one response for which the budget has reserved slots.
 ///
-/// Dropping this value frees the slots.
+/// Dropping this value drops the content and frees the slots.
 pub(crate) struct Reserved<T> {
     content: Arc<Mutex<Option<T>>>,
     budget: Arc<ResponseBudget>,
     number: u64,
 }
 
-/// Error of a read from a response whose content the budget has evicted.
+/// Error of an access to the content of a response that the budget has evicted.
 #[derive(Debug, thiserror::Error)]
 #[error("the client did not read the response in time")]
 pub(crate) struct Evicted;
@@ -96,7 +99,10 @@ impl Default for ResponseBudget {
 }
 
 impl ResponseBudget {
-    /// Reserves slots for a response that shares no memory with the store, and holds its bytes.
+    /// Reserves the slots for a response with the body `bytes`, and returns the reserved body.
+    ///
+    /// All bytes of the body are counted. For content that shares objects with the store, use
+    /// [`ResponseBudget::hold`] instead.
     ///
     /// # Errors
     ///
@@ -106,17 +112,17 @@ impl ResponseBudget {
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
 
-    /// Returns the number of slots for a response that consists of the objects in `entries`.
+    /// Returns the number of slots that a response with the objects in `entries` needs.
     ///
-    /// It needs one slot per object, and the slots for the text of the longest object, because an object is
-    /// serialized as a whole.
+    /// The number is one slot per object, plus the slots for the JSON of the longest object, because the
+    /// server serializes one object at a time.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
         count + longest / SLOT_BYTES
     }
 
-    /// Reserves `slots` and the slots of one chunk for a response, and holds its content.
+    /// Reserves `slots` and the slots for one chunk for a response, and returns the reserved `content`.
     ///
     /// # Errors
     ///
@@ -131,7 +137,7 @@ impl ResponseBudget {
 
     /// Evicts all responses that started at or before `then`.
     ///
-    /// This frees the old object states that these responses hold.
+    /// The eviction frees the memory of old object states that only these responses still hold.
     pub(crate) fn evict_until(&self, then: Instant) {
         let evicted = self.open.lock().remove(|started| started <= then);
         for content in evicted {
@@ -180,7 +186,8 @@ impl ResponseBudget {
 }
 
 impl Open {
-    /// Removes the oldest responses for whose start time `is_old` returns true, and returns their content.
+    /// Removes every response whose start time `is_old` accepts, oldest first, and returns the removed
+    /// contents.
     fn remove(&mut self, is_old: impl Fn(Instant) -> bool) -> Vec<Arc<dyn Content>> {
         let mut removed = Vec::new();
         while let Some(oldest) = self.responses.first_entry()
@@ -201,7 +208,7 @@ impl<T: Send> Content for Mutex<Option<T>> {
 }
 
 impl<T> Reserved<T> {
-    /// Calls `read` with the content.
+    /// Calls `read` with the content of the response, and returns the result of `read`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Restores a server from a data directory, and prepares a server for storing its writes in the directory.
+//! Restores a server from a data directory, and attaches the directory to the server for later writes.
 //!
 //! Guarantees:
 //! - a restarted server has the same objects byte for byte, with their revisions, and continues the revision
@@ -16,10 +16,11 @@ use crate::shared::Shared;
 use crate::storage::{Disk, Entry, Stored, Write};
 use crate::verb::namespace;
 
-/// Collects the stored objects of a data directory as entries of the served resources.
+/// Converts the objects of a data directory to entries, for the collections that this server serves.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
-    /// Name and resource of the collection that is being loaded; objects arrive grouped by collection.
+    /// Name and resource of the collection whose objects are being loaded; objects arrive grouped by
+    /// collection.
     ///
     /// The resource is `None` if this server does not serve the collection.
     current: Option<(String, Option<Arc<Resource>>)>,
@@ -35,11 +36,11 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Adds one stored object, or skips it if the server does not serve its collection.
+    /// Adds one stored object, or skips the object if the server does not serve its collection.
     ///
     /// # Errors
     ///
-    /// Returns the reason if the object is inconsistent.
+    /// Returns the reason if the stored bytes are not an object with metadata and a revision.
     pub(crate) fn take(&mut self, stored: Stored<'_>) -> Result<(), String> {
         if self
             .current
@@ -62,7 +63,7 @@ impl<'a> Kept<'a> {
 }
 
 impl Shared {
-    /// Returns every stored object as a write, and the current revision of the store.
+    /// Returns every stored object as a write to a new data directory, and the current revision of the store.
     pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
         let state = self.lock();
         let collections = (0..self.registry.collections()).map(CollectionId);
@@ -79,9 +80,9 @@ impl Shared {
         (writes.collect(), state.storage.revision())
     }
 
-    /// Adds the objects of a data directory to the store without events, and continues at `revision`.
+    /// Adds the objects of a data directory to the store without events, and sets the store's revision.
     ///
-    /// Allowed only before the first request.
+    /// Must be called before the first request.
     pub(crate) fn recover(&self, entries: Vec<(CollectionId, Entry)>, revision: u64) {
         let mut state = self.lock();
         for (collection, entry) in entries {
@@ -94,17 +95,18 @@ impl Shared {
         }
     }
 
-    /// Makes the server store each write in `disk` before readers and watchers can see it.
+    /// Attaches `disk`: the server stores each later write there before readers and watchers can see the
+    /// write.
     ///
-    /// Allowed only before the first request.
+    /// Must be called before the first request.
     pub(crate) fn keep_on(&self, disk: Disk) {
         let fresh = self.disk.set(Mutex::new(disk)).is_ok();
         debug_assert!(fresh, "a server is opened on one directory");
     }
 
-    /// Completes the deletions of namespaces that the last shutdown interrupted.
+    /// Completes the namespace deletions that had not finished when the server last stopped.
     ///
-    /// If a write to the disk fails, it logs a warning.
+    /// If a write to the disk fails, this method logs a warning.
     pub(crate) fn resume_deletions(&self) {
         let before = self.before_write();
         namespace::resume(self);

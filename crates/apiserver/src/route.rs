@@ -75,7 +75,7 @@ pub(crate) enum Destination {
     Nowhere,
 }
 
-/// A resource, one of its objects, or a subresource of one of its objects.
+/// The resource that a path names, and the namespace, object and subresource if the path names them.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
@@ -163,7 +163,7 @@ impl Destination {
 
     /// Returns the verb of a request to this destination with `method`.
     ///
-    /// `watch` is whether the query of the request sets the option `watch`.
+    /// `watch` is true if the query of the request requests a watch, for example with `watch=1`.
     pub(crate) fn verb(&self, method: &Method, watch: bool) -> Verb {
         match self {
             Destination::Resource(_) if watch && method == Method::GET => Verb::Watch,

@@ -5,7 +5,8 @@
 //!   with backslash escapes for fields;
 //! - a malformed selector results in an error with Kubernetes' message, and is never parsed as a different
 //!   selector;
-//! - each kind has a table of field labels (in [`field`]); any other field label is rejected.
+//! - a field selector can compare only the fields that its kind supports (listed in [`field`]). A selector
+//!   with any other field is rejected.
 
 pub(crate) mod field;
 pub(crate) mod label;
@@ -19,7 +20,7 @@ pub(crate) use label::{LabelSelector, Labels};
 /// The parts of a stored object that label and field selectors compare.
 #[derive(Clone, Copy)]
 pub(crate) struct Selectable<'a> {
-    /// `namespace/name`, or `name` for a cluster-scoped object.
+    /// Key of the object: `namespace/name`, or `name` for a cluster-scoped object.
     pub(crate) key: &'a str,
     pub(crate) labels: &'a Labels,
     pub(crate) fields: &'a Fields,
@@ -39,7 +40,7 @@ impl<'a> Selectable<'a> {
         self.key.split_once('/').map_or(self.key, |(_, name)| name)
     }
 
-    /// Returns the namespace of the object; `None` for a cluster-scoped object.
+    /// Returns the namespace of the object, or `None` for a cluster-scoped object.
     pub(crate) fn namespace(self) -> Option<&'a str> {
         self.key.split_once('/').map(|(namespace, _)| namespace)
     }

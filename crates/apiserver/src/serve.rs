@@ -1,4 +1,5 @@
-//! Serves one HTTP request: checks access, logs the request, applies faults and limits, and runs the verb.
+//! Serves one HTTP request: checks access, logs the request, applies faults and limits, and returns a
+//! response.
 //!
 //! Guarantees:
 //! - without a matching fault every response is well-formed, and every error response contains a `Status`;
@@ -31,10 +32,12 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::verb::Call;
 
-/// Maximum length of a URL in bytes, far above the longest continue tokens and selectors that clients send.
+/// Maximum length of a URL in bytes.
+///
+/// It is far above the length of the continue tokens and selectors that clients send.
 const URI_BYTES_MAX: usize = 32 * 1024;
 
-/// A request whose head has been parsed and whose access has been checked, before the body is read.
+/// A request whose head was parsed and whose access was checked, but whose body has not been read yet.
 struct Arrived {
     shared: Arc<Shared>,
     /// The authenticated user of the request.
@@ -51,7 +54,7 @@ struct Arrived {
     parts: Parts,
 }
 
-/// Serves one request.
+/// Serves one request and returns its response.
 ///
 /// # Errors
 ///
@@ -119,6 +122,8 @@ where
 
 impl Arrived {
     /// Parses the head of a request, checks access, and adds the request to the request log.
+    ///
+    /// A rejected request is logged too.
     fn new(shared: Arc<Shared>, parts: Parts) -> Arrived {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let options = ListOptions::parse(&query);
@@ -142,7 +147,7 @@ impl Arrived {
         }
     }
 
-    /// Returns whether a response above the minimum size for compression is compressed.
+    /// Returns whether the response to this request is compressed if it is large enough.
     fn compresses(&self) -> bool {
         self.destination.target().is_some()
             && self.request.verb != Verb::Watch
@@ -212,10 +217,11 @@ fn user_agent(headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
-/// Reserves memory for the body of the response, or replaces the response with a 429 error.
+/// Reserves memory for the body of `response`, and returns a 429 response instead if too little is free.
 ///
-/// The response to a successful write is not replaced, because the write is already stored: the client
-/// receives the head of the response, and then the body fails.
+/// The response to a successful write is never replaced, because the write is already stored. If too little
+/// memory is free for such a response, the client receives the head of the response, and reading the body
+/// fails.
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
     let is_final = verb.is_write() && response.status().is_success();
     let (parts, body) = response.into_parts();

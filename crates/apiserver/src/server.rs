@@ -1,9 +1,11 @@
-//! The handle of an embedded API server: a tower service for requests, and direct calls for its owner.
+//! The handle of an embedded API server: a tower service for requests, and direct calls for the embedding
+//! code.
 //!
 //! Guarantees:
-//! - the handle is cheap to clone. All clones share one server, which exists as long as a clone, a listener
-//!   or an open watch;
-//! - direct calls are synchronous, and validate objects, assign revisions and produce events like requests;
+//! - the handle is cheap to clone. All clones share one server, which lives until the last clone, listener
+//!   and open watch are dropped;
+//! - direct calls are synchronous. They validate objects, assign revisions and produce events in the same way
+//!   as requests;
 //! - direct calls are not requests: faults do not affect them, and the request log does not contain them;
 //! - with a data directory, direct calls block until their writes are on the disk;
 //! - direct calls may write `status` and the metadata that Kubernetes does not let clients write.
@@ -39,11 +41,13 @@ use crate::verb::write::{How, Subject};
 #[derive(Clone)]
 pub struct Server {
     shared: Arc<Shared>,
-    /// Value of the `Authorization` header for requests through this handle that have no such header.
+    /// Value of the `Authorization` header that this handle adds to requests without this header.
+    ///
+    /// `None` means that the handle adds no header.
     authorization: Option<HeaderValue>,
 }
 
-/// The future of a request, which yields the response.
+/// The future that [`Server`] returns for a request; it yields the response.
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Server {
@@ -58,9 +62,9 @@ impl Server {
         &self.shared
     }
 
-    /// Sets the revision of the last write, after which the revision counter continues.
+    /// Sets the current revision of the server: the next write receives `revision + 1`.
     ///
-    /// Allowed only before the first request.
+    /// Must be called before the first request.
     pub(crate) fn restart_counting(&self, revision: u64) {
         self.shared.lock().storage.start_at(revision);
     }
@@ -77,7 +81,7 @@ impl Server {
         self.create_as(object, How::DIRECT)
     }
 
-    /// Stores an initial object of the server; its namespace may be stored later.
+    /// Stores an object while the server is being built; the object's namespace does not have to exist yet.
     pub(crate) fn seed(&self, object: Value) -> Result<Value, ApiError> {
         self.create_as(object, How::SEED)
     }
@@ -226,12 +230,12 @@ impl Server {
         }
     }
 
-    /// Returns a handle that changes the bearer tokens and access rules of the server.
+    /// Returns a handle with which the caller changes the bearer tokens and access rules of the server.
     pub fn access(&self) -> Access {
         Access::new(Arc::clone(&self.shared.gate))
     }
 
-    /// Returns a handle that injects faults into the responses of the server.
+    /// Returns a handle with which the caller injects faults into the responses of the server.
     pub fn faults(&self) -> Faults {
         Faults::new(Arc::clone(&self.shared))
     }
@@ -280,7 +284,9 @@ impl Server {
     }
 }
 
-/// Returns the subject of a write from `name`, which is `namespace/name`, or `name` in cluster scope.
+/// Parses `name` into the subject of a write (the object to be written).
+///
+/// `name` is `namespace/name`, or `name` for a cluster-scoped object.
 fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
     let (namespace, name) = match name.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
@@ -307,7 +313,8 @@ where
     type Error = BoxError;
     type Future = Answering;
 
-    /// Always returns ready: the server rejects a request with a response, not with backpressure.
+    /// Always returns ready, because an overloaded server rejects requests with a response, not with
+    /// backpressure.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

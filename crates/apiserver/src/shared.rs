@@ -1,11 +1,11 @@
 //! Holds the state that all requests of one server share: the store, the watch caches, and the settings.
 //!
 //! Guarantees:
-//! - one lock guards the store and the watch caches, and an event is stored and added to every watcher's
-//!   queue under the same lock;
+//! - one lock guards the store and the watch caches. A writer stores an event and adds it to the queues of
+//!   the watchers without releasing the lock in between;
 //! - the lock is never held across an `.await`, or while a list is serialized.
 //!
-//! The `group_commit` module writes to the data directory.
+//! The module does not write to the data directory; the `group_commit` module does.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
     pub(crate) response_budget: Arc<ResponseBudget>,
-    /// The open data directory, if the server has one.
+    /// The open data directory; unset if the server has none.
     ///
     /// A writer locks the data directory before it locks `state`.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
@@ -62,8 +62,9 @@ pub(crate) struct Shared {
 pub(crate) struct State {
     /// The stored objects that readers and watchers see.
     pub(crate) storage: Storage,
-    /// Accepted writes that are not durable yet; a writer reads an object here before it reads it in
-    /// `storage`.
+    /// Accepted writes that are not durable yet.
+    ///
+    /// A writer looks up an object in these writes first, and then in `storage`.
     pub(crate) pending: Pending,
     /// One watch cache per collection; the collection's id is the index.
     pub(crate) caches: Vec<Cache>,
@@ -106,10 +107,11 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Checks the size limit of an object and the storage quota for a write that replaces `old` with `new`.
+    /// Checks that a write which replaces `old` with `new` respects the object size limit and the storage
+    /// quota.
     ///
-    /// Accepted writes that are not durable yet do not count towards the quota, so concurrent writes can
-    /// exceed it.
+    /// `old` is `None` if the write creates the object. Accepted writes that are not durable yet do not count
+    /// towards the quota, so concurrent writes can exceed it.
     ///
     /// # Errors
     ///
@@ -177,7 +179,8 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Evicts the lists and closes the watches that may hold dropped history, to free its memory.
+    /// Evicts the lists and closes the watches that may still hold dropped events, to free the events'
+    /// memory.
     ///
     /// Lists that started after `forgotten_at`, and watches that have read every dropped event, are not
     /// affected.
@@ -194,14 +197,14 @@ impl Shared {
         );
     }
 
-    /// Restores the store at an older revision and drops the event history.
+    /// Resets the store to the state at an older revision, and drops the event history.
     ///
     /// The caller must close the watches, and drop the events from the watch caches.
     ///
     /// # Errors
     ///
     /// Returns an error if `revision` is above the current revision, or if the history does not reach back to
-    /// it.
+    /// `revision`.
     pub(crate) fn restore(&self, state: &mut State, revision: u64) -> Result<(), ApiError> {
         let current = state.storage.revision();
         if revision > current {
@@ -213,9 +216,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits at most [`REVISION_WAIT`] until the store reaches a revision.
+    /// Waits until the store reaches `revision`, but at most [`REVISION_WAIT`].
     ///
-    /// For a collection without a watch cache the call does not wait.
+    /// For a collection without a watch cache, this method does not wait.
     ///
     /// # Errors
     ///
@@ -269,7 +272,7 @@ impl State {
 
     /// Returns the newest accepted states of all objects whose keys start with `prefix`, durable or not.
     ///
-    /// Objects without pending writes precede the others.
+    /// Objects without pending writes precede objects with pending writes.
     pub(crate) fn newest_below<'a>(
         &'a self,
         collection: CollectionId,

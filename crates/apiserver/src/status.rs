@@ -1,8 +1,8 @@
 //! Builds the errors of the API: `metav1.Status` bodies in Kubernetes' wording, and the type [`ApiError`].
 //!
 //! Guarantees:
-//! - every error has an HTTP code, a reason and a message, as a 1.36 API server sends them; texts that
-//!   clients may match on are verbatim;
+//! - an error that Kubernetes has too contains the HTTP code, reason and message that a Kubernetes 1.36 API
+//!   server sends. Texts that clients may match on are verbatim;
 //! - [`ApiError`] displays as the message of its [`Status`].
 
 mod field_error;
@@ -15,8 +15,9 @@ use crate::kinds::Kind;
 
 pub(crate) use field_error::FieldError;
 
-/// Message of a list whose continue token expired; it describes how the client can read the remaining
-/// objects.
+/// Message of the 410 error for a list whose continue token expired.
+///
+/// The message describes how the client can read the remaining objects.
 const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 /// The error for a rejected request; it displays as the message of its [`Status`].
@@ -36,9 +37,10 @@ pub struct Status {
     pub message: String,
     /// The object or resource that the failure concerns, with the causes of the failure.
     pub details: Option<StatusDetails>,
-    /// A token for the remaining objects of a paged list whose own token expired (`metadata.continue`).
+    /// A new continue token for the remaining objects of a paged list whose continue token expired.
     ///
-    /// These objects may be inconsistent with the earlier pages.
+    /// The JSON member is `metadata.continue`. The remaining objects may be inconsistent with the earlier
+    /// pages.
     pub continue_token: Option<String>,
 }
 
@@ -53,14 +55,17 @@ pub struct StatusDetails {
     /// API group of the resource; empty for the core group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Plural name of the resource; in errors for which Kubernetes names the kind, such as validation errors,
-    /// the kind.
+    /// Plural name of the resource, or the kind in errors for which Kubernetes names the kind.
+    ///
+    /// Validation errors are an example of errors that name the kind.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The causes of the failure; a validation error has one per invalid field.
+    /// The causes of the failure; a validation error contains one cause per invalid field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
-    /// Number of seconds until the client should retry, also sent as the `Retry-After` header; 0 if unset.
+    /// Number of seconds after which the client should retry; 0 if unset.
+    ///
+    /// It is also sent as the `Retry-After` header.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
@@ -114,7 +119,7 @@ impl Status {
         status
     }
 
-    /// Returns the number of seconds until the client should retry; `None` if unset.
+    /// Returns the number of seconds after which the client should retry, or `None` if it is unset.
     pub fn retry_after(&self) -> Option<u32> {
         let details = self.details.as_ref()?;
         (details.retry_after_seconds > 0).then_some(details.retry_after_seconds)
@@ -134,7 +139,7 @@ impl ApiError {
         self.0.code
     }
 
-    /// Returns the machine-readable reason of the error; empty where Kubernetes sends none.
+    /// Returns the machine-readable reason of the error, or an empty string where Kubernetes sends none.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
@@ -143,7 +148,7 @@ impl ApiError {
         ApiError(Box::new(Status::failure(code, reason, message)))
     }
 
-    /// Returns the error for a write that could not be stored on the disk, for the reason `cause`.
+    /// Returns the error for a write that could not be stored on the disk; `cause` is the reason.
     pub(crate) fn not_stored(cause: &str) -> ApiError {
         let cause = format!("the write could not be stored: {cause}");
         ApiError::new(
@@ -154,7 +159,9 @@ impl ApiError {
         .caused_by("", &cause, "")
     }
 
-    /// Adds the resource of `kind` and the object `name` to the error's details; `name` may be empty.
+    /// Adds the resource of `kind` and the object `name` to the details of the error.
+    ///
+    /// `name` is empty if the error concerns no single object.
     pub(crate) fn about(mut self, kind: &Kind, name: &str) -> ApiError {
         let details = self.0.details.get_or_insert_default();
         name.clone_into(&mut details.name);
@@ -163,7 +170,7 @@ impl ApiError {
         self
     }
 
-    /// Adds empty details to the error, because Kubernetes sends an empty `details` for some errors.
+    /// Adds an empty `details` member to the error, as Kubernetes does for some errors.
     fn about_nothing(mut self) -> ApiError {
         self.0.details.get_or_insert_default();
         self
@@ -198,9 +205,10 @@ impl ApiError {
         ApiError::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// Returns the error for a user without permission for a resource, which the server may or may not serve.
+    /// Returns the 403 error for a user who lacks the permission for the resource `plural` of `group`.
     ///
-    /// `name` is the name of the object, or empty for a request to the whole resource.
+    /// The server does not have to serve this resource. `name` is the name of the object, or empty for a
+    /// request to the whole collection.
     pub(crate) fn denied((group, plural): (&str, &str), name: &str, why: &str) -> ApiError {
         let dot = if group.is_empty() { "" } else { "." };
         let subject = match name {
@@ -222,7 +230,7 @@ impl ApiError {
         ApiError::new(404, "NotFound", message).about(kind, name)
     }
 
-    /// Returns the error for a path at which no resource is served.
+    /// Returns the 404 error for a path that names no served resource.
     pub(crate) fn no_such_path() -> ApiError {
         let message = "the server could not find the requested resource";
         ApiError::new(404, "NotFound", message).about_nothing()
@@ -245,7 +253,8 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Returns the error for a create request with `generateName`, if every generated name already exists.
+    /// Returns the error for a create request with `generateName` if all generated names that were tried
+    /// exist.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -278,7 +287,8 @@ impl ApiError {
         error
     }
 
-    /// Replaces the resource in the error's message and details with a subresource, such as `pods/binding`.
+    /// Replaces the resource in the message and details of the error with a subresource, such as
+    /// `pods/binding`.
     pub(crate) fn on_subresource(mut self, kind: &Kind, subresource: &str) -> ApiError {
         let resource = format!("{}/{subresource}", kind.plural);
         let status = &mut self.0;
@@ -287,7 +297,7 @@ impl ApiError {
         self
     }
 
-    /// Returns the error for a write whose `resourceVersion` is not that of the stored object.
+    /// Returns the error for a write whose `resourceVersion` differs from that of the stored object.
     pub(crate) fn modified(kind: &Kind, name: &str) -> ApiError {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         ApiError::conflict(kind, name, why)
@@ -298,13 +308,16 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the error for a watch from revision `requested`, if the event history starts after `horizon`.
+    /// Returns the error for a watch from the revision `requested`, which is older than the event history.
+    ///
+    /// The history contains every event above the revision `horizon`.
     pub(crate) fn watch_too_old(requested: u64, horizon: u64) -> ApiError {
         let message = format!("too old resource version: {requested} ({horizon})");
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the error for a watch that starts before the event history, for a kind without a watch cache.
+    /// Returns the error for a watch that starts before the event history, in a collection without a watch
+    /// cache.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)
@@ -356,7 +369,9 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message).about_nothing()
     }
 
-    /// Returns the error for a patch whose result `text` is not a valid object, for the reason `cause`.
+    /// Returns the error for a patch whose result is not a valid object.
+    ///
+    /// `text` is the result of the patch, and `cause` is the error of its validation.
     pub(crate) fn no_such_object(text: &str, cause: &ApiError) -> ApiError {
         let error = FieldError::invalid("patch", format!("{text:?}"), &cause.to_string());
         ApiError::validation("", "", &[error])
@@ -375,7 +390,9 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Returns the error for an object with invalid fields, in which Kubernetes names the kind.
+    /// Returns the error for an object with invalid fields.
+    ///
+    /// The error names the object's kind, not its resource, as in most validation errors of Kubernetes.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_kind(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -384,7 +401,9 @@ impl ApiError {
         error
     }
 
-    /// Returns the error for an object with invalid fields, in which Kubernetes names the resource.
+    /// Returns the error for an object with invalid fields.
+    ///
+    /// The error names the object's resource instead of its kind, as in some validation errors of Kubernetes.
     pub(crate) fn invalid_resource(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_resource(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -393,8 +412,9 @@ impl ApiError {
         error
     }
 
-    /// Returns the error for invalid query options; `options` is the kind of the options, such as
-    /// `ListOptions`.
+    /// Returns the error for invalid query options.
+    ///
+    /// `options` is the kind of the options, such as `ListOptions`.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> ApiError {
         let subject = format!("{options}.meta.k8s.io");
         let mut error = ApiError::validation(&subject, "", errors);
@@ -440,8 +460,7 @@ impl ApiError {
         ApiError::new(500, "", message)
     }
 
-    /// Returns the error for a request whose revision is above the current one, even after the server has
-    /// waited.
+    /// Returns the error for a request whose revision is above the server's current revision.
     pub(crate) fn revision_too_large(requested: u64, current: u64) -> ApiError {
         let message =
             format!("Timeout: Too large resource version: {requested}, current: {current}");

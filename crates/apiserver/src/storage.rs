@@ -1,14 +1,14 @@
-//! Stores raw objects and their recent events, as etcd does in a Kubernetes cluster.
+//! Stores the objects of all collections and their recent events, as etcd does in a Kubernetes cluster.
 //!
 //! Guarantees:
-//! - the store has one revision; every commit increments it by one and appends one [`Event`] to the log of
-//!   its collection;
-//! - a [`Snapshot`] is the immutable state of one collection at one revision, and costs O(1);
+//! - all collections share one revision. Every commit increments the revision by one and appends one
+//!   [`Event`] to the log of its collection;
+//! - a [`Snapshot`] is the immutable state of one collection at one revision, and is created in O(1);
 //! - the state at an older revision can be reconstructed while the log reaches back to that revision;
 //! - objects are ordered by the bytes of their keys (`namespace/name`), as in etcd;
 //! - the event history is limited by age, by the number of events per collection, and by total bytes. The
 //!   oldest events are dropped first;
-//! - the store counts the dropped object states that lists and watches still hold ([`outlived`]).
+//! - the store measures the dropped object states that lists and watches still hold ([`outlived`]).
 //!
 //! The store does not wait, and does not handle HTTP. Its owner guards it with a lock.
 
@@ -48,20 +48,20 @@ pub(crate) use pending::{Batch, Pending, Ticket, Write};
 /// `watch_cache_history.go`), so no watch cache reaches further back than the store.
 pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 
-/// Age above which the next commit to a collection drops an event.
+/// Maximum age of an event; each commit to a collection drops the events of the collection that are older.
 ///
 /// It equals the interval at which the API server compacts etcd (`--etcd-compaction-interval`).
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// Number of newest events of a collection whose encoded watch frames are kept.
+/// Number of events per collection, counted from the newest, that keep their encoded watch frames.
 ///
 /// It equals the default limit of events queued for one watcher.
 const FRAMES_KEPT: usize = 1_000;
 
 /// Maximum total size in bytes of the event logs of all collections.
 ///
-/// If the total exceeds this limit, the largest log drops its oldest events.
-/// The limit is enough for 102,400 events of a collection with objects of 5 KB, each with one frame.
+/// If the total exceeds this limit, the largest log drops its oldest events. The limit is enough for 102,400
+/// events of a collection whose objects have 5 KB, with one encoded frame per event.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// The objects of one collection, ordered by key.
@@ -77,11 +77,11 @@ pub(crate) struct Storage {
     history_bytes: usize,
     history_bytes_max: usize,
     outlived: Outlived,
-    /// Time of the newest dropped event; `None` if no event was dropped.
+    /// Time at which the newest of the dropped events was committed; `None` if no event was dropped.
     forgotten_at: Option<Instant>,
 }
 
-/// The objects of one (group, plural) and the log of their recent events.
+/// The objects of one resource (one group and plural, in any version), and the log of their recent events.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
@@ -100,15 +100,15 @@ pub(crate) struct Snapshot {
     objects: Objects,
 }
 
-/// A snapshot of a collection and the events to undo in order to reconstruct the older revision `target`.
+/// The input for the reconstruction of an older state: the current snapshot, and the events to be undone.
 pub(crate) struct Rewind {
     snapshot: Snapshot,
-    /// The events above `target`, ordered by revision.
+    /// The events above the revision `target`, ordered by revision.
     events: Vec<Arc<Event>>,
     target: u64,
 }
 
-/// Error for a requested revision that is older than the log.
+/// Error for a requested revision that the event log does not reach back to.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Compacted;
 
@@ -136,7 +136,7 @@ impl Storage {
         self.revision
     }
 
-    /// Sets the revision of the store, while the objects that exist before the first request are stored.
+    /// Sets the revision of the store. Must be called before the first request.
     pub(crate) fn start_at(&mut self, revision: u64) {
         self.revision = revision;
     }
@@ -161,8 +161,7 @@ impl Storage {
         }
     }
 
-    /// Returns a snapshot and the events from which [`Rewind::snapshot`] reconstructs the state at
-    /// `revision`.
+    /// Returns the input from which [`Rewind::snapshot`] reconstructs the state at `revision`.
     ///
     /// # Errors
     ///
@@ -204,7 +203,7 @@ impl Storage {
 
     /// Stores an object at the next revision, or removes it if `new` is `None`, and returns the event.
     ///
-    /// `new` must have that revision.
+    /// The revision of `new` must be this next revision.
     pub(crate) fn commit(
         &mut self,
         collection: CollectionId,
@@ -232,8 +231,8 @@ impl Storage {
 
     /// Drops the oldest events until the logs are within their limits.
     ///
-    /// The age and the number of events are checked only for the collection `grown`, and the size for all
-    /// collections.
+    /// The limits on age and number are applied only to the log of the collection `grown`. The size limit is
+    /// applied to the logs of all collections together.
     fn trim_history(&mut self, grown: CollectionId, now: Instant) {
         while self.collections[grown.0].is_overfull(now) {
             self.forget_oldest(grown.0);
@@ -258,16 +257,15 @@ impl Storage {
         }
     }
 
-    /// Returns the time of the newest dropped event if readers hold more dropped object states than the
-    /// limit.
+    /// Checks whether lists and watches hold more dropped object states than the limit.
     ///
-    /// Otherwise it returns `None`.
-    /// Readers that started after the returned time hold no dropped state.
+    /// If they do, this method returns the time at which the newest dropped event was committed. Lists and
+    /// watches that started after this time hold no dropped state. Otherwise the method returns `None`.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
 
-    /// Restores the state at an older revision, and drops all events.
+    /// Resets all collections to their states at an older revision, and drops all events.
     ///
     /// # Errors
     ///
@@ -286,7 +284,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Returns the key of the object of every event above `revision` in the logs.
+    /// Returns, for every event above `revision` in the logs, the collection and the key of its object.
     pub(crate) fn keys_after(&self, revision: u64) -> Vec<(CollectionId, Arc<str>)> {
         let collections = (0..self.collections.len()).map(CollectionId);
         let keys = |collection| {
@@ -349,9 +347,9 @@ impl Collection {
 // === impl Rewind ===
 
 impl Rewind {
-    /// Reconstructs the older state by undoing the events.
+    /// Reconstructs the state at the older revision by undoing the events above this revision.
     ///
-    /// Call it without the lock of the store, because the time increases with the number of events.
+    /// The caller must not hold the lock of the store, because the time increases with the number of events.
     pub(crate) fn snapshot(self) -> Snapshot {
         let mut objects = self.snapshot.objects;
         for event in self.events.iter().rev() {
@@ -380,7 +378,7 @@ impl Snapshot {
 
     /// Returns the objects whose keys start with `prefix`, ordered by key.
     ///
-    /// Objects whose key without the prefix is less than `start` are skipped.
+    /// Objects whose keys are less than the concatenation of `prefix` and `start` are skipped.
     pub(crate) fn range<'a>(
         &'a self,
         prefix: &'a str,

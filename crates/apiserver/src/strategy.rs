@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - the strategy of a resource type is looked up once, when the type is registered, and not on each write;
-//! - a strategy consists of plain data and a few functions, so custom resources have one too.
+//! - a strategy consists only of plain data and functions. Custom resources have a strategy too.
 //!
 //! This module does not access storage. The handlers of the verbs read and write objects, and pass them to
 //! the functions of a strategy.
@@ -34,12 +34,11 @@ pub(crate) enum Part {
     Main,
     /// The subresource `status`.
     Status,
-    /// The subresource `finalize`: the same as [`Part::Main`], and also the finalizers in a namespace's
-    /// `spec`.
+    /// The subresource `finalize`: the members of [`Part::Main`], and the finalizers in a namespace's `spec`.
     Finalize,
-    /// The subresource `binding`, for which the server sets `spec.nodeName` and `status` of a pod.
+    /// The subresource `binding` of a pod; the server changes `spec.nodeName` and `status`.
     Binding,
-    /// Every member, including `status`, in a direct call on the server.
+    /// Every member, including `status`; used by direct calls on the server.
     All,
 }
 
@@ -48,13 +47,16 @@ pub(crate) enum Part {
 #[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Strategy {
     pub(crate) metadata: MetadataRules,
-    /// Whether clients can write `status` only through the subresource `status`.
+    /// Whether the resource has the subresource `status`.
+    ///
+    /// If it has, clients can update `status` only through this subresource.
     pub(crate) has_status: bool,
     /// Whether a client's create request may set `status`, as for a node that a kubelet registers.
     pub(crate) keeps_client_status: bool,
-    /// The `status` of a new object that has none, as JSON; `None` if the server sets no status.
+    /// The `status` that the server sets in a new object without `status`, as JSON; `None` if it sets no
+    /// status.
     ///
-    /// It is the empty value of the Go type, or the value that Kubernetes sets.
+    /// This is the empty value of the Go type, or the value that Kubernetes sets.
     pub(crate) initial_status: Option<&'static str>,
     pub(crate) counts_generations: bool,
     /// Whether a change of the annotations increments `metadata.generation`, as a change of the spec does.
@@ -65,8 +67,9 @@ pub(crate) struct Strategy {
     pub(crate) creates_on_update: bool,
     /// Whether the response to a deletion is the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
-    /// Prefix of the objects' keys in etcd, which some error messages contain; `None` if it is the plural
-    /// name.
+    /// Prefix of the objects' keys in etcd; `None` if the prefix is the plural name of the resource.
+    ///
+    /// Some error messages contain such a key.
     pub(crate) stored_at: Option<&'static str>,
     /// The fields that field selectors can compare.
     pub(crate) fields: FieldTable,
@@ -78,28 +81,34 @@ pub(crate) struct Strategy {
 /// The functions of a strategy, for behaviour that is specific to one resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
-    /// Normalizes an object that a client sent, before a create or update (`PrepareForCreate`,
-    /// `PrepareForUpdate`).
+    /// Normalizes an object that a client sent, before the object is created or updated.
+    ///
+    /// It corresponds to `PrepareForCreate` and `PrepareForUpdate`.
     pub(crate) prepare: fn(&mut Object),
-    /// Completes the initial `status` of a new object; the text is the creation time.
+    /// Completes the initial `status` of a new object.
+    ///
+    /// The arguments are the status, the object, and the creation time as text.
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
     /// Completes a new object after its name has been set.
     pub(crate) prepare_create: fn(&mut Object),
     /// Validates a new object (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
-    /// Restores the members of an updated object that a write to the given part can't change.
+    /// Restores the members of an updated object that a write to a [`Part`] of the object can't change.
     ///
     /// The arguments are the new object, the stored object, and the part.
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),
-    /// Validates an update (`ValidateUpdate`); the arguments are the stored object, the new object, and the
-    /// part.
-    pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
-    /// Returns whether an object that is being deleted must stay, even without finalizers in its `metadata`.
-    pub(crate) is_held: fn(&Object) -> bool,
-    /// Returns the grace period of a client's deletion (`CheckGracefulDelete`).
+    /// Validates an update (`ValidateUpdate`).
     ///
-    /// The arguments are the object, the requested number of seconds (`None` if the client sent none), and
-    /// the current time.
+    /// The arguments are the stored object, the new object, and the part that the update changes.
+    pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
+    /// Returns whether an object that is being deleted must not be removed yet.
+    ///
+    /// This function does not consider the finalizers in `metadata`.
+    pub(crate) is_held: fn(&Object) -> bool,
+    /// Computes the effect of a client's deletion on the object's grace period (`CheckGracefulDelete`).
+    ///
+    /// The arguments are the object, the grace period in seconds that the client requested (`None` if the
+    /// request contains none), and the current time.
     pub(crate) grace_period: fn(&Object, Option<i64>, Timestamp) -> GracePeriod,
 }
 
@@ -132,7 +141,7 @@ impl Strategy {
         ..Strategy::BUILTIN
     };
 
-    /// Returns the strategy of a kind; the kind's subresources determine how `status` is written.
+    /// Returns the strategy of a kind, adapted to whether the kind has the subresource `status`.
     pub(crate) fn of(kind: &Kind) -> Strategy {
         let strategy = if kind.custom {
             Strategy::CUSTOM
@@ -147,7 +156,7 @@ impl Strategy {
         }
     }
 
-    /// Returns the `status` of a new object that has none; `None` if the server sets no status.
+    /// Returns the `status` for a new object without `status`, or `None` if the server sets no status.
     ///
     /// `now` is the creation time.
     pub(crate) fn initial_status(&self, object: &Object, now: &str) -> Option<Value> {

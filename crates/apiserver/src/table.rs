@@ -49,7 +49,7 @@ impl Table {
             .collect()
     }
 
-    /// Returns the cells of an object without values, for the row of a bookmark event.
+    /// Returns the cells for an object without any values, which a bookmark event contains.
     pub(crate) fn empty_cells(&self) -> Value {
         let members = serde_json::Map::from_iter([("metadata".to_owned(), json!({}))]);
         self.cells(&Object::stored(members), self.now())
@@ -60,17 +60,17 @@ impl Table {
         cells.map(|column| (column.cell)(object, now)).collect()
     }
 
-    /// Returns the current time with a precision of one second, from which ages are computed.
+    /// Returns the current time, from which ages are computed, with a precision of one second.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Appends the row of an object to `out`; ages are computed at the current time.
+    /// Appends the table row of an object to `out`, with the object's current age.
     pub(crate) fn write_row(&self, entry: &Entry, include: IncludeObject, out: &mut Vec<u8>) {
         self.write_row_at(self.now(), entry, include, out);
     }
 
-    /// Appends the row of an object to `out`; ages are computed at the time `now`.
+    /// Appends the table row of an object to `out`, with the age that the object has at the time `now`.
     pub(crate) fn write_row_at(
         &self,
         now: Timestamp,

@@ -25,7 +25,9 @@ use tokio_rustls::server::TlsStream;
 use crate::access::User;
 use crate::body::BoxError;
 
-/// Names in every server certificate: loopback, and the names by which pods reach the API server.
+/// Names and addresses for which every server certificate is valid.
+///
+/// They are those of the loopback interface, and the names by which pods reach the API server.
 const NAMES: [&str; 7] = [
     "localhost",
     "127.0.0.1",
@@ -36,11 +38,11 @@ const NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// A certificate authority and a server certificate that it issued; cheap to clone.
+/// A certificate authority and a server certificate that this authority issued; cheap to clone.
 ///
-/// Certificates are valid from 1975 to 4096, so they are valid at the time of any test.
-/// Keys are random and do not depend on [`crate::Builder::rng_seed`].
-/// Several servers can use one `Tls`; a client that trusts its authority trusts all of them.
+/// Certificates are valid from 1975 to 4096, so they are valid at the time of any test. Keys are random and
+/// do not depend on [`crate::Builder::rng_seed`].
+/// Several servers can use one `Tls`. A client that trusts the authority trusts all these servers.
 #[derive(Clone)]
 pub struct Tls {
     inner: Arc<Inner>,
@@ -54,14 +56,14 @@ struct Inner {
     issued: Mutex<Vec<(CertificateDer<'static>, Arc<User>)>>,
 }
 
-/// The certificate and the private key of a client, issued for one user.
+/// A client certificate that was issued for one user, and its private key.
 #[derive(Clone)]
 pub struct ClientCertificate {
     certificate_pem: String,
     key_pem: String,
 }
 
-/// The error of a certificate that could not be generated.
+/// The error of a failed attempt to generate a certificate.
 ///
 /// Causes are an invalid name, and a system without a source of randomness.
 #[derive(Debug, thiserror::Error)]
@@ -73,12 +75,13 @@ pub struct TlsError(#[source] BoxError);
 impl Tls {
     /// Generates a certificate authority and a server certificate.
     ///
-    /// The certificate is valid for loopback, for the names of `kubernetes.default.svc`, and for the host
-    /// names and IP addresses in `names`.
+    /// The server certificate is valid for loopback, for the names of `kubernetes.default.svc`, and for the
+    /// host names and IP addresses in `names`.
     ///
     /// # Errors
     ///
-    /// Returns an error if a name is invalid in a certificate, such as a name with characters outside ASCII.
+    /// Returns an error if a name is not allowed in certificates, such as a name with characters outside
+    /// ASCII.
     pub fn generate<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Tls, TlsError> {
         let mut params = named("kube-informer-apiserver-ca");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -102,16 +105,17 @@ impl Tls {
         })
     }
 
-    /// Returns the certificate of the authority in PEM, which a client must trust.
+    /// Returns the authority's certificate in PEM. A client must trust this certificate.
     pub fn ca_pem(&self) -> &str {
         &self.inner.ca_pem
     }
 
-    /// Issues a client certificate; requests on a connection with this certificate belong to `user`.
+    /// Issues a client certificate for `user`: the server treats requests with this certificate as the
+    /// user's.
     ///
-    /// As in Kubernetes, the certificate can't be revoked, but rules can restrict its user.
-    /// Clients without a certificate are not rejected.
-    /// If the server has tokens, such clients need a token; otherwise they are anonymous.
+    /// As in Kubernetes, the certificate can't be revoked, but access rules can restrict the user.
+    /// The server also accepts clients without a certificate. If the server has tokens, such clients need a
+    /// token. Otherwise they are anonymous.
     ///
     /// # Errors
     ///
@@ -128,7 +132,7 @@ impl Tls {
         })
     }
 
-    /// Performs the TLS handshake, and returns the user of the client's certificate.
+    /// Performs the TLS handshake, and returns the stream and the user of the client's certificate.
     ///
     /// The user is `None` if the client sent no certificate.
     pub(crate) async fn accept(
@@ -157,12 +161,13 @@ impl fmt::Debug for Tls {
 // === impl ClientCertificate ===
 
 impl ClientCertificate {
-    /// Returns the certificate in PEM.
+    /// Returns the client certificate in PEM.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
 
-    /// Returns the private key in PEM; a file with the key should be readable only by its owner.
+    /// Returns the private key of the client in PEM. A file with the key should be readable only by its
+    /// owner.
     pub fn key_pem(&self) -> &str {
         &self.key_pem
     }
@@ -222,7 +227,7 @@ fn acceptor(
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Returns the parameters of a certificate whose only name is the common name in its subject.
+/// Returns the parameters of a certificate that has the common name `name` and no other names.
 fn named(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = common_name(name);

@@ -1,11 +1,11 @@
-//! Executes one parsed request; most verbs have their own submodule.
+//! Executes one parsed request. Most verbs have their own submodule.
 //!
 //! Guarantees:
 //! - a verb that the resource does not support results in a 405 error, and an unknown subresource in a 404
 //!   error;
 //! - the response to a write contains the stored object in the requested representation.
 //!
-//! Access has been checked before, and the caller applies faults.
+//! The module does not check access and does not apply faults; the `serve` module does.
 
 pub(crate) mod binding;
 pub(crate) mod create;
@@ -51,7 +51,7 @@ use patch::{PatchBody, Rigour};
 use watch::WatchCall;
 use write::{How, Subject};
 
-/// One parsed request, whose access has been checked and whose body has been read.
+/// One parsed request, after its access was checked and its body was read.
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
     /// The authenticated user of the request.
@@ -75,9 +75,8 @@ impl Call {
     ///
     /// # Cancel safety
     ///
-    /// A write is accepted within one poll.
-    /// If the future is dropped before that poll, nothing changes.
-    /// If the future is dropped while it waits for the disk, the write is stored anyway.
+    /// A write is accepted within one poll. If the future is dropped before this poll, nothing is written. If
+    /// the future is dropped while it waits for the disk, the write is stored anyway.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
@@ -331,7 +330,7 @@ impl Call {
         Ok(reply)
     }
 
-    /// Returns the options of the client's write to `part`, after validating the query options.
+    /// Validates the query options of a write to `part`, and returns the parameters of the write.
     fn how(&self, part: Part) -> Result<How, ApiError> {
         let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",
@@ -341,7 +340,7 @@ impl Call {
         Ok(How::request(part, dry_run))
     }
 
-    /// Returns the object that the path names.
+    /// Returns the object that the path of the request names.
     ///
     /// # Errors
     ///
@@ -359,7 +358,7 @@ impl Call {
         negotiate(&self.headers, &self.query, verb, &target.resource.kind)
     }
 
-    /// Returns a response with one object in the requested representation.
+    /// Returns a response that contains one object in the representation that the client requested.
     fn show(
         &self,
         target: &Target,

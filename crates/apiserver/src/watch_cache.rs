@@ -53,7 +53,9 @@ pub enum WatchCache {
     /// The events of the last 75 seconds, but at least 100 and at most 102,400 events, as in Kubernetes.
     #[default]
     Adaptive,
-    /// This number of newest events, as far as storage keeps them (5 minutes and 102,400 events).
+    /// At most this number of the newest events.
+    ///
+    /// Storage limits the events further: it keeps events for 5 minutes, and at most 102,400 of them.
     ///
     /// `Size(0)` is the same as [`WatchCache::Off`].
     ///
@@ -91,7 +93,7 @@ pub(crate) struct Watcher {
     pub(crate) filter: Filter,
     /// Whether the watch requested bookmarks.
     pub(crate) bookmarks: bool,
-    /// Logged request of the watch, by which an injected fault selects the watches that it affects.
+    /// Logged request of the watch, by which an injected fault selects the watches to affect.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) sender: Sender,
 }
@@ -138,7 +140,10 @@ impl WatchCache {
 // === impl Filter ===
 
 impl Filter {
-    /// Returns the type of an event for this watch; `None` if the watch excludes the event.
+    /// Returns the type (added, modified or deleted) of an event for this watch.
+    ///
+    /// The type depends on the filter: an object that no longer matches is deleted for the watch. Returns
+    /// `None` if the watch does not receive the event.
     pub(crate) fn event_type(&self, event: &Event) -> Option<EventType> {
         if event.revision <= self.after || !event.key().starts_with(&self.prefix) {
             return None;
@@ -241,7 +246,7 @@ impl Cache {
         });
     }
 
-    /// Sends a delivery made by `make` to every watcher whose request `wanted` selects.
+    /// Sends a delivery made by `make` to every watcher for whose request `wanted` returns true.
     ///
     /// Bookmarks are sent only to watchers that requested them.
     pub(crate) fn send_to(
@@ -263,13 +268,16 @@ impl Cache {
         self.watchers.insert(id, watcher);
     }
 
-    /// Closes the watchers whose requests `wanted` selects, in the same way as a watcher whose queue is full.
+    /// Closes the watchers for whose requests `wanted` returns true.
+    ///
+    /// The watches end without an error event, like a watch whose queue is full.
     pub(crate) fn close_wanted(&mut self, wanted: impl Fn(&LoggedRequest) -> bool) {
         self.watchers.retain(|watcher| !wanted(&watcher.request));
     }
 
-    /// Closes every watcher whose queue contains an event at or below `horizon`, and drops the events in its
-    /// queue.
+    /// Closes every watcher whose queue contains an event at or below `horizon`.
+    ///
+    /// The events in the queue are dropped.
     pub(crate) fn close_behind(&mut self, horizon: u64) {
         self.watchers.retain(|watcher| {
             let is_behind = watcher.sender.waits_since(horizon);
@@ -288,9 +296,10 @@ impl Cache {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Sends a delivery to the watcher's queue; returns whether the caller may keep the watcher.
+    /// Sends a delivery to the watcher's queue, and returns whether the watcher stays open.
     ///
-    /// The caller must remove the watcher if its queue is full or its receiver was dropped.
+    /// If the result is false, the queue is full or its receiver was dropped, and the caller must remove the
+    /// watcher.
     fn send(&self, delivery: Delivery) -> bool {
         if let Delivery::Bookmark(revision) = delivery {
             // A bookmark with a revision before the watch's start would move the client back.

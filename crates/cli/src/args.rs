@@ -1,7 +1,7 @@
 //! Parses the command line. No other module reads the program's arguments or environment.
 //!
-//! Guarantees: any command line results in a consistent [`Wanted`], in the requested help text, or in one
-//! line that states the error and the valid input.
+//! Guarantees: parsing has one of three results. These are a [`Wanted`] whose options fit together, the
+//! requested help text, or one line that states the error and the valid input.
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -20,17 +20,18 @@ use crate::{
     control_plane::{room, step::Loop},
 };
 
-/// Maximum value of `--replicas`: a number of pods that the demo's loops on one machine can handle.
+/// Maximum value of `--replicas`. The demo's loops can handle this number of pods on one machine.
 const REPLICAS_MAX: u32 = 5_000;
 
-/// Default deadline of the demo, without the addition of [`DEADLINE_PER_POD`] for each pod.
+/// Default deadline of the demo for zero pods. Each pod adds [`DEADLINE_PER_POD`].
 const DEADLINE: Duration = Duration::from_secs(15);
 const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
-/// Default deadline in a cluster with its own control plane, which has to pull images.
+/// Default deadline if the demo only observes a real cluster. The cluster's own components run the pods and
+/// first have to pull images.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
 
-/// A valid command line: the command to run, and the maximum level of logged messages.
+/// The result of a valid command line: the command to run, and the most verbose level of logged messages.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) verbosity: LevelFilter,
@@ -41,7 +42,7 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) enum Asked {
     For(Wanted),
-    /// Text to print: the help or the version.
+    /// The requested text to print: the help or the version.
     Help(String),
     /// One line that states the error in the arguments and the valid input.
     Wrongly(String),
@@ -275,14 +276,14 @@ impl TypedServe {
     }
 }
 
-/// Returns the first name that occurs a second time, or `None` if all names differ.
+/// Returns the first name that has occurred before in `names`, or `None` if all names differ.
 fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
     let mut seen = BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
-/// Converts clap's error: a requested help text or version to [`Asked::Help`], other errors to one line
-/// without the usage.
+/// Converts an error of clap. A requested help text or version becomes [`Asked::Help`]. Any other error
+/// becomes one line without clap's usage text.
 fn refuse(error: &clap::Error) -> Asked {
     let asked_for = [
         ErrorKind::DisplayHelp,

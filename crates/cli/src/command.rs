@@ -1,6 +1,7 @@
-//! Runs a subcommand. Each subcommand has its own module.
+//! Runs the subcommand that the command line selects. Each subcommand has its own module.
 //!
-//! Guarantees: a signal ends every subcommand cleanly within seconds.
+//! Guarantees: after a signal, every subcommand removes its temporary files and objects, and ends within
+//! seconds.
 
 pub(crate) mod demo;
 pub(crate) mod serve;
@@ -9,7 +10,7 @@ use anyhow::Context as _;
 
 use crate::interrupt::{Interrupt, Signal};
 
-/// A subcommand with the options from its command line.
+/// A subcommand and the options that the command line sets for it.
 #[derive(Debug)]
 pub(crate) enum Command {
     Demo(demo::Options),
@@ -28,7 +29,7 @@ pub(crate) enum Ending {
 /// Runs the subcommand until it completes or a signal arrives.
 ///
 /// # Errors
-/// Returns an error that contains the reason and the next step.
+/// Returns an error if the subcommand fails. The message states the reason and what the user can do.
 pub(crate) async fn run(command: Command) -> anyhow::Result<Ending> {
     let mut interrupt = Interrupt::listen().context("can't install a signal handler")?;
     match command {

@@ -2,14 +2,15 @@
 //! server.
 //!
 //! Guarantees:
-//! - A loop reads from its informers' caches and writes with requests. It does not list, poll, or call
-//!   another loop.
-//! - A loop sends only one kind of read request: a node agent gets a pod before it reports that the pod has
-//!   ended.
-//! - Event handlers only report steps and queue objects; workers send the requests. Without workers, the
-//!   loops report the steps of other control planes.
-//! - Each process has one client and one informer factory. The deployment controller and the replica set
-//!   controller share a process, as in kube-controller-manager.
+//! - A loop reads objects from its informers' caches and changes objects with requests. It does not list,
+//!   poll, or call another loop.
+//! - The only read request is the get request of a node agent, which gets a pod before it reports that the
+//!   pod has ended.
+//! - Event handlers only report steps (what a loop observed or did) and queue objects; workers send the
+//!   requests. If no workers are started, the loops report the changes that another control plane makes.
+//! - The loops are grouped into processes, as the binaries of a real control plane are. Each process has one
+//!   client and one informer factory. The deployment controller and the replica set controller share a
+//!   process, as in kube-controller-manager.
 //! - After [`ControlPlane::shutdown`] no task, watch or request of a loop remains.
 
 pub(crate) mod deployment;
@@ -53,10 +54,12 @@ use self::{
 /// Maximum time that a shutdown waits for the workers' pending requests.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 
-/// A control loop's function that moves the cluster one step closer to the desired state of one object.
+/// The reconcile function of a control loop.
+///
+/// Each call moves the cluster closer to the desired state of one object.
 pub(crate) trait Reconciler: Send + Sync + 'static {
-    /// Compares the actual state in the caches with the object's desired state, and sends the necessary
-    /// requests.
+    /// Compares the actual state in the caches with the desired state of the object `name`, and sends the
+    /// requests that reduce the difference.
     ///
     /// # Errors
     /// Returns an error if a request is rejected or an object can't be decoded. The worker then retries the
@@ -75,21 +78,23 @@ pub(crate) struct Scope {
     pub(crate) selector: Selector,
 }
 
-/// The control loops with their informers, queues and workers.
+/// The control loops with their informers, queues and workers. A caller adds loops, then starts and stops
+/// them.
 pub(crate) struct ControlPlane {
     scope: Scope,
     steps: mpsc::Sender<Step>,
     processes: Vec<Process>,
     queues: Vec<RateLimitingQueue<ObjectName>>,
-    /// Workers that [`ControlPlane::act`] has not started yet.
+    /// Futures of the workers that [`ControlPlane::act`] has not started yet.
     waiting: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     running: JoinSet<()>,
     stopping: Arc<AtomicBool>,
     troubles: Troubles,
 }
 
-/// The equivalent of one operating system process of a real control plane: a client with its own
-/// `User-Agent`, and the informers that the loops of the process share.
+/// Represents one operating system process of a real control plane, such as kube-controller-manager.
+///
+/// All loops of the process share its client, which has its own `User-Agent`, and its informers.
 pub(crate) struct Process {
     user_agent: Arc<str>,
     client: Client,
@@ -101,13 +106,13 @@ pub(crate) struct Process {
     informers: BTreeMap<String, StatusReader>,
 }
 
-/// Creates the [`Api`] clients with which a loop writes objects of kind `K`.
+/// Creates the [`Api`] clients that a loop uses for requests about objects of kind `K`.
 struct Writes<K> {
     client: Client,
     kind: PhantomData<fn() -> K>,
 }
 
-/// The last error of each loop, by the loop's name.
+/// The message of the last error of each loop, by the loop's name.
 type Troubles = Arc<Mutex<BTreeMap<Arc<str>, String>>>;
 
 // === impl ControlPlane ===
@@ -126,8 +131,9 @@ impl ControlPlane {
         }
     }
 
-    /// Creates a process. After its loops are opened, the caller passes the process to
-    /// [`ControlPlane::host`].
+    /// Creates a process without loops.
+    ///
+    /// The caller opens the loops in the process, and then passes the process to [`ControlPlane::host`].
     pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
             .namespaces(self.scope.namespace.as_deref())
@@ -143,12 +149,13 @@ impl ControlPlane {
         }
     }
 
-    /// Adds a process whose loops have been opened, so that `observe` starts its informers.
+    /// Adds a process whose loops have been opened. [`ControlPlane::observe`] starts the informers of the
+    /// process.
     pub(crate) fn host(&mut self, process: Process) {
         self.processes.push(process);
     }
 
-    /// Adds the workers of the control loop `who`. [`ControlPlane::act`] starts the workers.
+    /// Adds `workers` workers for the control loop named `who`. [`ControlPlane::act`] starts the workers.
     pub(crate) fn staff<R: Reconciler>(
         &mut self,
         who: &str,
@@ -196,14 +203,13 @@ impl ControlPlane {
         }
     }
 
-    /// Returns each process's user agent with the number of reads that the caches of the process have
-    /// answered.
+    /// Returns the user agent of each process, and the number of reads from the caches of the process.
     pub(crate) fn reads(&self) -> Vec<(Arc<str>, u64)> {
         let reads = |process: &Process| (Arc::clone(&process.user_agent), process.reads.count());
         self.processes.iter().map(reads).collect()
     }
 
-    /// Returns one line for the state of each informer, and one line for the last error of each loop.
+    /// Returns one line for the state of each informer, and one line for each loop that has had an error.
     pub(crate) fn report(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for process in &self.processes {
@@ -220,7 +226,9 @@ impl ControlPlane {
         lines
     }
 
-    /// Stops all workers after their current request, then stops all informers.
+    /// Stops all workers after their current reconciliation, and then stops all informers.
+    ///
+    /// Workers that are still busy after two seconds are aborted.
     pub(crate) async fn shutdown(mut self) {
         self.stopping.store(true, Ordering::Relaxed);
         for queue in &self.queues {
@@ -239,7 +247,7 @@ impl ControlPlane {
 // === impl Process ===
 
 impl Process {
-    /// Returns a [`Teller`], which reports the steps of the loop with this name.
+    /// Returns the [`Teller`] with which the loop named `who` reports its steps.
     pub(crate) fn teller(&self, who: &str) -> Teller {
         Teller::new(who, self.steps.clone())
     }
@@ -285,19 +293,21 @@ impl<K> Writes<K>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
-    /// Returns the API of kind `K` in the namespace of `object`.
+    /// Returns the [`Api`] client for objects of kind `K` in the namespace of `object`.
     fn in_namespace_of(&self, object: &impl Resource) -> Api<K> {
         self.to(object.meta().namespace.as_deref())
     }
 
-    /// Returns the API of kind `K` in a namespace. `namespace` is `None` only for an invalid object, because
-    /// every object of a namespaced kind has a namespace.
+    /// Returns the [`Api`] client for objects of kind `K` in `namespace`.
+    ///
+    /// `namespace` is `None` only for an invalid object, because every object of a namespaced kind has a
+    /// namespace.
     fn to(&self, namespace: Option<&str>) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
     }
 }
 
-/// One worker of the control loop `who`. It reconciles the objects whose names it takes from `queue`.
+/// One worker of the control loop named `who`: reconciles the objects whose names it takes from `queue`.
 struct Shift {
     who: Arc<str>,
     queue: RateLimitingQueue<ObjectName>,
@@ -326,8 +336,8 @@ impl Shift {
     }
 }
 
-/// Returns the uid of the owner that controls `object`, or `None` if no owner of this kind controls the
-/// object.
+/// Returns the uid of the owner that controls `object` and has the kind `kind`, or `None` if there is no such
+/// owner.
 fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
     let owners = object.meta().owner_references.iter().flatten();
     owners
@@ -336,8 +346,8 @@ fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
         .next()
 }
 
-/// Returns the name of the owner that controls `object`, or `None` if no owner of this kind controls the
-/// object.
+/// Returns the name of the owner that controls `object` and has the kind `kind`, or `None` if there is no
+/// such owner.
 fn controller_name<K: Resource>(object: &K, kind: &str) -> Option<ObjectName> {
     let meta = object.meta();
     let owners = meta.owner_references.iter().flatten();
@@ -352,7 +362,7 @@ fn is_leaving<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }
 
-/// Returns whether the server responded 404 Not Found, which a deletion treats as success.
+/// Returns whether the server responded 404 Not Found, which means that the requested object does not exist.
 fn is_gone(error: &kube_client::Error) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.is_not_found())
 }

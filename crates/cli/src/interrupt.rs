@@ -8,7 +8,7 @@ use std::{future::Future, io, time::Duration};
 
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// Maximum time that [`Interrupt::unless`] waits for its future after a signal.
+/// Maximum time that [`Interrupt::unless`] waits for `work` to complete after a signal.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A signal that requests the end of the program.
@@ -51,7 +51,7 @@ impl Interrupt {
     /// Waits for the next signal.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no signal.
+    /// No signal is lost if the future is dropped: the next call returns the signal.
     pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             biased;
@@ -62,10 +62,10 @@ impl Interrupt {
 
     /// Runs `work` until it completes or a signal arrives.
     ///
-    /// After a signal, `work` has one second to complete, so that a pending request can receive its response.
+    /// After a signal, `work` has one more second to complete a pending request. Then it is dropped.
     ///
     /// # Errors
-    /// Returns the signal if one arrives before `work` completes.
+    /// Returns the signal if a signal arrives before `work` completes, even if `work` then completes in time.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Signal> {
         let mut work = std::pin::pin!(work);
         tokio::select! {

@@ -1,8 +1,7 @@
-//! The entry point of `kubectl-informer`: runs the command, and sets the exit code and the final error
-//! message.
+//! The entry point of `kubectl-informer`: runs the command, sets the exit code, and prints the final error.
 //!
 //! Guarantees: the exit code is 0 on success, 1 on failure, 2 for invalid arguments, and 130 or 143 after a
-//! signal. Every failure is reported as one line that contains the next step.
+//! signal. Every failure is reported as one line, which also states what the user can do next.
 
 mod interrupt;
 mod output;
@@ -22,7 +21,7 @@ use crate::{
     command::Ending,
 };
 
-/// Maximum time that a blocking task, such as a host name lookup, can delay the exit.
+/// Maximum time that blocking tasks, such as a host name lookup, can delay the exit.
 const LAST_TASKS: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {

@@ -10,13 +10,13 @@ use std::{
     time::Duration,
 };
 
-/// Widths in characters of the columns `who`, `text` and `object` of a [`Line`]. Usual names fit, so the
-/// columns are aligned.
+/// Width in characters of the column `who` of a [`Line`]; `TEXT` and `OBJECT` are the widths of the next
+/// columns. Usual values fit, so the columns are aligned.
 const WHO: usize = 18;
 const TEXT: usize = 46;
 const OBJECT: usize = 34;
 
-/// Minimum width in characters of a column of numbers in a table.
+/// Minimum width in characters of a column of numbers, in a table that [`table`] prints.
 const NUMBER: usize = 7;
 
 /// One line of the demo's output: a step of a control loop.
@@ -30,7 +30,7 @@ pub(crate) struct Line {
     pub(crate) revision: String,
 }
 
-/// One row of a table: a name and one number per column. `None` is an unknown number.
+/// One row of a table: a name, and one number per column. `None` means that the number is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -54,7 +54,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Prints the headings of the columns of a [`Line`].
+/// Prints the column headings of the demo's output, whose lines are [`Line`]s.
 pub(crate) fn heading() {
     let (who, text, object) = ("LOOP", "WHAT IT SEES OR HAS DONE", "OBJECT");
     say(format_args!(
@@ -75,7 +75,7 @@ pub(crate) fn print(text: impl fmt::Display) {
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints an error to standard error. Line breaks in the text are replaced, so the error is one line.
+/// Prints an error as one line to standard error. Line breaks in the text are replaced by semicolons.
 pub(crate) fn complain(text: impl fmt::Display) {
     let text = text.to_string();
     let lines: Vec<_> = text.lines().map(str::trim).collect();
@@ -83,8 +83,9 @@ pub(crate) fn complain(text: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "error: {}", lines.join("; "));
 }
 
-/// Prints a table to standard output, with `title` as the heading of the names. A dash is printed for an
-/// unknown number.
+/// Prints a table to standard output. `title` is the heading of the column of names.
+///
+/// An unknown number is printed as a dash.
 pub(crate) fn table(title: &str, columns: &[&str], rows: &[Row]) {
     let lengths = rows.iter().map(|row| row.name.len());
     let width = lengths.chain([title.len()]).max().unwrap_or(0);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The two parsers read the same bytes alternately on one thread. Each printed figure is the minimum of
-//! several rounds. The figures depend on the machine, and the benchmark has no limit that can fail.
+//! several rounds. The figures depend on the machine, so the benchmark does not compare them with a limit.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -19,10 +19,10 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Number of rounds per figure. The fastest round is printed.
+/// Number of rounds per printed figure. The figure is the time of the fastest round.
 const ROUNDS: usize = 20;
 
-/// Number of pods that each round parses.
+/// Number of pods that each parser parses per round.
 const PODS: usize = 500;
 
 fn main() -> Result<()> {
@@ -75,7 +75,7 @@ fn parse<T: DeserializeOwned>(json: &[u8]) {
     black_box(serde_json::from_slice::<T>(json).ok());
 }
 
-/// Returns a pod with the fields of a pod in a real cluster: managed fields, environment variables and
+/// Returns the JSON of a pod with typical fields of a real pod: managed fields, environment variables and
 /// conditions.
 fn pod(number: usize) -> Value {
     let fields: serde_json::Map<String, Value> = (0..40)

@@ -1,13 +1,13 @@
-//! Measures parts of the library separately: the work queue, the delivery of events to handlers, decoding,
-//! the store and its indices.
+//! Measures components of the library separately: the work queue, the delivery of events to handlers,
+//! decoding, the store and its indices.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench parts
 //! ```
 //!
 //! All code runs on one thread. Each printed figure is the minimum of several rounds, because other programs
-//! on the machine only increase the times. The figures depend on the machine, and the benchmark has no limit
-//! that can fail.
+//! on the machine only increase the times. The figures depend on the machine, so the benchmark does not
+//! compare them with a limit.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -39,7 +39,7 @@ use tokio::{
     time::Instant,
 };
 
-/// Number of rounds per figure. The fastest round is printed.
+/// Number of rounds per printed figure. The figure is the time of the fastest round.
 const ROUNDS: usize = 5;
 
 /// Number of pods in each list and in the store.
@@ -48,10 +48,10 @@ const PODS: usize = 2_000;
 /// Number of keys that each round adds to the work queue.
 const KEYS: usize = 300_000;
 
-/// Number of events that each round delivers to every handler.
+/// Number of update events that each handler receives per round.
 const EVENTS: usize = 20_000;
 
-/// Maximum number of watch events queued in the channel between the benchmark and the informer.
+/// Capacity in watch events of the channel from the benchmark to the informer.
 const ON_THE_WAY: usize = 64;
 
 #[tokio::main(flavor = "current_thread")]
@@ -66,7 +66,7 @@ async fn main() -> Result<()> {
     store().await
 }
 
-/// Runs several rounds, and prints the time per operation of the fastest round in nanoseconds.
+/// Runs `round` several times, and prints the time per operation of the fastest round in nanoseconds.
 async fn row(part: &str, mut round: impl AsyncFnMut() -> Result<Taken>) -> Result<()> {
     let mut least = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -76,7 +76,7 @@ async fn row(part: &str, mut round: impl AsyncFnMut() -> Result<Taken>) -> Resul
     Ok(())
 }
 
-/// Number of operations in a round, and the time that they took together.
+/// The number of operations in a round, and the total time of these operations.
 struct Taken {
     time: Duration,
     operations: usize,
@@ -111,7 +111,10 @@ async fn work_queue() -> Result<Taken> {
 
 // === Informer ===
 
-/// Sends updates of small pods as JSON. Returns the time until all handlers have received all updates.
+/// Sends update events for small pods to an informer as JSON, and measures until all handlers have received
+/// all events.
+///
+/// In the result, one operation is one event, regardless of the number of handlers.
 async fn fan_out(handlers: u64) -> Result<Taken> {
     let (source, events) = MemorySource::new((0..PODS).map(|number| small_pod(number, 1)));
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
@@ -139,8 +142,10 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
     Ok(Taken::since(begun, EVENTS))
 }
 
-/// Prints the time per pod from a list response to the store, with and without pruning and packing, and the
-/// time to decode a packed pod when it is read.
+/// Measures decoding, and prints the times in nanoseconds per pod.
+///
+/// The first figures are the times from a list response to the store, with and without pruning and packing.
+/// The last figure is the time to decode a packed pod when a caller reads it.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());
@@ -244,7 +249,7 @@ fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 20), &format!("pod-{number}"))
 }
 
-/// Returns a pod that has only metadata.
+/// Returns the JSON of a pod that has only metadata.
 fn small_pod(number: usize, revision: usize) -> Value {
     let name = name(number);
     json!({"metadata": {
@@ -255,7 +260,7 @@ fn small_pod(number: usize, revision: usize) -> Value {
     }})
 }
 
-/// Returns a pod with the fields of a pod in a real cluster: two containers with ten environment variables
+/// Returns the JSON of a pod with typical fields of a real pod: two containers with ten environment variables
 /// each, and managed fields.
 fn pod(number: usize) -> Value {
     let name = name(number);
@@ -312,11 +317,12 @@ fn pod(number: usize) -> Value {
 
 // === Source ===
 
-/// An in-memory `ListerWatcher`. Its list is fixed, and its first watch delivers the events that are sent to
-/// a channel.
+/// An in-memory `ListerWatcher`. Every list is the same, and the first watch delivers the events that the
+/// benchmark sends to a channel.
 struct MemorySource {
     list: Bytes,
-    /// Receiver of the events. The first watch takes the receiver; later watches deliver no events.
+    /// Receiving end of the channel of events. The first watch takes the receiver; later watches deliver no
+    /// events.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 

@@ -11,7 +11,8 @@
 //!
 //! For comparison, `get` is also measured on an idle store, and on an idle store while another store is
 //! replaced. If `get` exceeds the limit during the replacement and also in a comparison, the result is
-//! inconclusive and the exit code is 2.
+//! inconclusive and the exit code is 2. If `get` exceeds the limit only during the replacement, the exit code
+//! is 1.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -88,7 +89,7 @@ fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 100), &format!("pod-{number}"))
 }
 
-/// Returns the objects for one round. Their revisions and index values differ from those of the other rounds.
+/// Returns all objects for one round. Their revisions and index values differ from those of the other rounds.
 fn objects(round: usize) -> Vec<Pod> {
     let pod = |number: usize| {
         let name = name(number);
@@ -116,7 +117,7 @@ fn objects(round: usize) -> Vec<Pod> {
     (0..OBJECTS).map(pod).collect()
 }
 
-/// Replaces all objects in the store, and returns the time that the replacement took.
+/// Replaces all objects in the store by `objects`, and returns the duration of the replacement.
 fn replace(writer: &mut IndexerWriter<Pod>, objects: Vec<Pod>) -> Duration {
     let begun = Instant::now();
     writer
@@ -125,8 +126,9 @@ fn replace(writer: &mut IndexerWriter<Pod>, objects: Vec<Pod>) -> Duration {
     begun.elapsed()
 }
 
-/// Measures `get` repeatedly on another thread while `action` runs. Returns the latencies and the result of
-/// `action`.
+/// Runs `action` while another thread repeatedly gets objects from the store and measures the latency.
+///
+/// Returns the latencies and the result of `action`.
 fn during<R>(
     indexer: &Indexer<Pod>,
     names: &[ObjectName],
@@ -160,8 +162,9 @@ fn during<R>(
     })
 }
 
-/// The kernel's scheduler statistics of one thread (`/proc/thread-self/schedstat`), or `None` if the kernel
-/// does not provide them.
+/// The open file `/proc/thread-self/schedstat` with the kernel's scheduler statistics of one thread.
+///
+/// The field is `None` if the kernel does not provide the file.
 struct Processor(Option<File>);
 
 impl Processor {
@@ -169,7 +172,9 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the total time for which the thread was runnable but did not run, or zero without statistics.
+    /// Returns the total time for which the thread was runnable but did not run.
+    ///
+    /// Returns zero if the kernel does not provide the statistics.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

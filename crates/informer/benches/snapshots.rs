@@ -1,4 +1,5 @@
-//! Compares candidates for the ordered map inside the store. Each write is followed by a snapshot of the map.
+//! Compares candidates for the ordered map inside the store. After each write, the map is cloned as a
+//! snapshot.
 //!
 //! The figures are in `docs/benchmarks.md`, and the decision for one candidate is in `docs/design/store.md`.
 //!
@@ -12,8 +13,8 @@
 //! every object. Times are the minimum of several rounds, because other programs on the machine only increase
 //! them.
 //!
-//! The memory per object is the growth of the process's resident memory without object names and contents. It
-//! is measured only on Linux.
+//! The memory per object is the growth of the process's resident memory divided by the number of objects. It
+//! does not include the names and contents of the objects, and is measured only on Linux.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -34,10 +35,10 @@ use indexer::tree::Tree;
 
 const NAMESPACES: usize = 10;
 const ROUNDS: usize = 5;
-/// Number of writes per round, and number of gets per round.
+/// Number of writes per round of the write measurement, and of gets per round of the get measurement.
 const STEPS: usize = 20_000;
 
-/// The value that the store's map contains for each object.
+/// The value that each candidate map contains for an object, as in the library's store.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {
@@ -95,7 +96,7 @@ const CANDIDATES: &[(&str, Measure)] = &[
     ("256 BTreeMaps, copied on write", measure::<Shards>),
 ];
 
-/// A candidate: an ordered map of objects by name. A clone of the map is a snapshot.
+/// A candidate for the store's map: an ordered map from names to objects. A clone of the map is a snapshot.
 trait Map: Clone + Default {
     fn put(&mut self, name: &ObjectName, entry: &Entry);
     fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>>;
@@ -194,8 +195,9 @@ impl Map for imbl::HashMap<ObjectName, Entry> {
     }
 }
 
-/// A candidate: 256 sorted maps, selected by the hash of the object's name. A write copies one map if a
-/// snapshot shares it. A list merges all maps.
+/// A candidate that consists of 256 sorted maps. The hash of an object's name selects the map of the object.
+///
+/// A write first copies the selected map if a snapshot shares this map. A list merges all maps.
 #[derive(Clone)]
 struct Shards(Arc<Vec<Arc<BTreeMap<ObjectName, Entry>>>>);
 
@@ -270,7 +272,7 @@ fn object(number: usize) -> Object<ConfigMap> {
     Object::new(object).expect("the object has a name")
 }
 
-/// Measures one candidate with `size` objects, and returns the figures as cells of a table row.
+/// Measures the candidate `M` with `size` objects, and returns the figures as cells of a Markdown table row.
 fn measure<M: Map>(size: usize) -> String {
     let objects = objects(size);
     let before = resident();
@@ -310,8 +312,9 @@ fn measure<M: Map>(size: usize) -> String {
     format!("{write:.0} | {whole:.1} | {namespace:.1} | {get:.0} | {bytes}")
 }
 
-/// Runs `action` in several rounds of `count` operations, and returns the time per operation of the fastest
-/// round in nanoseconds.
+/// Runs `action` several times, and returns the time per operation of the fastest run in nanoseconds.
+///
+/// One run of `action` has `count` operations.
 fn best(count: usize, mut action: impl FnMut()) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let begun = Instant::now();

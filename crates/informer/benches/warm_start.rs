@@ -7,16 +7,16 @@
 //! neither network nor etcd, so most of the list's time is decoding. A warm start also saves work of the
 //! server and the network, which this benchmark does not measure.
 //!
-//! Then a separate process loads a packed cache on a runtime with one thread. The exit code is 1 unless two
-//! limits hold:
+//! Then a separate process loads a packed cache on a runtime with one thread. The exit code is 0 if the load
+//! meets two limits, and otherwise 1:
 //!
 //! - The peak resident memory is at most 1.15 times the resident memory two seconds after the load.
 //! - No poll of a task occupies the runtime's thread for longer than 5 ms. A second task, which is always
 //!   ready, measures the time between its own polls. On Linux, the time during which the thread was runnable
 //!   but did not run is subtracted.
 //!
-//! If a limit is exceeded, and the second task measures more than 5 ms even before the load, the exit code is
-//! 2.
+//! If the load exceeds a limit, and the second task measures more than 5 ms even before the load, the result
+//! is inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a bench panics if it can't continue")]
@@ -52,14 +52,15 @@ const OBJECTS: usize = 100_000;
 
 const ROUNDS: usize = 3;
 
-/// Maximum peak resident memory during the load of a packed cache, divided by the resident memory two seconds
-/// after the load.
+/// Maximum ratio of the peak resident memory during the load of a packed cache to the resident memory two
+/// seconds after the load.
 const PEAK_MAX: f64 = 1.15;
 
 const POLL_MAX: Duration = Duration::from_millis(5);
 
-/// First argument of the process that loads the packed cache. The next arguments are the cache file and the
-/// identifier of the collection (`ListerWatcher::collection`).
+/// First command line argument of the separate process that loads the packed cache.
+///
+/// The next arguments are the cache file and the collection identifier (see `ListerWatcher::collection`).
 const LOAD: &str = "load";
 
 fn pod(number: usize) -> Value {
@@ -94,8 +95,9 @@ fn main() -> ExitCode {
     code.map_or(ExitCode::FAILURE, |code: u8| ExitCode::from(code))
 }
 
-/// Prints the times of lists, saves and loads, and then saves a packed cache. Returns the path of its file
-/// and the identifier of the collection that the cache contains.
+/// Prints the times of lists, saves and loads, and then saves a packed cache to a file.
+///
+/// Returns the path of the file, and the identifier of the collection in the cache.
 async fn compare() -> (PathBuf, String) {
     let server = Server::builder().enforce_namespaces(false).build();
     server.create_all((0..OBJECTS).map(pod)).unwrap();
@@ -144,8 +146,9 @@ async fn save(builder: Builder<Pod>) {
         .expect("the informer does not fail");
 }
 
-/// Prints the time until the informer has loaded its saved cache. The informer may not be synced yet at that
-/// time.
+/// Runs an informer until it has loaded its saved cache, and prints the duration of the load.
+///
+/// The informer may not have contacted the server by then.
 async fn loaded(builder: Builder<Pod>) {
     let (pods, controller) = builder.build();
     let begun = Instant::now();
@@ -163,8 +166,9 @@ async fn loaded(builder: Builder<Pod>) {
         .expect("the informer does not fail");
 }
 
-/// A `ListerWatcher` without changes: each list is empty at the requested revision, and a watch delivers no
-/// events.
+/// A `ListerWatcher` for a server on which nothing changes.
+///
+/// Each list is empty and has the requested revision. A watch stays open and delivers no events.
 struct Nothing {
     collection: String,
 }
@@ -186,8 +190,9 @@ impl ListerWatcher for Nothing {
     }
 }
 
-/// Loads the packed cache from the file. Prints the memory and the longest poll, and returns the exit code
-/// for the limits.
+/// Loads the packed cache from `file`, and prints the resident memory and the duration of the longest poll.
+///
+/// Returns the exit code of the benchmark, which depends on the two limits.
 fn load_packed(file: &Path, collection: String) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -250,7 +255,7 @@ fn verdict(idle: Duration, poll: Duration, peak: Option<u64>, steady: Option<u64
     ExitCode::FAILURE
 }
 
-/// Yields in an endless loop, and records in `longest` the longest time between two polls.
+/// Yields in an endless loop, and records in `longest` the longest time between two polls of this future.
 async fn tick(longest: &Cell<Duration>) {
     let mut processor = File::open("/proc/thread-self/schedstat").ok();
     loop {
@@ -265,8 +270,9 @@ async fn tick(longest: &Cell<Duration>) {
     }
 }
 
-/// Returns the total time for which this thread was runnable but did not run, or zero if the kernel does not
-/// report it.
+/// Returns the total time for which this thread was runnable but did not run.
+///
+/// `processor` is the thread's file `schedstat`. Returns zero if the kernel does not provide the file.
 fn waited_for(processor: Option<&mut File>) -> Duration {
     let read = |file: &mut File| {
         let mut text = String::new();
@@ -277,8 +283,9 @@ fn waited_for(processor: Option<&mut File>) -> Duration {
     Duration::from_nanos(processor.and_then(read).unwrap_or_default())
 }
 
-/// Returns a field of `/proc/self/status` in KiB, such as `VmHWM`, or `None` if the kernel does not report
-/// the field.
+/// Returns the value in KiB of the field `what` of `/proc/self/status`, such as `VmHWM`.
+///
+/// Returns `None` if the kernel does not report the field.
 fn memory(what: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mut lines = status.lines();

@@ -3,8 +3,8 @@
 //! Each way has its own informer, because each informer caches different data. Dynamic objects are for kinds
 //! that are known only at run time.
 //!
-//! On a cluster, the example creates the resource definition and deletes it at the end. The embedded server
-//! serves the resource from the start.
+//! On a cluster, the example creates the `CustomResourceDefinition`, and deletes it at the end. The embedded
+//! server serves the resource from the start.
 //!
 //! `cargo run -p kube-informer --example custom_resource [-- --kubeconfig FILE --context NAME]`
 
@@ -41,7 +41,8 @@ const GROUP: &str = "kube-informer.example.com";
 const DEFINITION: &str = "widgets.kube-informer.example.com";
 
 /// The custom resource as a Rust type. An informer requires that the type implements `Deserialize` and
-/// [`Resource`], as types with kube's `#[derive(CustomResource)]` do.
+/// [`Resource`]. For a type with kube's `#[derive(CustomResource)]`, the `Resource` implementation is
+/// generated.
 #[derive(Clone, Debug, Deserialize)]
 struct Widget {
     metadata: ObjectMeta,
@@ -137,8 +138,9 @@ async fn custom_resource() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates the resource definition, deletes the objects of an earlier run, and waits until the resource is
-/// served. Returns the API of resource definitions.
+/// Creates the `CustomResourceDefinition` and waits until the server serves the resource.
+///
+/// Widgets that an earlier run left are deleted. Returns a client for resource definitions.
 async fn define(
     client: Client,
     api: &Api<DynamicObject>,

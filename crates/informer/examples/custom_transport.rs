@@ -1,6 +1,6 @@
 //! Runs an informer without an API server: a custom `ListerWatcher` serves objects from memory.
 //!
-//! A `ListerWatcher` returns responses in the format of the Kubernetes API. A list response is one JSON
+//! The `ListerWatcher` returns responses in the format of the Kubernetes API. A list response is one JSON
 //! object with `items`, and a watch response has one JSON object per event. The informer decodes and caches
 //! the objects, calls the handlers, and recovers from errors.
 //!
@@ -32,10 +32,11 @@ use tokio::{
 
 use self::transcript::Transcript;
 
-/// Maximum time to wait for the initial sync and for each change.
+/// Maximum time to wait for the initial sync, and for the cache to contain the last change.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A `ListerWatcher` whose objects are stored in memory, as a log of all events.
+/// A `ListerWatcher` that stores a log of all events in memory, and computes the current objects from the
+/// log.
 ///
 /// The revision of an event is its position in the log, counted from 1. Clones share one log.
 #[derive(Clone)]
@@ -49,7 +50,7 @@ impl Memory {
         Self { log }
     }
 
-    /// Appends an event for a config map to the log, and returns the event's revision.
+    /// Appends an event of type `event` for a config map to the log, and returns the event's revision.
     fn append(&self, event: &str, name: &str, color: &str) -> u64 {
         let mut revision = 0;
         self.log.send_modify(|log| {

@@ -1,7 +1,8 @@
-//! Shows a `DeltaFifo` without an informer, and an informer that uses one as its queue.
+//! Shows a `DeltaFifo` without an informer, and then an informer whose queue is a `DeltaFifo`.
 //!
-//! A `DeltaFifo` stores the changes (deltas) of each object since the object was last popped, and the order
-//! in which the objects are popped. It has no lock and does not block; the controller of an informer owns it.
+//! For each object, a `DeltaFifo` contains the changes (deltas) since the object was last popped. Objects are
+//! popped in the order in which they were queued. A `DeltaFifo` has no lock and does not block, because it
+//! has one owner; in an informer the owner is the controller.
 //!
 //! `cargo run -p kube-informer --example delta_fifo [-- --kubeconfig FILE --context NAME]`
 

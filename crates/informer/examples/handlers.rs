@@ -1,4 +1,4 @@
-//! Registers handlers of every form on one informer.
+//! Registers different types of handlers on one informer.
 //!
 //! The handlers are closures, async closures, a type that implements `EventHandler` and blocks its own
 //! thread, a handler that is resynced every second, and a handler whose buffer merges updates of the same
@@ -38,15 +38,16 @@ use self::{
 /// Resync period of the informer. The library raises shorter periods to one second.
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// Time that the async closures need for each event. Other handlers are not delayed.
+/// Time for which the async closures sleep per event. The other handlers are not delayed.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// Maximum time to wait for the initial sync and for each change.
+/// Maximum time of each wait for the informer, such as the wait for the initial sync.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A handler that writes each update of a pod, and the name of its thread, to a log file.
+/// A handler that writes one line per update of a pod to a log file.
 ///
-/// The handler blocks until the line is on disk, so it runs on a dedicated thread.
+/// A line also contains the name of the handler's thread. The handler blocks until the line is on disk, so it
+/// runs on a dedicated thread.
 struct Audit {
     file: File,
     output: Transcript,
@@ -79,7 +80,7 @@ impl EventHandler<Pod> for Audit {
     }
 }
 
-/// A handler that counts and prints the resync events of all pods.
+/// A handler that counts the resync events of all pods, and prints each of them.
 struct Resynced {
     output: Transcript,
     times: u32,
@@ -158,8 +159,8 @@ async fn handlers() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Registers closures that print their events immediately, and async closures that print their events after a
-/// delay.
+/// Registers closures that print additions and deletions immediately, and async closures that print them
+/// after a delay.
 fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stopped> {
     pods.on_add(move |pod, _| output.say(format!("closure: added {}", pod.object_name())))
         .on_delete(move |gone| output.say(format!("closure: deleted {}", gone.object_name())))
@@ -178,7 +179,7 @@ fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stoppe
     Ok(())
 }
 
-/// Registers a handler that is busy while a pod is updated three times, and checks that it receives one
+/// Registers a handler that is busy while a pod is updated three times, and checks that it receives only one
 /// update.
 ///
 /// The handler's buffer merges the three updates into one update, from the last delivered state to the

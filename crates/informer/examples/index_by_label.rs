@@ -1,6 +1,6 @@
-//! Uses an indexer (a store with indices) alone, without an informer, a cluster or an async runtime.
+//! Uses an indexer (a store with indices) without an informer, a cluster or an async runtime.
 //!
-//! The store has an index by the label `app`.
+//! The example looks up objects in an index by the label `app`.
 //!
 //! `cargo run -p kube-informer --example index_by_label`
 

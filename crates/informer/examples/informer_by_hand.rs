@@ -1,7 +1,7 @@
-//! Builds an informer from its parts, as client-go programs do with `cache.Config` and `cache.New`.
+//! Builds an informer from its components, as client-go programs do with `cache.Config` and `cache.New`.
 //!
-//! The parts are a reflector, a `DeltaFifo`, an indexer, and a process function that applies the deltas to
-//! the indexer. If the function returns an error, the deltas are queued again.
+//! The components are a reflector, a `DeltaFifo`, an indexer, and a process function that applies the deltas
+//! to the indexer. If the process function returns an error, the deltas are queued again.
 //!
 //! `cargo run -p kube-informer --example informer_by_hand [-- --kubeconfig FILE --context NAME]`
 
@@ -37,7 +37,7 @@ use self::{
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Capacity of the channel of output lines. The example sends fewer lines.
+/// Capacity in lines of the channel from the process function to the example. The example sends fewer lines.
 const SHOWN_MAX: usize = 64;
 
 /// Name of the pod for which the process function returns an error once.
@@ -91,10 +91,10 @@ async fn informer_by_hand() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the process function: it applies the deltas of one object to the store, and sends one line per
-/// change.
+/// Returns the process function, which applies the deltas of one object to the store.
 ///
-/// client-go's `processDeltas` calls its handlers with the same changes.
+/// For each resulting change of the store, the function sends a line to `lines`. client-go's `processDeltas`
+/// calls its handlers for the same changes.
 fn process(
     mut writer: IndexerWriter<Pod>,
     lines: mpsc::Sender<String>,

@@ -1,7 +1,8 @@
-//! Registers a handler on a running informer.
+//! Registers a handler on an informer that is already running.
 //!
-//! The handler receives the current objects from the cache without a request, and then all later changes. No
-//! object is delivered as added twice. Handlers do not wait for each other and do not affect each other.
+//! The handler receives the current objects from the cache, without a request to the server, and then all
+//! later changes. No object is delivered as added twice. Handlers do not wait for each other and do not
+//! affect each other.
 //!
 //! `cargo run -p kube-informer --example late_handler [-- --kubeconfig FILE --context NAME]`
 
@@ -85,9 +86,10 @@ async fn late_handler() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Registers a handler that prints its events. Each line has the handler's `name`.
+/// Registers a handler that prints its events. Each line begins with the handler's `name`.
 ///
-/// An addition is printed with the number of additions so far, which shows that no object is added twice.
+/// The line of an addition contains the number of additions so far, which shows that no object is added
+/// twice.
 fn register(
     name: &'static str,
     pods: &SharedInformer<Pod>,

@@ -2,7 +2,7 @@
 //! queue's depth.
 //!
 //! The factory and the queue share one collector. The program prints the metrics while the informer and the
-//! queue run. Then it stops the informer and checks that the informer's series are removed.
+//! queue run. Then it stops the informer and checks that the informer's metrics are removed.
 //!
 //! `cargo run -p kube-informer --features prometheus --example metrics [-- --kubeconfig FILE --context NAME]`
 
@@ -97,19 +97,20 @@ async fn metrics() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the body of a scrape response, in the format `application/openmetrics-text; version=1.0.0`.
+/// Returns the metrics in the registry as text, in the format `application/openmetrics-text; version=1.0.0`.
 fn scrape(registry: &Registry) -> anyhow::Result<String> {
     let mut page = String::new();
     text::encode(&mut page, registry)?;
     Ok(page)
 }
 
-/// Returns whether the example prints a line of the metrics: not a comment, and not a bucket of a histogram.
+/// Returns whether the example prints a line of the metrics. Comments and histogram buckets are not printed.
 fn is_shown(line: &str) -> bool {
     !line.starts_with('#') && !line.contains("_bucket{")
 }
 
-/// Returns the value of the first series of the metric `name`, or `None` if there is no such series.
+/// Returns the value in the first line of `lines` for the metric `name`, or `None` if no line has this
+/// metric.
 fn value<'a>(lines: &[&'a str], name: &str) -> Option<&'a str> {
     let of_name = |line: &&&str| line.split('{').next() == Some(name);
     lines.iter().find(of_name)?.rsplit(' ').next()

@@ -1,10 +1,11 @@
 //! Uses one informer factory for two namespaces, with four informers of the kind `Secret`.
 //!
-//! The informers cache all secrets, the secrets with a label, only the metadata of the secrets, and the
-//! secrets as dynamic objects (for kinds that are known only at run time).
+//! The first informer caches all secrets, the second the secrets with a label, and the third only the
+//! metadata of the secrets. The fourth informer caches the secrets as dynamic objects, which are for kinds
+//! that are known only at run time.
 //!
-//! The factory returns the same informer for equal requests. An informer has one cache for all its
-//! namespaces.
+//! An informer has one cache for both namespaces. The factory returns the same informer again for a request
+//! with the same type, namespaces and selectors.
 //!
 //! `cargo run -p kube-informer --example namespaces [-- --kubeconfig FILE --context NAME]`
 
@@ -30,11 +31,12 @@ use serde_json::json;
 
 use self::cluster::Cluster;
 
-/// Label of the secrets that the program creates.
+/// Key of a label that all secrets of the program have.
 const LABEL: &str = "kube-informer-example";
 
-/// Namespaces in which the program creates secrets. They exist on every cluster. The factory covers only the
-/// first two.
+/// Namespaces in which the program creates secrets. They exist on every cluster.
+///
+/// The informers of the factory cache only the secrets in the first two namespaces.
 const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-public"];
 
 /// Content of every secret: nine bytes, base64-encoded as in the JSON of a secret.
@@ -112,8 +114,8 @@ async fn compare(client: Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the names of the objects in the lister's cache that match the selector `made`, in the order of the
-/// cache.
+/// Returns a text with the names of the objects in the lister's cache that match the selector `made`. The
+/// names are in the order of the cache.
 fn listed<K: Resource>(lister: &Lister<K>, made: &Selector) -> String {
     let names: Vec<_> = lister
         .list(made)
@@ -139,7 +141,7 @@ async fn create(client: &Client, namespace: &str, name: &str, by: &str) -> anyho
     Ok(())
 }
 
-/// Deletes all secrets that the program or an earlier failed run created.
+/// Deletes all secrets that this run or an earlier failed run of the program created.
 async fn clear(client: &Client) -> anyhow::Result<()> {
     let at_once = DeleteParams::default();
     let made = ListParams::default().labels(&format!("{LABEL}=namespaces"));

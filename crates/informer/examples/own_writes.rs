@@ -1,9 +1,9 @@
 //! Shows two ways to read an object that the program has just written: from an overlay, and from the cache
 //! after a wait.
 //!
-//! A cache is slightly behind its server. A controller that reads the cache right after a write may see the
-//! previous state and repeat its work. An overlay contains the written object immediately, without a wait.
-//! Alternatively, the program waits until the cache contains the write.
+//! A cache receives changes slightly later than the server. A controller that reads the cache right after its
+//! own write may read the previous state and repeat its work. An overlay contains the written object
+//! immediately, without a wait. Alternatively, the program waits until the cache contains the write.
 //!
 //! `cargo run -p kube-informer --example own_writes [-- --kubeconfig FILE --context NAME]`
 

@@ -1,6 +1,6 @@
-//! A controller that connects an informer to its workers with a work queue.
+//! Runs a controller whose event handler and workers are connected by a work queue.
 //!
-//! An event handler adds the names of changed pods to the queue. Workers take names from the queue and read
+//! The event handler adds the names of changed pods to the queue. Workers take names from the queue and read
 //! the pods from the indexer.
 //!
 //! - A name is processed by one worker at a time. Several events that arrive before a name is processed are
@@ -43,8 +43,9 @@ use self::{cluster::Cluster, pods::Pods, transcript::Transcript};
 
 const RETRIES_MAX: u32 = 5;
 
-/// Event handler that adds the name of each changed pod to the queue, and prints deletions whose watch event
-/// was missed.
+/// Event handler that adds the name of each changed pod to the queue.
+///
+/// The handler also prints each deletion whose watch event the informer missed.
 struct Queueing {
     enqueue: Enqueue,
     output: Transcript,
@@ -78,8 +79,9 @@ async fn pod_workqueue() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a controller with `workers` workers. The example's pods on the cluster are deleted before and after
-/// the run.
+/// Runs the scenario once, with a controller that has `workers` workers.
+///
+/// The example's pods are deleted from the cluster before and after the run.
 async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     let output = Transcript::new();
     output.say(format!("Workers: {workers}"));
@@ -131,7 +133,9 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     ours.clear().await
 }
 
-/// Returns a pod that simulates a known object from an earlier run. Only the name of the pod is used.
+/// Returns a pod for the informer's known objects, as if an earlier run of the program had cached the pod.
+///
+/// The informer uses only the name of the pod.
 fn known_last_time(name: &str) -> Pod {
     Pod {
         metadata: ObjectMeta {
@@ -143,7 +147,7 @@ fn known_last_time(name: &str) -> Pod {
     }
 }
 
-/// Processes names from the queue until the queue is shut down.
+/// Runs one worker: processes names of pods from the queue until the queue is shut down.
 async fn work(queue: RateLimitingQueue<ObjectName>, pods: Indexer<Pod>, output: Transcript) {
     while let Some(item) = queue.get().await {
         let (name, failures) = (item.key(), item.requeues());
@@ -167,8 +171,9 @@ async fn work(queue: RateLimitingQueue<ObjectName>, pods: Indexer<Pod>, output: 
     }
 }
 
-/// Reconciles one pod and returns a line to print. The pod's label `fails` makes it return an error, for
-/// demonstration.
+/// Reconciles one pod and returns a line to print. `failures` is the number of failed attempts for this pod.
+///
+/// To demonstrate retries, the function returns an error if the pod has the label `fails`.
 fn sync(pods: &Indexer<Pod>, name: &ObjectName, failures: u32) -> anyhow::Result<String> {
     let Some(pod) = pods.get(name) else {
         return Ok(format!("Pod {name} does not exist anymore"));
@@ -183,7 +188,7 @@ fn sync(pods: &Indexer<Pod>, name: &ObjectName, failures: u32) -> anyhow::Result
     }
 }
 
-/// Creates, changes and deletes pods, and waits for the controller after each change, so that every run
+/// Creates, changes and deletes pods. After each change it waits for the controller's output, so every run
 /// prints the same lines.
 async fn act(ours: &Pods, output: Transcript) -> anyhow::Result<()> {
     let synced = |pod: Pod| {

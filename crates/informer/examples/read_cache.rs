@@ -1,7 +1,7 @@
-//! Reads an informer's cache by name, by labels, by an index, and from a snapshot.
+//! Reads the cache of an informer by name, by labels, by an index, and from a snapshot.
 //!
-//! A read neither sends a request nor blocks. Each read sees one consistent state. A snapshot does not change
-//! when the cache changes.
+//! A read neither sends a request nor blocks. Each read returns objects of one consistent state of the cache.
+//! A snapshot does not change when the cache changes.
 //!
 //! `cargo run -p kube-informer --example read_cache [-- --kubeconfig FILE --context NAME]`
 
@@ -140,8 +140,8 @@ async fn as_a_snapshot(pods: &SharedInformer<Pod>, ours: &Pods) -> anyhow::Resul
     let before = pods.indexer().snapshot();
     ours.delete("a").await?;
     let moved = ours.label("c", "tier", "web").await?;
-    // The response to a write has the revision that the cache must reach to contain this write and all earlier
-    // ones.
+    // The response to a write has a revision. A cache that has reached this revision contains this write and
+    // all earlier writes.
     pods.wait_for_revision(&moved, TIMEOUT).await?;
     let now = pods.indexer().snapshot();
     for (moment, snapshot, expected) in [("before", before, (3, "a b")), ("now", now, (2, "b c"))] {

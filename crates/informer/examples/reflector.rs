@@ -1,4 +1,4 @@
-//! Runs reflectors without an informer: a reflector lists and watches, and has no queue and no handlers.
+//! Runs reflectors without an informer. A reflector lists and watches, and has no queue and no handlers.
 //!
 //! The first reflector writes to an indexer. The second reflector writes to a custom store.
 //!
@@ -74,7 +74,8 @@ async fn into_an_indexer(source: ListWatch<Pod>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A custom store that counts pods by their label `tier`. It stores only the name and the tier of each pod.
+/// A custom store that counts pods by the value of their label `tier`. It stores only the name and the tier
+/// of each pod.
 struct Census {
     tiers: BTreeMap<ObjectName, String>,
     counts: watch::Sender<BTreeMap<String, usize>>,
@@ -138,7 +139,7 @@ async fn into_a_store_of_ones_own(source: ListWatch<Pod>, ours: &Pods) -> anyhow
     outcome
 }
 
-/// Waits until the number of pods per tier equals `expected`.
+/// Waits until the store has counted exactly the tiers and numbers of pods in `expected`.
 async fn shows(
     counted: &mut watch::Receiver<BTreeMap<String, usize>>,
     expected: &[(&str, usize)],

@@ -1,6 +1,6 @@
 //! Reads the status of an informer: its activity, its last error, and the objects that can't be decoded.
 //!
-//! If the wait for the sync fails, the error contains the same status, which shows the reason.
+//! If a wait for the sync fails, the returned error contains the same status, which shows the reason.
 //!
 //! `cargo run -p kube-informer --example status [-- --kubeconfig FILE --context NAME]`
 
@@ -34,11 +34,11 @@ use self::{cluster::Cluster, transcript::Transcript};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Label of the config maps that the program creates.
+/// Key of the label of all config maps that the program creates.
 const LABEL: &str = "kube-informer-example";
 
-/// A config map whose data values must be `low` or `high`. A config map with other values can't be decoded
-/// into this type.
+/// A type for config maps whose data values are `low` or `high`. A config map with any other value can't be
+/// decoded into this type.
 #[derive(Clone, Debug, Deserialize, Resource)]
 #[resource(inherit = ConfigMap, crates(kube_core = "kube_core"))]
 struct Limits {
@@ -119,7 +119,7 @@ async fn an_informer_from_start_to_stop(client: Client, output: Transcript) -> a
 
 /// Prints the activity of an informer whenever the activity changes, until the informer stops.
 ///
-/// An activity that ends quickly may not be printed, because a status is the current state and not an event.
+/// A short activity may not be printed, because the status contains only the current activity and no history.
 async fn tell(name: &'static str, mut status: StatusReader, output: Transcript) {
     let mut told = None;
     while let Some(now) = status.wait_for(|now| Some(now.activity()) != told).await {
@@ -141,8 +141,10 @@ async fn tell(name: &'static str, mut status: StatusReader, output: Transcript) 
     }
 }
 
-/// Runs an informer of a kind that the server does not serve. The informer retries, but the wait for the sync
-/// fails immediately.
+/// Runs an informer for a kind that the server does not serve.
+///
+/// The informer retries. The wait for its sync fails immediately, because the wait has the option
+/// `fail_fast`.
 async fn an_informer_of_an_unknown_kind(client: Client, output: Transcript) -> anyhow::Result<()> {
     let kind = GroupVersionKind::gvk("kube-informer.example.com", "v1", "Nonesuch");
     let resource = ApiResource::from_gvk_with_plural(&kind, "nonesuches");

@@ -69,10 +69,10 @@ async fn stream() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints events until `pod-2` is deleted. Labels `pod-1` after the sync, and deletes `pod-2` after that
-/// update.
+/// Prints events until `pod-2` is deleted. Labels `pod-1` when the informer is synced, and deletes `pod-2`
+/// when the update of `pod-1` arrives.
 ///
-/// Returns an error if the number of additions is not two when `pod-2` is deleted.
+/// Returns an error unless exactly two additions were received before the deletion.
 async fn follow(
     events: &mut Subscription<Pod>,
     ours: &Pods,

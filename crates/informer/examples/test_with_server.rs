@@ -3,9 +3,9 @@
 //! The server runs in the same process and has no socket. The time is virtual, so an hour of waiting takes no
 //! real time.
 //!
-//! The function `test_with_server` can be the body of a `#[tokio::test(start_paused = true)]`. It shows that
-//! the informer delivers a deletion that happened while the watch was disconnected, even if the server no
-//! longer has the event.
+//! The function `test_with_server` can be the body of a `#[tokio::test(start_paused = true)]`. In the test, a
+//! pod is deleted while the watch is disconnected, and the server then drops its event history. The informer
+//! nevertheless delivers the deletion.
 //!
 //! `cargo run -p kube-informer --example test_with_server`
 

@@ -1,7 +1,7 @@
 //! Shows a warm start: the second run of a program loads the cache that the first run saved.
 //!
-//! The second run then receives only the changes since the save. The example executes both runs in one
-//! process, so that the output shows both.
+//! After the load, the second run receives only the changes since the save. The example executes both runs in
+//! one process, so that the output shows both.
 //!
 //! `cargo run -p kube-informer --example warm_start [-- --kubeconfig FILE --context NAME]`
 
@@ -66,8 +66,9 @@ async fn warm_start() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Executes one run of the program until the cache contains `count` pods. Returns whether the run loaded a
-/// saved cache.
+/// Runs an informer until its cache contains `count` pods, as one run of the program would.
+///
+/// The cache is saved to `folder` at the end. Returns whether the run loaded a saved cache at its start.
 async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<WarmStart> {
     let pods = ListWatch::<Pod>::new(client).labels(&format!("{LABEL}=warm-start").parse()?);
     // Change the version with every change of the type or the transform; a store with another version is not
@@ -108,7 +109,7 @@ async fn reach(informer: &SharedInformer<Pod>, count: usize) -> anyhow::Result<(
         .with_context(|| format!("the cache does not reach {count} pods"))
 }
 
-/// The temporary directory for the saved cache. It is removed when the value is dropped.
+/// Path of the temporary directory for the saved cache. The directory is removed when the value is dropped.
 struct Folder(PathBuf);
 
 impl Folder {

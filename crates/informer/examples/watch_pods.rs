@@ -1,7 +1,8 @@
 //! Watches all pods of a cluster through a shared factory and prints their changes.
 //!
-//! The factory creates one informer per kind, however many parts of a program request it: one list, one watch
-//! and one cache. Every minute (the resync period) the handlers receive every pod again from the cache.
+//! The factory creates only one informer per kind, with one list, one watch and one cache. All callers that
+//! request this kind share the informer. Every minute (the resync period) the handlers receive every pod
+//! again from the cache.
 //!
 //! `cargo run -p kube-informer --example watch_pods [-- --kubeconfig FILE --context NAME]`
 

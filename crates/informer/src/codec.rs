@@ -13,11 +13,14 @@ mod identity;
 mod kind;
 mod unfit;
 mod json;
+mod protobuf;
+mod body;
 
+use self::protobuf::Schema;
 pub(crate) use self::{
+    body::{Encoding, WatchSplitter},
     frame::{Frame, FrameKind, ListEnd, SplitError},
     identity::{Identity, IdentityMetadata, Pairs},
-    json::{ListSplitter, WatchSplitter},
     kind::{Expected, Named},
     unfit::Unfit,
 };
@@ -28,62 +31,38 @@ use serde::de::DeserializeOwned;
 
 use crate::{json::Measured, pruning::Pruning};
 
-/// The encoding in which a server sends objects, lists and watches.
+/// The encoding of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Codec {
     #[default]
     Json,
+    /// A message of a built-in kind, with or without its envelope.
+    Protobuf(Schema),
 }
 
 impl Codec {
-    /// Returns the codec for a response with the given content type.
-    ///
-    /// A response with an unknown content type is read as JSON, because servers and proxies label JSON in
-    /// many ways.
-    ///
-    /// # Errors
-    /// The content type names an encoding of the Kubernetes API that the library does not support.
-    pub(crate) fn of_content_type(content_type: &str) -> Result<Self, SplitError> {
-        let media_type = content_type.split(';').next().unwrap_or_default().trim();
-        let is = |known: &&&str| media_type.eq_ignore_ascii_case(known);
-        match UNSUPPORTED.iter().find(is) {
-            Some(known) => Err(SplitError::Malformed(format!(
-                "the server responded with {known} instead of application/json"
-            ))),
-            None => Ok(Self::Json),
-        }
-    }
-
-    /// Creates a splitter for the body of a list; an item with more than `object_bytes` bytes is an error.
-    pub(crate) fn list_splitter(self, object_bytes: usize) -> ListSplitter {
-        match self {
-            Self::Json => ListSplitter::new(object_bytes),
-        }
-    }
-
-    /// Creates a splitter for the body of a watch; an event with more than `object_bytes` bytes is an error.
-    pub(crate) fn watch_splitter(self, object_bytes: usize) -> WatchSplitter {
-        match self {
-            Self::Json => WatchSplitter::new(object_bytes),
-        }
-    }
-
-    /// Returns the bytes of an object in this encoding; `None` if the object can't be serialized.
+    /// Serializes an object as JSON; returns `None` if its type can't be serialized.
     #[cfg(feature = "packed")]
-    pub(crate) fn encode(self, object: &impl serde::Serialize) -> Option<Vec<u8>> {
-        match self {
-            Self::Json => serde_json::to_vec(object).ok(),
-        }
+    pub(crate) fn encode(object: &impl serde::Serialize) -> Option<Vec<u8>> {
+        serde_json::to_vec(object).ok()
     }
 
-    /// Returns an [`Encoded`], which reads the bytes of one object in this encoding.
+    /// Returns the codec of the bytes of one object in an unknown response, which are protobuf if they begin
+    /// with an envelope.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        protobuf::schema(bytes).map_or(Self::Json, Self::Protobuf)
+    }
+
+    /// Returns whether objects of this kind can be read as protobuf.
+    pub(crate) fn has_protobuf(api_version: &str, kind: &str) -> bool {
+        Schema::of_kind(api_version, kind).is_some()
+    }
+
+    /// Wraps the bytes of one object in this encoding, so that they can be read.
     pub(crate) fn object(self, bytes: &[u8]) -> Encoded<'_> {
         Encoded { codec: self, bytes }
     }
 }
-
-/// Content types of the Kubernetes API that the library can't read.
-const UNSUPPORTED: [&str; 2] = ["application/vnd.kubernetes.protobuf", "application/cbor"];
 
 /// The bytes of one object as a server sent them, with methods that read parts of the object or decode it.
 #[derive(Clone, Copy)]
@@ -101,10 +80,11 @@ impl<'a> Encoded<'a> {
         self.bytes
     }
 
-    /// Returns the object as JSON.
+    /// Returns the JSON text of the object.
     pub(crate) fn json(self) -> Cow<'a, [u8]> {
         match self.codec {
             Codec::Json => Cow::Borrowed(self.bytes),
+            Codec::Protobuf(schema) => Cow::Owned(protobuf::json(schema, self.bytes)),
         }
     }
 
@@ -112,6 +92,8 @@ impl<'a> Encoded<'a> {
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
+            // The decoder counts them against the same limit.
+            Codec::Protobuf(_) => 0,
         }
     }
 
@@ -119,6 +101,7 @@ impl<'a> Encoded<'a> {
     pub(crate) fn named(self, expected: &Expected) -> Named {
         match self.codec {
             Codec::Json => json::named(self.bytes, expected),
+            Codec::Protobuf(_) => protobuf::named(self.bytes, expected),
         }
     }
 
@@ -128,14 +111,17 @@ impl<'a> Encoded<'a> {
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
+            Codec::Protobuf(_) => protobuf::begins_with_metadata(self.bytes),
         }
     }
 
-    /// Returns the bytes of the object with `stamp`, the JSON text of API version and kind, as its first
-    /// fields.
-    pub(crate) fn with_kind(self, stamp: &str) -> Vec<u8> {
+    /// Inserts the text `stamp` as the first fields of the object, and returns the resulting bytes.
+    ///
+    /// `stamp` is the JSON text of an API version and a kind.
+    pub(crate) fn with_kind(self, expected: &Expected) -> Vec<u8> {
         match self.codec {
-            Codec::Json => json::with_kind(self.bytes, stamp),
+            Codec::Json => json::with_kind(self.bytes, expected.stamp()),
+            Codec::Protobuf(_) => protobuf::with_kind(self.bytes, expected),
         }
     }
 
@@ -143,15 +129,18 @@ impl<'a> Encoded<'a> {
     pub(crate) fn identity(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => serde_json::from_slice(self.bytes).ok(),
+            Codec::Protobuf(_) => protobuf::identity(self.bytes),
         }
     }
 
     /// Reads the object's identity from the value of `metadata`, which begins at byte `at`.
     ///
-    /// With `is_quick`, metadata fields outside the identity are skipped without validation.
+    /// Returns `None` if the metadata are invalid. If `is_quick` is true, metadata fields outside the
+    /// identity are skipped without validation.
     pub(crate) fn identity_at(self, at: usize, is_quick: bool) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_at(self.bytes, at, is_quick),
+            Codec::Protobuf(_) => protobuf::identity(self.bytes),
         }
     }
 
@@ -161,6 +150,7 @@ impl<'a> Encoded<'a> {
     pub(crate) fn identity_in_place(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_in_place(self.bytes),
+            Codec::Protobuf(_) => protobuf::identity_in_place(self.bytes),
         }
     }
 
@@ -170,23 +160,27 @@ impl<'a> Encoded<'a> {
     pub(crate) fn ends_initial_events(self) -> bool {
         match self.codec {
             Codec::Json => json::ends_initial_events(self.bytes),
+            Codec::Protobuf(_) => protobuf::ends_initial_events(self.bytes),
         }
     }
 
-    /// Returns the bytes of the object without the fields that `pruning` drops; invalid JSON is returned
-    /// unchanged.
+    /// Returns the bytes of the object without the fields that `pruning` drops.
+    ///
+    /// Invalid JSON is returned unchanged.
     pub(crate) fn cut(self, pruning: &Pruning) -> Cow<'a, [u8]> {
         match self.codec {
             _ if pruning.is_empty() => Cow::Borrowed(self.bytes),
             Codec::Json => json::cut(pruning.members(), self.bytes),
+            Codec::Protobuf(schema) => protobuf::cut(pruning.members(), schema, self.bytes),
         }
     }
 
-    /// Like [`Encoded::cut`], but locates the dropped fields by `identity`, which was read from the same
-    /// bytes.
+    /// Returns the bytes of the object without the fields that `pruning` drops, without a search for the
+    /// fields.
     ///
-    /// Returns `None` if `pruning` drops fields outside the annotations and managed fields, which `identity`
-    /// locates.
+    /// The positions of annotations and managed fields are known from `identity`, which must have been read
+    /// from the same bytes.
+    /// Returns `None` if `pruning` drops any other field. The caller then uses [`Encoded::cut`].
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,
@@ -194,6 +188,7 @@ impl<'a> Encoded<'a> {
     ) -> Option<Cow<'a, [u8]>> {
         match self.codec {
             Codec::Json => json::cut_found(pruning.members(), identity.prunable(), self.bytes),
+            Codec::Protobuf(_) => Some(self.cut(pruning)),
         }
     }
 
@@ -205,6 +200,7 @@ impl<'a> Encoded<'a> {
         match self.codec {
             Codec::Json => crate::json::from_slice(self.bytes)
                 .map_err(|error| unfit::locate::<K>(self.bytes, &error)),
+            Codec::Protobuf(schema) => protobuf::decode(schema, self.bytes),
         }
     }
 
@@ -216,6 +212,7 @@ impl<'a> Encoded<'a> {
         match self.codec {
             Codec::Json => crate::json::measured(self.bytes)
                 .map_err(|error| unfit::locate::<K>(self.bytes, &error)),
+            Codec::Protobuf(schema) => protobuf::measured(schema, self.bytes),
         }
     }
 }

@@ -23,8 +23,10 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Compares the objects of one source (a list and its watch) in a snapshot with the objects that the server
-/// lists.
+/// A comparison of the objects of one source (a list and its watch) in a snapshot with the server's objects.
+///
+/// The caller passes each object that the server lists to [`see`](Self::see), and then calls
+/// [`finish`](Self::finish).
 pub(crate) struct Comparison<'a, K> {
     snapshot: &'a Snapshot<K>,
     source: SourceId,
@@ -37,9 +39,9 @@ pub(crate) struct Comparison<'a, K> {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) difference: Difference,
-    /// Hash of the names and revisions of all different objects, independent of their order.
+    /// Hash of the names and revisions of all objects that differ, independent of their order.
     ///
-    /// Two comparisons with equal fingerprints found the same difference.
+    /// If two comparisons have equal fingerprints, they found the same difference.
     pub(crate) fingerprint: u64,
 }
 

@@ -72,13 +72,16 @@ pub(crate) enum Command<K> {
         Box<IndexBuild<K>>,
         oneshot::Sender<Result<Vec<IndexToken>, DuplicateIndex>>,
     ),
-    /// Removes an index and returns the index in the reply, so that the caller frees its memory instead of
-    /// the loop.
+    /// Removes an index from the store, and returns the removed index in the reply.
+    ///
+    /// The caller drops the index instead of the loop, because freeing a large index could delay the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
     ),
-    /// Requests a reply. At the time of the reply, every change that readers can see is also in the handlers'
+    /// Requests a reply.
+    ///
+    /// When the loop replies, every change that readers of the store can see is also in the handlers'
     /// buffers.
     Settle(oneshot::Sender<()>),
     /// Applies the lists of a saved store, one list per source.
@@ -87,11 +90,12 @@ pub(crate) enum Command<K> {
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
     /// Requests a snapshot of the store in which the objects of each source match the source's revision.
     ///
-    /// The loop replies when such a snapshot is available, or with the reason why there is none. Snapshots
-    /// are saved or compared with the server.
+    /// The loop replies when such a snapshot is available, or with the reason why there is none. The caller
+    /// saves the snapshot or compares it with the server.
     Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),
-    /// Reports that a stored object failed to decode when it was read. Only the first failing read of an
-    /// object's state sends this command.
+    /// Reports that a stored object failed to decode when it was read.
+    ///
+    /// Only the first failing read of an object's state sends this command.
     FoundBroken(ObjectName),
 }
 
@@ -123,7 +127,7 @@ pub(crate) struct Parts<K> {
 
 /// Runs one informer. [`Controller::run`] consumes the controller, so an informer runs at most once.
 ///
-/// Handlers and indices can be added at any time, also before the controller runs. Dropping the controller
+/// Handlers and indices can be added at any time, even before the controller runs. Dropping the controller
 /// without running it stops the informer.
 #[must_use = "an informer does nothing until its controller runs"]
 pub struct Controller<K> {
@@ -198,20 +202,20 @@ where
         self.report.status.reader()
     }
 
-    /// Sets the maximum time that a shutdown takes to deliver the events that wait in the buffers of
+    /// Sets the maximum time for which a shutdown delivers the events that are still in the buffers of
     /// handlers.
     ///
-    /// By default, such events are discarded, and their number is added to
+    /// By default, a shutdown discards these events, and adds their number to
     /// [`Status::discarded`](crate::status::Status::discarded).
     pub fn drain_at_shutdown(mut self, deadline: Duration) -> Self {
         self.drain = Some(deadline);
         self
     }
 
-    /// Suspends the informer while the CRD of its kind is deleted and the server responds with 404 to
-    /// requests for the kind.
+    /// Configures the controller to suspend the informer while the server does not serve the informer's kind.
     ///
-    /// A suspended informer reports its objects as deleted.
+    /// The server does not serve the kind if the kind's CRD is deleted and requests for the kind receive 404
+    /// responses. A suspended informer reports its objects as deleted.
     #[cfg_attr(
         not(feature = "client"),
         expect(dead_code, reason = "only a factory follows definitions")
@@ -222,8 +226,9 @@ where
     }
 }
 
-/// The state of the informer's loop, which contains all mutable state of the informer. One task owns this
-/// value.
+/// The state of the informer's loop, which contains all mutable state of the informer.
+///
+/// One task owns this value.
 struct Serving<K> {
     parts: Parts<K>,
     sources: usize,
@@ -231,13 +236,13 @@ struct Serving<K> {
     arrived: BTreeSet<SourceId>,
     /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,
-    /// The conditions that remain until the server has confirmed a store loaded by a warm start.
+    /// State of the server's confirmation of a store that a warm start loaded; `None` if no store was loaded.
     ///
-    /// `None` if no store was loaded.
+    /// The informer becomes synced only after the confirmation.
     unconfirmed: Option<Unconfirmed>,
     /// Channels for the replies to pending requests for a snapshot of the store.
     snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
-    /// Number of changes to pop from the queue until the last resync is delivered.
+    /// Number of changes to pop from the queue until all objects of the last resync are delivered.
     ///
     /// The next resync starts only when this number is 0. Otherwise each resync would requeue the objects
     /// that were just delivered, and a queue at its capacity would accept no new changes.
@@ -298,8 +303,8 @@ where
 
     /// Pops changes from the queue, applies them to the store and delivers them to the handlers.
     ///
-    /// Stops after about one batch of changes, when the queue is empty, or when a handler's buffer is full.
-    /// Returns whether the queue may contain more changes to pop.
+    /// Stops after about one batch of changes, or earlier if the queue is empty or a handler's buffer is
+    /// full. Returns whether the queue may contain more changes to pop.
     async fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
         let mut told = 0;
@@ -418,8 +423,10 @@ where
         }
     }
 
-    /// Executes one command. Returns the next command if the execution has already received it from the
-    /// channel.
+    /// Executes one command.
+    ///
+    /// Some commands receive the command after them from the channel. If that command must still be executed,
+    /// it is returned.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

@@ -38,7 +38,8 @@ pub(crate) struct Decoder<K> {
     expected: Arc<Expected>,
     /// Whether `K` is a dynamic type, which does not determine the kind of an object.
     ///
-    /// If so, the informer's API version and kind are inserted into an object that states no kind.
+    /// If `K` is dynamic, the informer's API version and kind are inserted into an object that states no
+    /// kind.
     is_dynamic: bool,
     pruning: Pruning,
     form: Form<K>,
@@ -50,14 +51,15 @@ impl<K> Decoder<K> {
         Self { pruning, ..self }
     }
 
-    /// Sets the form in which the cache stores objects.
+    /// Sets the form in which the cache stores objects: decoded, lazy or packed.
     pub(crate) fn keeping(self, form: Form<K>) -> Self {
         Self { form, ..self }
     }
 
     /// Returns a decoder for objects whose events must not be delayed.
     ///
-    /// This decoder leaves slow work to the [`Housekeeping`](crate::object::Housekeeping) of the form.
+    /// This decoder skips slow work, such as compression. [`Housekeeping`](crate::object::Housekeeping), the
+    /// background work of the cache, does the work after the delivery.
     pub(crate) fn urgent(self) -> Self {
         Self {
             form: self.form.urgent(),
@@ -69,7 +71,7 @@ impl<K> Decoder<K> {
         &self.form
     }
 
-    /// Converts decoded objects to the form in which the cache stores objects.
+    /// Converts decoded objects to the form in which the cache stores objects: decoded, lazy or packed.
     pub(crate) fn kept(&self, objects: Vec<Object<K>>) -> Vec<Object<K>> {
         let kept = objects.into_iter().map(|object| self.form.convert(object));
         kept.collect()
@@ -87,7 +89,7 @@ impl<K> Decoder<K> {
 pub(crate) enum Decoded<K> {
     /// The handle to the object, which is valid or broken.
     Object(Object<K>),
-    /// The handle from the store, which already has this state of the object; nothing was decoded.
+    /// The handle that the store already has for this state of the object; nothing was decoded.
     Known(Object<K>),
     /// The object can't be stored, because its name, namespace or revision can't be read or is invalid.
     Unreadable(DecodeError),
@@ -105,9 +107,11 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
-    /// Returns whether the object is unreadable, and its bytes contain no valid name or no valid revision.
+    /// Returns whether an unreadable object can't be identified: its bytes lack a valid name or a valid
+    /// revision.
     ///
-    /// In this case, the caller does not know which object has changed, or to which revision.
+    /// The caller then does not know which object has changed, or to which revision. Returns false for a
+    /// readable object.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -141,9 +145,10 @@ where
 
     /// Decodes an item of a list.
     ///
-    /// If the store already has this state of the object, according to `known`, the item is not decoded.
+    /// The item is not decoded if `known` contains a valid object of the same name, uid and revision.
     pub(crate) fn item(&self, encoded: Encoded<'_>, known: Option<&KnownStates<K>>) -> Decoded<K> {
-        // Items of built-in kinds state no kind. A search for it would take a large part of the decoding time.
+        // Items of built-in kinds state no kind. A search for the kind would take a large part of the
+        // decoding time.
         if !self.is_dynamic
             && let Some(at) = encoded.begins_with_metadata()
         {
@@ -153,9 +158,9 @@ where
         self.object(encoded, known)
     }
 
-    /// Returns `decoded`, or [`Decoded::OtherKind`] if the object is not valid because it has another kind.
+    /// Returns [`Decoded::OtherKind`] if the object is not valid and has another kind, otherwise `decoded`.
     ///
-    /// The object was decoded without a check of its kind.
+    /// `decoded` is the result of decoding the object without a check of its kind.
     fn unless_other(&self, decoded: Decoded<K>, encoded: Encoded<'_>) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,
@@ -169,7 +174,7 @@ where
 
     /// Checks the kind of an object from an event or a list, and decodes the object.
     ///
-    /// If the store already has this state of the object, according to `known`, the object is not decoded.
+    /// The object is not decoded if `known` contains a valid object of the same name, uid and revision.
     pub(crate) fn object(
         &self,
         encoded: Encoded<'_>,
@@ -181,7 +186,7 @@ where
                 self.of_kind(encoded, identity, known)
             }
             Named::Nothing if self.is_dynamic => {
-                let stamped = encoded.with_kind(self.expected.stamp());
+                let stamped = encoded.with_kind(&self.expected);
                 self.of_kind(encoded.codec().object(&stamped), None, known)
             }
             Named::Nothing => self.of_kind(encoded, None, known),
@@ -189,9 +194,9 @@ where
         }
     }
 
-    /// Returns the object's identity if it is needed before decoding; `None` otherwise.
+    /// Reads the object's identity from the metadata at byte `at`, if the identity is needed before decoding.
     ///
-    /// Also returns `None` if `at`, the byte position of the metadata, is not known.
+    /// Returns `None` if the identity is not needed, or if `at` is `None` because the position is not known.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,
@@ -205,7 +210,7 @@ where
 
     /// Decodes an object that has the expected kind or states no kind.
     ///
-    /// `identity`, if given, must be read from the same bytes.
+    /// If `identity` is given, it must have been read from the bytes of `encoded`.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,
@@ -229,7 +234,8 @@ where
         let cut = cut.and_then(|identity| encoded.cut_found(&self.pruning, identity));
         let cut = cut.unwrap_or_else(|| encoded.cut(&self.pruning));
         let encoded = encoded.codec().object(&cut);
-        // A broken state is decoded again before it counts as valid: an unread state would not be known to be broken.
+        // An object that was broken is decoded immediately: if it were stored undecoded, it would count as
+        // valid until it is read.
         if was_broken
             && self.is_on_demand()
             && let Err(Unfit { field, reason }) = open::<K>(encoded)
@@ -246,6 +252,8 @@ where
     }
 
     /// Decodes the whole object immediately, and converts it to the form in which the cache stores objects.
+    ///
+    /// A packed or lazy cache uses this function if the object can't be stored undecoded.
     fn converted(&self, encoded: Encoded<'_>, wire_bytes: usize) -> Decoded<K> {
         match self.whole(encoded, wire_bytes) {
             Decoded::Object(object) => Decoded::Object(self.form.convert(object)),
@@ -324,10 +332,10 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     })
 }
 
-/// Creates an object that keeps its undecoded bytes; only its identity is decoded.
+/// Creates an object that keeps its undecoded bytes. Only the object's identity is decoded.
 ///
-/// Errors in the rest of the object are detected when the object is read. Returns `None` if the identity
-/// can't be read; the caller then decodes the whole object to find the error.
+/// Errors in the rest of the object are detected when the object is read.
+/// Returns `None` if the identity can't be read. The caller then decodes the whole object to find the error.
 fn unread<K>(
     encoded: Encoded<'_>,
     identity: Option<Identity<'_>>,
@@ -350,7 +358,10 @@ pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit
     confined(|| encoded.decode()).unwrap_or_else(|Panicked| Err(panicked()))
 }
 
-/// Like [`open`], and also estimates the heap memory of the decoded object in bytes.
+/// Decodes an object as a `K`, and estimates the heap memory of the result in bytes.
+///
+/// # Errors
+/// The same errors as [`open`].
 pub(crate) fn measured<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<Measured<K>, Unfit> {
     confined(|| encoded.measured()).unwrap_or_else(|Panicked| Err(panicked()))
 }

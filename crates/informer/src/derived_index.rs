@@ -1,34 +1,38 @@
-//! A derived index: an index of one kind of objects by values computed from objects of another kind. An
-//! example is an index of pods by the zone of their node.
+//! Maintains derived indices, which find objects of one kind by values computed from objects of another kind.
+//!
+//! For example, a derived index finds pods by the zone of their node. The program defines the index with two
+//! functions. One function returns the names of the objects on which an indexed object depends. The other
+//! function computes the values of the indexed object from the object and its dependencies. To evaluate an
+//! object means to call these functions for it.
 //!
 //! The index is separate from the stores of the two informers. Two handlers maintain the index, one
-//! registered with each informer. Reads of the index do not wait for the handlers. Infrequent queries need no
-//! index: [`indexer`](crate::indexer) shows how to query two caches.
+//! registered with each informer. Reads of the index do not wait for the handlers. A program that queries
+//! rarely needs no derived index: the module [`indexer`](crate::indexer) shows how to query two caches.
 //!
 //! # Guarantees
 //!
-//! - The index converges to the state of the two caches. Each cache may be ahead of the index by the events
-//!   that the index's handler for that cache has not received yet. The final content does not depend on the
-//!   order of changes in the two caches.
-//! - An event of an indexed object re-evaluates only that object. An event of an object of the other kind
-//!   re-evaluates only the indexed objects that depend on it. An evaluation reads the current state of both
-//!   caches, not the state in the event.
-//! - If a function of the index fails or panics for an object, the index omits that object until the object
-//!   or one of its dependencies changes; [`DerivedIndex::errors`] returns the reason. Other objects are not
-//!   affected.
+//! - The index converges to the state of the two caches. The index lacks only the changes whose events its
+//!   two handlers have not handled yet. The final content does not depend on the order of changes in the two
+//!   caches.
+//! - After an event of an indexed object, the index evaluates only that object. After an event of an object
+//!   of the other kind, the index evaluates only the indexed objects that depend on that object. An
+//!   evaluation reads the current state of both caches, not the state in the event.
+//! - If a function of the index fails or panics for an object, the index omits the object until an event of
+//!   the object or of one of its dependencies arrives. [`DerivedIndex::errors`] returns the reason. Other
+//!   objects are not affected.
 //! - For an object that can't be decoded, the index uses the last state that was decoded and delivered to
 //!   handlers. If there is no such state, the index treats the object as absent.
 //! - The functions of the index are called only by its two handlers, and never while a lock is held.
 //!
 //! # Cost
 //!
-//! The index needs two handlers. It stores two entries for each pair of an object and a value, and two for
-//! each pair of an object and a dependency: one is ordered by the value or dependency, one by the object. The
-//! entries share the names of objects. Each value and each name of a dependency is stored once for all
-//! objects. The index neither copies nor retains objects.
+//! The index needs two handlers. It stores each pair of an object and a value twice, sorted by value and
+//! sorted by object. It stores each pair of an object and a dependency in the same way. The entries share the
+//! names of objects. Each value and each name of a dependency is stored once for all objects. The index
+//! neither copies nor retains objects.
 //!
 //! An object is evaluated once per event of the object itself, and once per event of each of its
-//! dependencies. The initial `Added` events count too.
+//! dependencies. The initial `Added` events also cause evaluations.
 //!
 //! # Example
 //!
@@ -72,7 +76,7 @@
 //! # server.update(node("n2", "east"))?;
 //! # nodes.wait_for_revision(server.revision(), Duration::from_secs(3600)).await?;
 //! # by_zone.settled().await;
-//! // The node of the other pod is given another label:
+//! // After an update moves the node `n2` to the zone `east`, both pods are in that zone:
 //! assert_eq!(by_zone.objects("east").len(), 2);
 //! # Ok(()) }
 //! ```
@@ -128,10 +132,10 @@ where
 {
     /// Adds an index of this informer's objects by values computed from objects of the informer `others`.
     ///
-    /// `depends_on` returns the names of the objects of `others` that an object of this informer depends on:
-    /// none, one or many, whether or not they exist. `values` returns the values under which the object is
-    /// indexed. Its second argument contains the dependencies that exist, in the order of the names from
-    /// `depends_on`.
+    /// `depends_on` returns the names of the objects of `others` on which an object of this informer depends.
+    /// It can return no name, one or several, including names of objects that do not exist. `values` returns
+    /// the values under which the object is indexed. The second argument of `values` contains the
+    /// dependencies that exist, in the order of the names from `depends_on`.
     ///
     /// Both functions may be called at any time and by two tasks at once. Their results should depend only on
     /// their arguments, because the index calls them again only after an event of the object or of a
@@ -164,11 +168,11 @@ where
         )
     }
 
-    /// Adds an index like [`derived_index`](SharedInformer::derived_index) does, but with functions that may
-    /// fail.
+    /// Adds an index like [`derived_index`](SharedInformer::derived_index), with functions that can return an
+    /// error.
     ///
-    /// If a function fails for an object, the index omits the object, and [`DerivedIndex::errors`] returns
-    /// the reason.
+    /// If `depends_on` or `values` fails for an object, the index omits the object, and
+    /// [`DerivedIndex::errors`] returns the reason.
     ///
     /// # Errors
     /// Returns [`Stopped`] if one of the two informers has stopped.
@@ -289,8 +293,9 @@ impl<K> DerivedIndex<K> {
         self.len() == 0
     }
 
-    /// Returns one error for each object that the index omits because a function failed, sorted by object
-    /// name.
+    /// Returns one error for each object that the index omits because an index function failed.
+    ///
+    /// The errors are sorted by object name.
     pub fn errors(&self) -> Vec<IndexError> {
         self.inner.board.errors()
     }
@@ -322,7 +327,7 @@ impl<K> DerivedIndex<K> {
         }
     }
 
-    /// Waits until the index reflects the state of both caches at the time of the call, or a newer one.
+    /// Waits until the index reflects all changes that the two caches contained at the time of the call.
     ///
     /// If an informer has stopped, its handler may never process the remaining events. The call then returns
     /// when that handler has ended.
@@ -348,7 +353,7 @@ impl Drop for Handlers {
     }
 }
 
-/// The registration of one handler of a derived index, without the type of the objects that it receives.
+/// Registration of one of the two handlers of a derived index, independent of the handler's object type.
 trait Handler: Send + Sync {
     fn has_synced(&self) -> bool;
     fn wait_for_sync(&self) -> WaitForSync;

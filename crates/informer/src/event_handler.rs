@@ -1,7 +1,9 @@
-//! Event handlers: the events that a handler receives, and the ways to write one, as a type or as closures.
+//! Defines event handlers and the events that they receive.
 //!
-//! This module also contains a filter for any handler, and a handler that adds object names to a work queue.
-//! It does not buffer or deliver events; the informer does.
+//! A program writes a handler as a type that implements [`EventHandler`], or as closures in [`Callbacks`].
+//!
+//! [`Filtering`] passes selected events to another handler, and [`Enqueue`] adds object names to a work
+//! queue. This module does not buffer or deliver events; the informer does.
 
 use std::{collections::BTreeSet, future::Future, marker::PhantomData, sync::Arc};
 
@@ -68,7 +70,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// Returns the state that this handler received before an update; `None` for other events.
+    /// Returns the field `old` of [`Event::Updated`]; `None` for other events.
     pub fn old(&self) -> Option<&Object<K>> {
         match self {
             Self::Updated { old, .. } => Some(old),
@@ -107,7 +109,9 @@ impl<K> Event<K> {
     }
 }
 
-/// Receives the changes of an informer's cache as events, one at a time and in order for each object.
+/// Receives the changes of an informer's cache as events.
+///
+/// The informer delivers one event at a time to a handler, and delivers the events of each object in order.
 ///
 /// While a call of `handle` is pending, further events for this handler wait in the handler's own buffer;
 /// other handlers are not affected. Use a work queue for long work. A call that blocks its thread also blocks
@@ -140,7 +144,8 @@ pub trait EventHandler<K>: Send + 'static {
     fn handle(&mut self, event: Event<K>) -> impl Future<Output = ()> + Send;
 }
 
-/// The return type of a [`Callbacks`] closure: `()`, or a future that returns `()`.
+/// Implemented by the return types that a [`Callbacks`] closure can have: `()`, or a future that returns
+/// `()`.
 ///
 /// The marker type `M` distinguishes the two implementations: [`Done`] for `()`, and [`Waits`] for a future.
 pub trait Outcome<M>: Sealed<M> {
@@ -148,16 +153,16 @@ pub trait Outcome<M>: Sealed<M> {
     fn into_waiting(self) -> Option<BoxFuture<'static, ()>>;
 }
 
-/// Marker for [`Outcome`]: the closure is synchronous and returns `()`.
+/// Marker type for [`Outcome`]: the closure is synchronous and returns `()`.
 #[derive(Debug)]
 pub struct Done;
 
-/// Marker for [`Outcome`]: the closure is asynchronous and returns a future.
+/// Marker type for [`Outcome`]: the closure is asynchronous and returns a future.
 #[derive(Debug)]
 pub struct Waits;
 
-/// Supertrait that prevents implementations of [`Outcome`] outside this module, because they could overlap
-/// with the two implementations here.
+/// Supertrait that prevents implementations of [`Outcome`] outside this module. An implementation in another
+/// module could overlap with the two implementations in this module.
 #[doc(hidden)]
 pub trait Sealed<M> {}
 
@@ -179,9 +184,10 @@ impl<F: Future<Output = ()> + Send + 'static> Outcome<Waits> for F {
 
 type Callback<A> = Box<dyn FnMut(A) -> Option<BoxFuture<'static, ()>> + Send>;
 
-/// A handler made of closures for added, updated and deleted objects.
+/// A handler that calls a closure for each added, updated or deleted object.
 ///
-/// Each closure is optional, and either synchronous or asynchronous.
+/// Each of the three closures is optional, and either synchronous or asynchronous. The handler ignores
+/// [`Event::Synced`].
 #[doc(alias = "ResourceEventHandlerFuncs")]
 #[doc(alias = "ResourceEventHandlerDetailedFuncs")]
 #[doc(alias = "TypedResourceEventHandlerFuncs")]
@@ -277,10 +283,11 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
 /// false. If an update makes an object fail the filter, the inner handler receives `Deleted` with the last
 /// state that passed.
 ///
-/// Every object that the inner handler received as `Added` is eventually delivered as `Deleted`, even if its
-/// last state does not pass the filter. Such a last state occurs when a
+/// If an object is deleted after the inner handler received it as `Added`, the inner handler receives
+/// `Deleted`, even if the object's last state does not pass the filter. This happens when a
 /// [`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce) buffer has merged an update and a deletion.
-/// client-go drops such a deletion. To guarantee this, the filter stores the names of all objects that pass.
+/// client-go drops such a deletion. To deliver it, this handler stores the names of all objects that pass the
+/// filter.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
 #[derive_where(Debug)]
@@ -326,8 +333,9 @@ where
         }
     }
 
-    /// Returns whether a state passes the filter, and records whether the inner handler has received the
-    /// object.
+    /// Returns whether a state of an object passes the filter.
+    ///
+    /// Also records the object's name if the state passes, and removes the name otherwise.
     fn admits(&mut self, object: &Object<K>) -> bool {
         let passes = (self.filter)(object);
         if passes {

@@ -1,4 +1,4 @@
-//! The informer factory: one shared informer per kind and scope.
+//! Creates, starts and stops the informers of a program: one shared informer for each kind and scope.
 //!
 //! Requests for the same kind in the same scope (namespaces and selectors) return the same informer. So each
 //! scope of a kind has one list, one watch and one cache. The factory starts its informers, waits for their
@@ -72,8 +72,8 @@ use crate::{
 /// registering a handler fails with [`Stopped`](crate::shared_informer::Stopped). An informer that is first
 /// requested after the shutdown is already stopped and has an empty cache.
 ///
-/// An informer can also stop while the factory continues: an adopted informer that its owner stops is an
-/// example. The next request for a stopped informer creates a new informer that replaces it. Existing
+/// An informer can also stop while the factory continues, for example an adopted informer that its owner
+/// stops. The next request for a stopped informer creates a new informer that replaces it. Existing
 /// references to the old informer stay valid.
 ///
 /// ```no_run
@@ -105,8 +105,8 @@ struct Inner {
     defaults: Defaults,
     tweak: Option<TweakListOptions>,
     registry: Arc<Registry>,
-    /// Settings for following `CustomResourceDefinition` objects; `None` if the factory's informers ignore
-    /// them.
+    /// State for following `CustomResourceDefinition` objects; `None` if the factory's informers do not react
+    /// to changes of these objects.
     definitions: Option<Definitions>,
 }
 
@@ -120,7 +120,8 @@ pub struct AlreadyRegistered {
 /// Error of [`SharedInformerFactory::informer_for`]: a constructor requested the informer that it was
 /// creating.
 ///
-/// The constructor sent that request to the factory that called the constructor.
+/// The constructor is the function that the program passed to `informer_for`. It must return the informer
+/// without requesting this informer from the same factory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the constructor of the informer of {kind} requested that informer from its own factory; build the informer in the constructor instead"
@@ -271,7 +272,7 @@ impl SharedInformerFactory {
 
     /// Returns the informers of this factory in the order of their first requests.
     ///
-    /// The result includes adopted informers. Each entry reports which objects the informer covers, its
+    /// The result includes adopted informers. Each element reports which objects the informer covers, its
     /// status and its memory use.
     ///
     /// ```no_run

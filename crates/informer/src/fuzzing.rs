@@ -9,7 +9,7 @@ use kube_core::Resource;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    codec::{Codec, Frame, FrameKind, ListSplitter, SplitError, WatchSplitter},
+    codec::{Codec, Encoding, Frame, FrameKind, SplitError},
     decode::{self, Decoder},
     json,
     object::{DecodeError, Object},
@@ -18,13 +18,13 @@ use crate::{
     warm_start,
 };
 
-/// The list items or watch events of a response body, as a splitter of this library found them.
+/// The list items or watch events that one of this library's splitters found in a response body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// One pair per list item or watch event: the event's type and the bytes of its object. The type of a
     /// list item is empty.
     pub pieces: Vec<(String, Bytes)>,
-    /// The metadata of the list at the end of the body, or the text of the error that ended the split.
+    /// The fields of the list except its items, or the text of the error that ended the split.
     pub end: Result<Ended, String>,
 }
 
@@ -46,7 +46,8 @@ pub struct Ended {
 /// The result of decoding the JSON of one object.
 #[derive(Debug)]
 pub enum Decoded<K> {
-    /// The object that a cache would store. It is broken if its content does not decode.
+    /// The object that a cache would store. If the content does not decode, the object is broken: it has a
+    /// name and an error, but no content.
     Object(Object<K>),
     /// The bytes contain no valid name for the object, so a cache cannot store it. The value is the error.
     Unreadable(DecodeError),
@@ -55,9 +56,9 @@ pub enum Decoded<K> {
     OtherKind(String),
 }
 
-/// Splits a list response, which is received in these chunks, into its items.
+/// Splits the body of a list response into its items; `chunks` are the consecutive parts of the body.
 pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
-    let mut splitter = ListSplitter::default();
+    let mut splitter = Encoding::Json.list_splitter(crate::limits::Limits::default().object_bytes);
     let mut frames = Vec::new();
     let fed = chunks
         .into_iter()
@@ -72,9 +73,9 @@ pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     split(frames, end)
 }
 
-/// Splits a watch response, which is received in these chunks, into its events.
+/// Splits the body of a watch response into its events; `chunks` are the consecutive parts of the body.
 pub fn split_watch(chunks: impl IntoIterator<Item = Bytes>) -> Split {
-    let mut splitter = WatchSplitter::default();
+    let mut splitter = Encoding::Json.watch_splitter(crate::limits::Limits::default().object_bytes);
     let mut frames = Vec::new();
     let fed = chunks
         .into_iter()
@@ -102,7 +103,8 @@ fn split(frames: Vec<Frame>, end: Result<Ended, SplitError>) -> Split {
     }
 }
 
-/// Decodes the JSON of one object; `is_item` tells whether the object is from a list or from a watch event.
+/// Decodes the JSON of one object, which is from a list if `is_item` is true, and from a watch event
+/// otherwise.
 pub fn decode<K>(dyntype: &K::DynamicType, bytes: &Bytes, is_item: bool) -> Decoded<K>
 where
     K: Resource + DeserializeOwned + 'static,
@@ -158,10 +160,11 @@ pub fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<(T, usize), String>
     Ok((measured.value, measured.heap_bytes))
 }
 
-/// Finds the end of the JSON value at the start of the chunks.
+/// Finds the end of the JSON value that starts at the first byte of the chunks.
 ///
-/// Returns the index after the value, and the number of JSON objects and arrays in the value. Returns `None`
-/// if the value is incomplete. The scanner uses SIMD instructions if the processor supports them.
+/// Returns the index of the first byte after the value, and the number of JSON objects and arrays in the
+/// value. The index counts the bytes of all chunks. Returns `None` if the value is incomplete. The scanner
+/// uses SIMD instructions if the processor supports them.
 pub fn scan_json(chunks: &[&[u8]]) -> Option<(usize, usize)> {
     let mut scanner = json::ValueScanner::default();
     let mut at = 0;

@@ -35,9 +35,10 @@
 //! evaluates a field selector with the indices that are named after its fields.
 //!
 //! To find objects by objects of *another* kind, query both caches. Read the values from the first cache, and
-//! pass them to [`Query::and_any`] on the second cache. This needs no extra index. The result reflects the
-//! two snapshots, whose informers may be at different revisions. If the result is read more often than it
-//! changes, use [`SharedInformer::derived_index`](crate::SharedInformer::derived_index).
+//! pass them to [`Query::and_any`] on the second cache. Such a query needs no additional index. The result
+//! reflects the two snapshots, whose informers may be at different revisions. If a program reads the result
+//! more often than the result changes, use
+//! [`SharedInformer::derived_index`](crate::SharedInformer::derived_index).
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{Node, Pod};
@@ -176,8 +177,9 @@ impl<K> Known<K> for Indexer<K> {
 impl<K> Indexer<K> {
     /// Returns an immutable copy of the store: its current objects and indices.
     ///
-    /// A call costs about as much as a clone of an `Arc`. A snapshot keeps its objects in memory. If a list
-    /// has replaced these objects, the writer frees them at its next change after the snapshot is dropped.
+    /// A call costs about as much as a clone of an `Arc`. A snapshot keeps its objects in memory, even after
+    /// a list has replaced them in the store. After the snapshot is dropped, the next change of the writer
+    /// frees these objects.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }

@@ -1,9 +1,9 @@
-//! The plain informer: one list and watch, one store, and one handler.
+//! The plain informer, which has one list and watch, one store and one handler.
 //!
-//! The handler of a plain informer receives more events than a handler of a [`SharedInformer`]: each item of
-//! each list and each resync is delivered as an update, even if the object has not changed. A plain informer
-//! can start with objects that are known from an earlier run. It delivers known objects that no longer exist
-//! as deleted.
+//! The handler of a plain informer receives more events than a handler of a [`SharedInformer`]. Each list and
+//! each resync delivers known objects as updates, even if the objects have not changed. A plain informer can
+//! start with objects from an earlier run. If such an object no longer exists, the handler receives its
+//! deletion.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;
@@ -100,7 +100,8 @@ where
         }
     }
 
-    /// Adds known objects to the store before the first list. The handler receives no events for this.
+    /// Adds objects to the store before the first list, for example objects from an earlier run. The handler
+    /// receives no events for these additions.
     ///
     /// If the first list contains a known object, the handler receives an update. If the first list does not
     /// contain a known object, the handler receives [`Deleted::FinalStateUnknown`](crate::object::Deleted).

@@ -1,12 +1,13 @@
-//! Decodes JSON fast, finds the end of a JSON value, and measures the memory of a decoded value.
+//! Decodes JSON fast, finds the end of a JSON value, and estimates the memory of a decoded value.
 //!
-//! Guarantees: a decoded value equals the one that `serde_json` decodes from the same bytes, and every error
-//! is a `serde_json` error. This module imports no other module of the library, and does not depend on
+//! Guarantees: a decoded value equals the value that `serde_json` decodes from the same bytes, and every
+//! error is a `serde_json` error. This module imports no other module of the library, and does not depend on
 //! Kubernetes.
 //!
 //! - [`ValueScanner`] finds the end of a value that arrives in chunks, and scans 64 bytes at a time.
-//! - [`CompactReader`] reads the members of an object in place, from JSON without white space.
-//! - [`from_slice`] decodes a value with `simd-json`; [`measured`] also counts the heap memory of the value.
+//! - [`CompactReader`] reads the members of a JSON object in place. The JSON must not contain white space.
+//! - [`from_slice`] decodes a value with `simd-json`. [`measured`] also estimates the heap memory of the
+//!   value.
 
 mod scanner;
 mod compact;

@@ -8,8 +8,9 @@
 //!   `watcher(api, config)`, and works with kube's own `reflect`, `applied_objects`, `touched_objects` and
 //!   predicates.
 //! - [`controller`] replaces kube's `Controller::new`. The events of an informer trigger its reconciliations.
-//! - [`Shared`] is a handle to a cached object. kube's store contains it, and `reconcile` receives it.
-//! - [`ObjectName`] and kube's `ObjectRef` convert into each other with `From`.
+//! - [`Shared`] is a handle to a cached object. kube's store contains such handles, and `reconcile` receives
+//!   them.
+//! - `From` converts between [`ObjectName`] and kube's `ObjectRef`.
 //!
 //! ```no_run
 //! # use std::{sync::Arc, convert::Infallible};
@@ -59,9 +60,9 @@
 //! object's size. A store of `K` uses the same amount in addition to its copy of the object.
 //!
 //! A kind that is used only as a trigger (`owns_stream`, `watches_stream`) has no store. For such a kind,
-//! each event of an owned object costs one copy of the object's metadata. If the informer is packed or lazy,
-//! the stream also stores a name and a pointer for each object. The stream needs them to report the deletion
-//! of an object whose final state does not decode.
+//! each event of an owned object costs one copy of the object's metadata. If the informer is packed or lazy
+//! (decodes objects on the first read), the stream also stores the name and the last state's handle of each
+//! object. The stream reports the deletion with this state if the final state of the object does not decode.
 //!
 //! # State that a reconciler reads
 //!
@@ -96,8 +97,7 @@ use crate::{object::ObjectName, shared_informer::Subscription};
 /// kube's own methods to add other triggers, such as owned kinds.
 ///
 /// When the informer ends, the controller receives no more events from it. When all triggers have ended, the
-/// controller's stream ends as after a graceful shutdown. The end of the controller does not stop the
-/// informer.
+/// controller's stream ends as after a graceful shutdown. When the controller ends, the informer continues.
 ///
 /// If the kind is known only at run time, pass the stream of [`watcher`] to kube's `for_stream_with` instead.
 pub fn controller<K>(objects: Subscription<K>) -> Controller<Shared<K>>
@@ -110,15 +110,15 @@ where
     Controller::for_stream(triggers, reader)
 }
 
-/// Converts kube's reference to an object into the object's name. The kind, uid and revision of the reference
-/// are dropped.
+/// Converts kube's [`ObjectRef`] to the name of the object. The kind, uid and revision of the reference are
+/// dropped.
 impl<K: Lookup> From<&ObjectRef<K>> for ObjectName {
     fn from(reference: &ObjectRef<K>) -> Self {
         Self::new(reference.namespace.as_deref(), &reference.name)
     }
 }
 
-/// Converts the name of an object into kube's reference to the object, without uid and revision.
+/// Converts the name of an object to kube's [`ObjectRef`], without uid and revision.
 impl<K: Lookup> From<&ObjectName> for ObjectRef<K>
 where
     K::DynamicType: Default,

@@ -17,13 +17,13 @@
 //! ```
 //!
 //! The library makes four promises. It is **reliable**: list and watch together lose no change. It is
-//! **timely**: a watch delivers changes as they happen. It is **ordered**: changes of an object arrive in the
-//! order of their resource versions. It is **cheap**: the program reads from the cache instead of the API
-//! server.
+//! **timely**: a watch delivers changes as they happen. It is **ordered**: handlers receive the changes of an
+//! object in the order of their resource versions. It is **cheap**: the program reads from the cache instead
+//! of the API server.
 //!
 //! The modules below are listed in the order of the data flow. Each module imports only modules that are
 //! listed before it. Most programs need [`SharedInformerFactory`], [`SharedInformer`] and a [`workqueue`].
-//! Each part is also public and can be used alone. The [`guide`] explains the model.
+//! The public modules can also be used alone. The [`guide`] explains the concepts.
 
 #![cfg_attr(
     not(feature = "client"),

@@ -19,23 +19,25 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum length of the JSON of one object of a list, or of one event of a watch, in bytes; by default
-    /// 16 MiB.
+    /// Maximum length in bytes of the JSON of one object of a list, or of one event of a watch; by default 16
+    /// MiB.
     ///
     /// A list or watch with a larger object fails. An API server accepts requests up to 3 MiB, and etcd
-    /// accepts values up to 1.5 MiB. The JSON of such an object is at most a few times as long.
+    /// accepts values up to 1.5 MiB. The JSON of an object is at most a few times as long as its value in
+    /// etcd.
     pub object_bytes: usize,
-    /// Maximum number of objects of one source, which is one list and watch; by default 5,000,000. This is
-    /// ten times the number of objects of one kind in the largest clusters.
+    /// Maximum number of objects of one source, which is one list and watch; by default 5,000,000. The
+    /// default is ten times the number of objects of one kind in the largest clusters.
     ///
-    /// A list or streaming list with more objects fails. A watch fails when it receives a new object and the
-    /// cache already contains this many objects of the source. Objects that are not in the cache yet are not
-    /// counted.
+    /// A list or streaming list with more objects fails. A watch fails when it receives a new object while
+    /// the cache contains more than this many objects of the source. Objects that the watch has received and
+    /// that are not in the cache yet are not counted.
     pub objects: usize,
-    /// Maximum size in bytes of one list with all its pages, or of one streaming list; by default 16 GiB.
+    /// Maximum size in bytes of one list, with all its pages; by default 16 GiB. The limit also applies to a
+    /// streaming list.
     ///
-    /// The default is twice the maximum size that etcd suggests (8 GiB), because JSON is longer than etcd's
-    /// format.
+    /// The default is twice the maximum size that etcd suggests for its database (8 GiB), because JSON is
+    /// longer than etcd's format.
     pub list_bytes: u64,
     /// Maximum number of pages of one list; by default 100,000. With the default page size of 500, a list
     /// with the maximum number of objects has only 10,000 pages.
@@ -72,7 +74,7 @@ pub const LIST_ENVELOPE_BYTES: usize = 1 << 20;
 /// of nginx).
 pub const CONTINUE_TOKEN_BYTES: usize = 8 << 10;
 
-/// Maximum length in bytes of an object's name; the same limit applies to its namespace.
+/// Maximum length in bytes of an object's name, and also of an object's namespace.
 ///
 /// Most kinds allow 253 bytes (RFC 1123). Names of RBAC kinds may be longer.
 pub const NAME_BYTES: usize = 1 << 10;
@@ -80,50 +82,52 @@ pub const NAME_BYTES: usize = 1 << 10;
 /// Maximum length in bytes of a resource version. Resource versions from etcd have at most 20 digits.
 pub const REVISION_BYTES: usize = 256;
 
-/// Maximum nesting of arrays and maps in an object, the same as in `serde_json`.
+/// Maximum nesting depth of arrays and maps in an object, the same as in `serde_json`.
 ///
-/// Fields that the type ignores may have deeper nesting, because skipping them uses no stack.
+/// Fields that the object's type ignores may have deeper nesting, because skipping them uses no stack.
 pub const DEPTH: usize = 127;
 
 /// Maximum number of arrays and maps in one object, or in one discovery response.
 ///
-/// About as many empty arrays and maps fit into etcd's largest value (1.5 MiB). A discovery response with
-/// 30,000 kinds has about as many.
+/// A value of etcd's maximum size (1.5 MiB) can contain about this many empty arrays and maps. A discovery
+/// response with 30,000 kinds also contains about this many.
 ///
-/// The limit bounds the memory of a decoded object, because an empty map in JSON can use as much memory as a
-/// full one. For example, each `{}` in a pod's list of containers uses 2,144 bytes.
+/// The limit bounds the memory of a decoded object, because an empty map in JSON may be decoded to a large
+/// struct. For example, each `{}` in a pod's list of containers uses 2,144 bytes.
 pub const PARTS: usize = 500_000;
 
-/// Maximum number of bytes that are read from the body of an error response, or from the `Status` that ends a
-/// watch. Typical bodies have a few hundred bytes.
+/// Maximum number of bytes that are read from the body of an error response, or from the `Status` in a
+/// watch's error event. Typical bodies have a few hundred bytes.
 pub const ERROR_BODY_BYTES: usize = 64 << 10;
 
-/// Maximum length in bytes of an error message from a server or about an object. Longer messages are
-/// truncated.
+/// Maximum length in bytes of an error or panic message that contains text from a server, an object, or a
+/// function of the program. Longer messages are truncated.
 pub const MESSAGE_BYTES: usize = 1 << 10;
 
-/// Maximum size in bytes of one discovery response. A response with a thousand kinds has one MiB.
+/// Maximum size in bytes of one discovery response. A discovery response with a thousand kinds has about one
+/// MiB.
 pub const DISCOVERY_BYTES: usize = 32 << 20;
 
-/// Maximum time for which a list waits for the response or for more bytes of the response, before the list
-/// fails.
+/// Maximum time for which a list waits for the start of a response, or for more bytes of a response. After
+/// this time, the list fails.
 ///
 /// API servers end every request except a watch after one minute (`--request-timeout`).
 pub const LIST_STALL: Duration = Duration::from_secs(60);
 
-/// Maximum time without an event after a watch has exceeded its requested timeout. The watch then fails.
+/// Maximum time for which a watch stays open without an event after its requested timeout. After this time,
+/// the watch fails.
 ///
 /// A server ends a watch at the requested timeout. If the watch remains open, the connection was lost without
 /// a notice, or the server does not follow the protocol. Bytes that do not complete an event do not count as
 /// an event.
 pub const WATCH_GRACE: Duration = Duration::from_secs(30);
 
-/// Maximum delay of a retry that a server can request with `Retry-After`. A longer delay is reduced to this
-/// value.
+/// Maximum delay of a retry that a server can request with the header `Retry-After`. A longer delay is
+/// reduced to this value.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
-/// Maximum size in bytes of the response with the namespace `kube-system`, whose uid a warm start reads. etcd
-/// accepts values up to 1.5 MiB.
+/// Maximum size in bytes of the response with the namespace `kube-system`. A start from a saved store reads
+/// the uid of this namespace to identify the cluster. etcd accepts values up to 1.5 MiB.
 pub const NAMESPACE_BYTES: usize = 2 << 20;
 
 /// Maximum length in bytes of one line of a saved store, which contains one object.
@@ -131,27 +135,28 @@ pub const NAMESPACE_BYTES: usize = 2 << 20;
 /// The value is about five times the largest request that an API server accepts (3 MiB).
 pub const SAVED_LINE_BYTES: u64 = 16 << 20;
 
-/// Maximum size in bytes of the file of a saved store. This is ten times the size of 100,000 objects of 4
-/// KiB.
+/// Maximum size in bytes of the file of a saved store. The value is ten times the size of 100,000 objects of
+/// 4 KiB each.
 pub const SAVED_FILE_BYTES: u64 = 4 << 30;
 
-/// Maximum number of objects of a saved store. The limit bounds the memory that a file of empty objects
-/// needs.
+/// Maximum number of objects in a saved store. Without this limit, a file of many small objects could use too
+/// much memory.
 ///
 /// The value is ten times the number of objects of one kind in the largest clusters.
 pub const SAVED_OBJECTS: usize = 5_000_000;
 
 /// Returns whether a text from a server is accepted as a name or a resource version.
 ///
-/// An accepted text has at most `bytes` bytes and no control characters, because the library sends it in
-/// requests and prints it in logs and on terminals.
+/// An accepted text has at most `bytes` bytes and no control characters. The library sends such a text in
+/// requests, and prints it in logs and on terminals.
 pub(crate) fn is_fit(text: &str, bytes: usize) -> bool {
     text.len() <= bytes && !text.contains(char::is_control)
 }
 
 /// Converts a text from a server or user to one line for logs, errors and terminals.
 ///
-/// Control characters are replaced with spaces, and the text is truncated after at most `bytes` bytes.
+/// Control characters are replaced with spaces. A text that is longer than `bytes` bytes is truncated, and
+/// `…` is appended.
 pub(crate) fn one_line(text: &str, bytes: usize) -> String {
     let mut ends = (0..=bytes.min(text.len())).rev();
     let end = ends.find(|&end| text.is_char_boundary(end));

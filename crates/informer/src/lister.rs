@@ -37,7 +37,7 @@ pub struct Lister<K> {
     kind: Arc<str>,
 }
 
-/// The reason why a read did not return an object from a cache.
+/// The reason for which a read by name did not return an object from a cache.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GetError {
@@ -55,8 +55,11 @@ pub enum GetError {
 }
 
 impl GetError {
-    /// Returns the decoded body of the object `found`. Returns an error if `found` is `None`, or if the body
-    /// fails to decode.
+    /// Returns the decoded body of the object `found`.
+    ///
+    /// # Errors
+    /// Returns an error with `kind` and `name` if `found` is `None`, or the decode error if the body fails to
+    /// decode.
     pub(crate) fn or_body<K>(
         kind: &str,
         name: &ObjectName,
@@ -71,7 +74,8 @@ impl GetError {
 }
 
 impl<K: Resource> Lister<K> {
-    /// Creates a lister of the objects in a store. Error messages use `kind` as the kind of the objects.
+    /// Creates a lister of the objects in a store. `kind` is the kind of the objects, which error messages
+    /// contain.
     pub fn new(indexer: Indexer<K>, kind: impl Into<Arc<str>>) -> Self {
         Self {
             indexer,
@@ -81,15 +85,15 @@ impl<K: Resource> Lister<K> {
 
     /// Returns a snapshot of the cache.
     ///
-    /// A snapshot is required for a controller that deletes resources because their object is missing from a
-    /// list. A list omits objects that failed to decode. The controller must read both the list and the
-    /// number of omitted objects ([`Snapshot::broken_in`]) from one snapshot.
+    /// A list omits objects that failed to decode, so it may omit an object that exists on the server. A
+    /// controller that deletes resources of missing objects must therefore use a snapshot. It must read both
+    /// the list and the number of omitted objects ([`Snapshot::broken_in`]) from this snapshot.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.indexer.snapshot()
     }
 
-    /// Returns a lister of the objects in one namespace. The empty namespace selects all namespaces for
-    /// lists.
+    /// Returns a lister of the objects in one namespace. If `namespace` is empty, lists contain the objects
+    /// of all namespaces, and reads by name return cluster-scoped objects.
     #[doc(alias = "ByNamespace")]
     pub fn namespace(&self, namespace: impl Into<String>) -> NamespaceLister<K> {
         NamespaceLister {
@@ -108,14 +112,15 @@ impl<K: Resource> Lister<K> {
     }
 
     /// Returns a handle to the object with this name, even if the object's current state failed to decode.
+    /// Returns `None` if the object is not in the cache.
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         self.indexer.get(name)
     }
 
     /// Returns the objects that match a label selector, ordered by namespace and name.
     ///
-    /// All objects are from one snapshot of the cache. The iterator clones only the handles of the objects
-    /// that match.
+    /// All objects are from one snapshot of the cache. The iterator returns cloned handles, and does not copy
+    /// the objects.
     #[doc(alias = "ListAll")]
     #[doc(alias = "List")]
     pub fn list<'s>(&self, selector: &'s Selector) -> impl Iterator<Item = Object<K>> + use<'s, K> {
@@ -124,10 +129,10 @@ impl<K: Resource> Lister<K> {
 
     /// Returns the objects that match a label selector and a field selector, ordered by namespace and name.
     ///
-    /// Each field of the selector needs an index that is named after the field; see [`Snapshot::by_fields`].
+    /// Each field of the selector needs an index with the name of the field; see [`Snapshot::by_fields`].
     ///
     /// # Errors
-    /// Returns an error if a field has no index with its name.
+    /// Returns an error if there is no index for a field.
     #[doc(alias = "MatchingFields")]
     #[doc(alias = "MatchingFieldsSelector")]
     pub fn list_by_fields<'s>(
@@ -152,8 +157,8 @@ where
     }
 }
 
-/// Reads the objects of one namespace in the cache of an informer. Lists read all namespaces if the namespace
-/// is empty.
+/// Reads the objects of one namespace in the cache of an informer. If the namespace is empty, lists contain
+/// the objects of all namespaces, and reads by name return cluster-scoped objects.
 #[doc(alias = "GenericNamespaceLister")]
 #[derive_where(Clone, Debug)]
 pub struct NamespaceLister<K> {
@@ -171,12 +176,12 @@ impl<K: Resource> NamespaceLister<K> {
     }
 
     /// Returns a handle to the object with this name in the namespace, even if the object's current state
-    /// failed to decode.
+    /// failed to decode. Returns `None` if the object is not in the cache.
     pub fn find(&self, name: &str) -> Option<Object<K>> {
         self.lister.find(&self.name(name))
     }
 
-    /// Returns the objects of the namespace that match a label selector, ordered by name.
+    /// Returns the objects of the namespace that match a label selector, ordered by namespace and name.
     ///
     /// All objects are from one snapshot of the cache.
     #[doc(alias = "ListAllByNamespace")]
@@ -185,12 +190,12 @@ impl<K: Resource> NamespaceLister<K> {
     }
 
     /// Returns the objects of the namespace that match a label selector and a field selector, ordered by
-    /// name.
+    /// namespace and name.
     ///
-    /// Each field of the selector needs an index that is named after the field; see [`Snapshot::by_fields`].
+    /// Each field of the selector needs an index with the name of the field; see [`Snapshot::by_fields`].
     ///
     /// # Errors
-    /// Returns an error if a field has no index with its name.
+    /// Returns an error if there is no index for a field.
     pub fn list_by_fields<'s>(
         &self,
         selector: &'s Selector,
@@ -216,8 +221,8 @@ impl<K: Resource> NamespaceLister<K> {
     }
 }
 
-/// Returns the objects of a snapshot that match a query plan and a label selector. The iterator reads them in
-/// slices, so that it does not allocate the whole list.
+/// Returns the objects of a snapshot that match a query plan and a label selector. The iterator reads a
+/// limited number of objects at a time, and does not collect the whole list in memory.
 fn matching<K: Resource>(
     snapshot: Snapshot<K>,
     plan: Plan,

@@ -1,4 +1,4 @@
-//! Documents the log events of the library, their levels and their [`tracing`](https://docs.rs/tracing)
+//! The log events of the library, their levels and their [`tracing`](https://docs.rs/tracing)
 //! spans.
 //!
 //! # Spans
@@ -60,11 +60,11 @@
 //! written. The count is logged with the next line of the same kind, or when a watch ends. There is no timer
 //! that logs the count.
 //!
-//! Changes of objects are not logged, except faulty ones. The library logs names of objects, and names of
-//! fields and their positions, but never their content, because an object may be a Secret. Request headers
-//! are not logged. Texts from other sources are logged as one line of at most 1 KiB. These are the message of
-//! a server's `Status`, errors of the program's transforms and index functions, and panic messages of its
-//! handlers.
+//! Changes of objects are not logged, except those that can't be stored or indexed. The library logs names of
+//! objects, and names and positions of fields. It never logs the content of objects, because an object may be
+//! a Secret. Request headers are not logged. Texts from other sources are logged as one line of at most 1
+//! KiB. These are the message of a server's `Status`, errors of the program's transforms and index functions,
+//! and panic messages of its handlers.
 
 mod log_limiter;
 
@@ -75,7 +75,8 @@ use tracing::Span;
 /// Maximum number of names that [`first_few`] includes.
 const NAMES_LISTED: usize = 3;
 
-/// Joins the first names to a text such as `a`, `a, b` or `a, b, c and 2 more`.
+/// Joins the first [`NAMES_LISTED`] names with commas, and appends the number of the remaining names: `a`,
+/// `a, b` or `a, b, c and 2 more`.
 pub(crate) fn first_few<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     let first: Vec<_> = names.clone().take(NAMES_LISTED).collect();
     let more = names.count() - first.len();
@@ -86,12 +87,12 @@ pub(crate) fn first_few<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Str
     }
 }
 
-/// Creates the span of an informer, without a parent.
+/// Creates the tracing span of an informer. The span has no parent span.
 pub(crate) fn informer_span(name: &str, kind: &str) -> Span {
     tracing::error_span!(parent: None, "informer", name, kind)
 }
 
-/// Creates the span of one handler, inside the span of its informer.
+/// Creates the tracing span of one handler, as a child of the informer's span.
 pub(crate) fn handler_span(informer: &Span, name: &str) -> Span {
     tracing::error_span!(parent: informer, "handler", name)
 }

@@ -54,8 +54,8 @@ use crate::transport::Class;
 pub trait Metrics: Send + Sync + 'static {
     /// Called when an informer or a standalone reflector is created.
     ///
-    /// The returned value receives the informer's events, and is dropped when the informer ends. `sampler`
-    /// returns the current values of the informer until then. Several informers may have the same identity.
+    /// The returned value receives the informer's events, and is dropped when the informer ends. Until then,
+    /// `sampler` returns the current values of the informer. Several informers may have the same identity.
     fn informer(
         &self,
         identity: &InformerIdentity,
@@ -67,9 +67,9 @@ pub trait Metrics: Send + Sync + 'static {
 
     /// Called when a work queue is created.
     ///
-    /// The returned value receives the queue's events, and is dropped after the last handle and the last item
-    /// of the queue. The drop may happen inside [`WorkQueueSampler::sample`]. Don't call `sample` while you
-    /// hold a lock that the value's `Drop` implementation acquires.
+    /// The returned value receives the queue's events. It is dropped after the queue's last handle and last
+    /// item were dropped. The drop may happen inside [`WorkQueueSampler::sample`]. Don't call `sample` while
+    /// you hold a lock that the `Drop` implementation of the returned value acquires.
     fn work_queue(
         &self,
         name: &Arc<str>,
@@ -80,7 +80,7 @@ pub trait Metrics: Send + Sync + 'static {
     }
 }
 
-/// Receives the events of one informer. All tasks of the informer share this value.
+/// Receives the events of one informer. All tasks of the informer call the same value.
 pub trait InformerMetrics: Send + Sync {
     /// Called by the informer's tasks for each event. The method must not block.
     ///
@@ -88,9 +88,10 @@ pub trait InformerMetrics: Send + Sync {
     fn observe(&self, observed: Observed);
 }
 
-/// Receives the events of one work queue. All tasks that use the queue share this value.
+/// Receives the events of one work queue. All tasks that use the queue call the same value.
 pub trait WorkQueueMetrics: Send + Sync {
-    /// Called for each event by the task that uses the queue. The queue's lock is not held during the call.
+    /// Called for each event of the queue, by the task that uses the queue. The queue's lock is not held
+    /// during the call.
     ///
     /// If the method panics, the event is lost and the queue continues.
     fn observe(&self, observed: WorkQueueObserved);
@@ -98,8 +99,8 @@ pub trait WorkQueueMetrics: Send + Sync {
 
 /// Identifies an informer in metrics. The fields are suitable as labels.
 ///
-/// The program chooses the name. The number of different values of all other fields is limited by the kinds
-/// and namespaces of the cluster.
+/// The program chooses `name`. The number of different values of each other field is limited by the kinds and
+/// namespaces of the cluster.
 #[doc(alias = "InformerNameAndResource")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -112,8 +113,8 @@ pub struct InformerIdentity {
     pub version: String,
     /// The plural name of the informer's kind, such as `pods`.
     pub resource: String,
-    /// The namespaces that the informer lists, such as `shop` or `a, b, c and 2 more`; at most three are
-    /// named. Empty for all namespaces.
+    /// The namespaces that the informer lists, such as `shop` or `a, b, c and 2 more`. The text contains at
+    /// most three names, and is empty for all namespaces.
     pub namespace: String,
 }
 
@@ -139,65 +140,73 @@ impl InformerIdentity {
 pub enum Observed {
     /// The reflector lists a source again, for the given reason.
     Relist(RelistReason),
-    /// A list has completed or failed. Pages and immediate retries belong to the same list.
+    /// A list has completed or failed. All pages of a list, and immediate retries of its requests, belong to
+    /// the same list.
     List {
-        /// Time from the first request until the store accepted the list or the list failed.
+        /// Time from the first request of the list until the store accepted the list, or until the list
+        /// failed.
         took: Duration,
-        /// Number of objects received in the list.
+        /// Number of objects received in all pages of the list.
         items: usize,
         /// Whether the store accepted the list; false if the list failed.
         accepted: bool,
     },
     /// The server has accepted a watch request.
     WatchOpened,
-    /// A watch that was open has ended.
+    /// An open watch has ended.
     WatchEnded {
-        /// Time from the watch request until the watch ended.
+        /// Time from the watch request until the end of the watch.
         open_for: Duration,
         /// Number of events received from the watch, including bookmarks.
         events: u64,
-        /// Whether the watch ended within a second without an event. A healthy server does not cause this.
+        /// Whether the watch ended within a second without an event. A healthy server does not end a watch so
+        /// early.
         short: bool,
     },
     /// The informer received an event of this type from a watch.
     Event(WatchEvent),
-    /// A request failed, a response ended early, or the store did not accept the data.
+    /// A request failed, a response ended early, or the store did not accept received data. The value is the
+    /// class of the error.
     Failed(Class),
-    /// An object or an event was not stored as the server sent it. Other objects are not affected.
+    /// An object or an event was not stored in the state that the server sent. Other objects are not
+    /// affected.
     Skipped(Skipped),
     /// A consistency check has compared the cached objects of one source with the server.
     Checked(Checked),
     /// A batch of changes was applied to the store and passed to the buffers of the handlers.
     Batch {
-        /// Number of changes in the batch. A list counts as one change if the queue stores the list as one.
+        /// Number of changes in the batch. If the queue stores a whole list as one change, the list counts as
+        /// one.
         changes: usize,
-        /// Time to apply the batch and to pass it to the buffers of the handlers.
+        /// Time from the start of applying the batch until it was in the buffers of all handlers.
         took: Duration,
         /// Time from the receipt of the batch's oldest watch event until the batch was visible to readers.
+        /// `None` if the batch contains no change from a watch.
         ///
-        /// The time includes the delays in the channel, the queue and the store, but not those in the server
-        /// and the network. `None` if the batch contains no change from a watch.
+        /// The time includes the delays in the channel, the queue and the store. It does not include delays
+        /// in the server and the network.
         lag: Option<Duration>,
     },
-    /// Changes of cached objects were passed to handlers.
+    /// Changes of cached objects were passed to handlers. The value contains the numbers of these changes.
     ///
-    /// Each change counts once, for any number of handlers. An object that a list or a resync delivers
-    /// unchanged does not count.
+    /// A change counts once, even if several handlers receive it. An unchanged object of a list or a resync
+    /// does not count.
     Told(Told),
 }
 
-/// The reason for which a reflector lists a source again.
+/// The reason for which a reflector lists a source again. A source is one list and watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RelistReason {
     /// The previous list of the source failed.
     ListFailed,
-    /// The server no longer has the revision of the watch, or has not reached it.
+    /// The server no longer has the events after the watch's revision, or the server's data is older than
+    /// this revision.
     Expired,
-    /// The server was restored from a backup: it sent an older revision ([`Class::WentBack`]), or does not
-    /// know the last revision.
+    /// The server was restored from a backup. It sent an older revision than before ([`Class::WentBack`]), or
+    /// it has not reached the last revision that the reflector received.
     WentBack,
-    /// The server did not accept the watch request.
+    /// The server rejected the watch request.
     WatchRefused,
     /// The watch ended within a second without an event.
     VeryShortWatch,
@@ -205,14 +214,14 @@ pub enum RelistReason {
     Unreadable,
     /// The store did not accept an event of the watch.
     StoreRefused,
-    /// The watch ended with another error.
+    /// The watch ended with an error that no other reason describes.
     WatchFailed,
     /// A consistency check found that the cache differs from the server.
     Inconsistent,
-    /// The server serves the kind again, after a time in which it did not. The kind's definition was created
-    /// again or changed.
+    /// The server serves the kind again, because the kind's custom resource definition was created again or
+    /// changed.
     ///
-    /// Only used for informers of a factory that watches definitions.
+    /// Only used for informers of a factory that watches custom resource definitions.
     ServedAgain,
 }
 
@@ -247,7 +256,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the next list, after a watch ended with an error of this class.
+    /// Returns the reason for the next list after a watch that ended with an error of this class.
     pub(crate) fn after_watch(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -259,8 +268,8 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the next list, after the server rejected a watch request with an error of this
-    /// class.
+    /// Returns the reason for the next list after a rejected watch request. `class` is the class of the
+    /// error.
     pub(crate) fn after_refusal(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -269,7 +278,7 @@ impl RelistReason {
     }
 }
 
-/// The type of an event that a watch has received.
+/// The type of an event that a reflector has received from a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WatchEvent {
     /// The event reports an added object.
@@ -278,9 +287,9 @@ pub enum WatchEvent {
     Modified,
     /// The event reports a deleted object.
     Deleted,
-    /// The server confirms that it has sent all events up to a revision, without an object.
+    /// The event reports no change. It confirms that the server has sent all events up to a revision.
     Bookmark,
-    /// An error that the server sends before it ends the watch.
+    /// The event contains an error. The server then ends the watch.
     Error,
     /// The type of the event is unknown to this library.
     Unknown,
@@ -310,7 +319,7 @@ impl WatchEvent {
     }
 }
 
-/// The reason for which an object or an event was not stored as the server sent it.
+/// The reason for which an object or an event was not stored in the state that the server sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skipped {
@@ -319,11 +328,11 @@ pub enum Skipped {
     Undecodable,
     /// The queue's key function returned an error for the object.
     Keyless,
-    /// The event has an unknown type.
+    /// This library does not know the type of the event.
     UnknownEvent,
-    /// The object is of another kind than the requested one.
+    /// The object is not of the requested kind.
     OtherKind,
-    /// The mutation detector has found that the program modified a cached object.
+    /// The program modified a cached object, as the mutation detector has found.
     Mutated,
 }
 
@@ -349,7 +358,7 @@ impl Skipped {
     }
 }
 
-/// The result of a consistency check.
+/// The result of a consistency check, which compares the cached objects with the objects of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Checked {
@@ -357,7 +366,7 @@ pub enum Checked {
     Same,
     /// The cache differs from the server.
     Different,
-    /// The check failed: the server did not return the state at the cache's revision.
+    /// The check failed, because the server did not return its objects at the cache's revision.
     Failed,
 }
 

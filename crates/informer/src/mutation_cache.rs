@@ -1,6 +1,6 @@
 //! An overlay that adds a program's own writes to an informer's cache, until the cache contains them.
 //!
-//! - A read returns the newer of the cached state and the local write, by revision.
+//! - A read compares the revisions of the cached state and of the local write, and returns the newer one.
 //! - A read does not return an object that was deleted through the overlay, even if the cache still contains
 //!   it.
 //! - A write is dropped when the revision of the cache reaches the write's revision. The cache then contains
@@ -51,32 +51,33 @@ use crate::{
     shared_informer::SharedInformer,
 };
 
-/// Default maximum number of writes in an overlay; equal to client-go's `defaultMaxSize`. The same limit
-/// applies to deletions.
+/// Default maximum number of writes in an overlay, and also of deletions. Equal to client-go's
+/// `defaultMaxSize`.
 pub const CAPACITY: usize = 100;
 
-/// Default maximum lifetime of a write or a deletion in an overlay; equal to client-go's default.
+/// Default maximum time for which an overlay keeps a write or a deletion. Equal to client-go's default.
 pub const TTL: Duration = Duration::from_secs(5 * 60);
 
 /// Reads an informer's cache together with the program's own writes. Clones share the same writes.
 ///
 /// # Visibility
 ///
-/// A read returns a write as the server returned it to the program, without the informer's transform. A write
-/// is visible even if the informer's selector excludes it. It remains visible until the cache has reached the
-/// revision of the write.
+/// A read returns a write in the state that the server returned to the program, without the informer's
+/// transform. A write is visible even if the informer's selector excludes it. The write remains visible until
+/// the cache has reached its revision.
 ///
-/// A deletion hides the object with the deleted uid. A newer object of the same name is visible. A deletion
-/// is kept for its whole lifetime, so that writes of the deleted uid that are added later are rejected.
+/// After a deletion, reads do not return the object with the deleted uid. They return a newer object of the
+/// same name. A deletion is kept for its whole lifetime. During this time, new writes of the deleted uid are
+/// ignored.
 ///
 /// If the server's revision decreases after a restore, all writes and deletions are dropped, because
 /// revisions before and after the restore are not comparable.
 ///
 /// # Limits
 ///
-/// Above its capacity, the overlay drops the oldest write or deletion, and reads return the cached state
-/// again. Lifetimes are measured with tokio's clock. There is no background task: expired entries stay in
-/// memory until the next call.
+/// Above its capacity, the overlay drops the oldest write or deletion. Reads then return the cached state
+/// again. Lifetimes are measured with tokio's clock. There is no background task: expired writes and
+/// deletions stay in memory until the next call.
 ///
 /// # Event-driven programs
 ///
@@ -91,11 +92,11 @@ pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,
 }
 
-/// State that the clones of an overlay share.
+/// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams, if there are any, when a write lapses or the empty overlay receives an
-    /// entry.
+    /// Wakes the [`Lapsed`] streams of the overlay. This happens when a write or deletion lapses, and when
+    /// the first write or deletion is added to the empty overlay.
     changed: Notify,
 }
 
@@ -104,8 +105,8 @@ struct Laid<K> {
     listeners: Listeners,
 }
 
-/// Builder of a [`MutationCache`]. Sets the capacity, the maximum lifetime and the visibility of created
-/// objects.
+/// Builder of a [`MutationCache`]. Sets the capacity, the maximum lifetime of writes and deletions, and the
+/// visibility of created objects.
 #[must_use]
 #[derive_where(Debug)]
 pub struct Builder<K> {
@@ -121,11 +122,11 @@ pub enum PutError<K> {
     /// The object has no name.
     #[error(transparent)]
     Nameless(Nameless<K>),
-    /// The object has no revision, or a revision without an order. The overlay can't compare the object with
-    /// the cache.
+    /// The object has no revision, or its revision is not a positive number. The overlay can't compare such
+    /// an object with the cached state.
     #[error("{object:?} has no revision that can be compared")]
     NotComparable {
-        /// The rejected object.
+        /// The object that was not added.
         object: Object<K>,
     },
 }
@@ -134,9 +135,10 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Returns an overlay of local writes over this informer's cache, with default limits.
+    /// Returns an overlay of the program's own writes over this informer's cache, with the default limits
+    /// [`CAPACITY`] and [`TTL`].
     ///
-    /// The limits are [`CAPACITY`] and [`TTL`]. [`MutationCache::builder`] sets other limits.
+    /// [`MutationCache::builder`] sets other limits.
     #[doc(alias = "NewIntegerResourceVersionMutationCache")]
     pub fn overlay(&self) -> MutationCache<K> {
         MutationCache::builder(self).build()
@@ -146,22 +148,22 @@ where
 // === impl Builder ===
 
 impl<K> Builder<K> {
-    /// Sets the maximum number of writes; the same limit applies to deletions. Zero is raised to one.
+    /// Sets the maximum number of writes in the overlay, and also of deletions. Zero is raised to one.
     pub fn capacity(mut self, objects: usize) -> Self {
         self.limits.capacity = objects.max(1);
         self
     }
 
-    /// Sets the maximum lifetime of a write or a deletion in the overlay.
+    /// Sets the maximum time for which the overlay keeps a write or a deletion.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.limits.ttl = ttl;
         self
     }
 
-    /// Hides a write while the cache has no object with its name.
+    /// Configures reads to ignore a write while the cache has no object with the same name.
     ///
-    /// A created object thus becomes visible when the cache receives it, and never before handlers can
-    /// receive its event.
+    /// A created object thus becomes visible only when the cache receives it. Readers therefore do not see
+    /// the object before handlers can receive its event.
     #[doc(alias = "includeAdds")]
     pub fn without_adds(mut self) -> Self {
         self.limits.absent = Absent::Hidden;
@@ -209,7 +211,7 @@ where
     /// Adds an object to the overlay, in the state that the server returned for a write request. Returns the
     /// object's name.
     ///
-    /// The object is ignored if the cache or another write has a newer state, or if its uid was deleted
+    /// The object is not added if the cache or the overlay has a newer state, or if its uid was deleted
     /// through the overlay.
     ///
     /// # Errors
@@ -225,10 +227,11 @@ where
         Ok(name)
     }
 
-    /// Hides the object with this name and uid. Call this method after the server has deleted the object.
+    /// Records a deletion, so that reads no longer return the object with this name and uid. Call this method
+    /// after the server has deleted the object.
     ///
     /// If the object has finalizers or a grace period, the server only marks the object as deleted, and
-    /// returns it. Pass the returned object to [`put`](MutationCache::put) instead.
+    /// returns the marked object. Pass this object to [`put`](MutationCache::put) instead.
     #[doc(alias = "OnDelete")]
     pub fn delete(&self, name: &ObjectName, uid: impl Into<Arc<str>>) {
         let uid = uid.into();
@@ -238,13 +241,14 @@ where
     /// Returns the object with this name, from the overlay or the cache.
     ///
     /// # Errors
-    /// Returns an error if the object does not exist, or if its current state failed to decode.
+    /// Returns an error if neither the overlay nor the cache has the object, or if its current state failed
+    /// to decode.
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
         GetError::or_body(&self.kind, name, self.find(name))
     }
 
     /// Returns a handle to the object with this name, from the overlay or the cache, even if the object's
-    /// current state failed to decode.
+    /// current state failed to decode. Returns `None` if neither has the object.
     #[doc(alias = "GetByKey")]
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         let (seen, cached) = self.with(|layer, cache| {
@@ -272,7 +276,7 @@ where
     /// Returns the objects of the overlay and the cache that have this value in an index, ordered by
     /// namespace and name.
     ///
-    /// The index function is called for the writes in the overlay.
+    /// The method calls the index function for each write in the overlay.
     ///
     /// # Errors
     /// Returns an error if the cache does not have this index.
@@ -319,7 +323,7 @@ where
     /// - the write's lifetime ends, or newer writes exceed the capacity;
     /// - the server's revision decreases after a restore.
     ///
-    /// A deletion lapses in the last two cases, if the cache still contains the object.
+    /// A deletion lapses in the last two of these cases, if the cache still contains the object.
     ///
     /// A write does not lapse when
     ///
@@ -335,14 +339,14 @@ where
         Lapsed::new(self.clone())
     }
 
-    /// Returns a snapshot of the cache, and the states of all names for which the overlay differs from the
-    /// snapshot. This method calls no user code.
+    /// Returns a snapshot of the cache, and the state for each name for which the overlay differs from the
+    /// snapshot. This method calls no code of the user.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
-    /// Drops all writes and deletions that have ended. Returns the time at which the next one expires, if
-    /// any.
+    /// Drops all writes and deletions that have ended. Returns the time at which the next write or deletion
+    /// expires, or `None` if the overlay is empty.
     fn settle(&self) -> Option<Instant> {
         self.with(|layer, cache| {
             layer.settle(cache);
@@ -350,8 +354,8 @@ where
         })
     }
 
-    /// Calls `act` with the overlay's entries and a snapshot of the cache. The snapshot is taken under the
-    /// lock, so each call has the same or a newer snapshot than the previous call.
+    /// Calls `act` with the overlay's writes and deletions and with a snapshot of the cache. The snapshot is
+    /// created under the overlay's lock. A later call thus never has an older snapshot than an earlier call.
     fn with<R>(&self, act: impl FnOnce(&mut Layer<K>, &Snapshot<K>) -> R) -> R {
         let mut laid = self.shared.laid.lock();
         let Laid { layer, listeners } = &mut *laid;
@@ -371,8 +375,8 @@ where
     }
 }
 
-/// Returns the cached objects for which `views` has no entry, and the writes in `views` for which `matches`
-/// returns true. The objects are ordered by namespace and name.
+/// Merges cached objects with local writes. Returns the cached objects for which `views` has no entry, and
+/// the writes in `views` for which `matches` returns true. The objects are ordered by namespace and name.
 fn merge<'a, K: 'a>(
     cached: impl Iterator<Item = &'a Object<K>>,
     views: &BTreeMap<ObjectName, View<K>>,

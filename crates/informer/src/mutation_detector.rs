@@ -1,12 +1,12 @@
-//! Detects mutations of cached objects. All handlers and readers share these objects, so code must not change
-//! them.
+//! Detects code that mutates cached objects. All handlers and readers share these objects, so code must not
+//! change them.
 //!
-//! The detector is off by default and intended for tests: it copies every object and compares all copies each
-//! second.
+//! The detector is off by default and intended for tests: it copies every object and compares each object
+//! with its copy once per second.
 //!
 //! A cached object is behind an `Arc`, so only a type with interior mutability (a field with a `Mutex`, an
 //! atomic or a `OnceCell`) can be mutated. Such a mutation is visible to all handlers and readers, is not
-//! sent to the server, and is overwritten by the next state from the watch.
+//! sent to the server, and is lost when the next state from the watch replaces the object.
 //!
 //! # Guarantees
 //!
@@ -34,19 +34,19 @@ use crate::{
     reflector::{DeltaKind, Error},
 };
 
-/// Interval between two checks, equal to the interval in client-go.
+/// Interval between two checks of all copied states, equal to the interval in client-go.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Maximum number of object states that one call of `check` compares. The informer's loop handles its other
-/// commands between two calls.
+/// Maximum number of object states that one call of `check` compares. Between two calls, the informer's loop
+/// handles its other commands.
 const SLICE: usize = 1024;
 
-/// Copies of the object states that one informer received, for comparison with the cached originals. Only
-/// [`MutationDetector::new`] requires that `K` implements `Clone` and `PartialEq`.
+/// Copies of the object states that one informer received, and the functions that clone and compare states.
+/// Only [`MutationDetector::new`] requires that `K` implements `Clone` and `PartialEq`.
 pub(crate) struct MutationDetector<K> {
     copy: fn(&K) -> K,
     is_equal: fn(&K, &K) -> bool,
-    /// The copies, in no particular order.
+    /// Copies of the object states, in no particular order.
     copies: Vec<Copied<K>>,
     /// Number of copies that the current check has already compared.
     checked: usize,
@@ -76,8 +76,8 @@ impl<K> MutationDetector<K> {
         }
     }
 
-    /// Copies the objects that a change of the store contains. An object of a list that is unchanged, and
-    /// therefore already copied, is not copied again.
+    /// Copies the objects that a change of the store contains. If the change is a list, objects that have not
+    /// changed since the previous list are not copied again.
     pub(crate) fn take_in(&mut self, delta: &DeltaKind<K>) {
         let objects = match delta {
             DeltaKind::Added(object)
@@ -143,10 +143,10 @@ impl<K> MutationDetector<K> {
         (!self.copies.is_empty()).then_some(self.due)
     }
 
-    /// Compares the next [`SLICE`] object states with their copies. Returns an error for each mutated state.
+    /// Compares up to [`SLICE`] object states with their copies. Returns an error for each mutated state.
     ///
-    /// The next call is due immediately while the current check has states left to compare. After the last
-    /// state the next call is due after [`PERIOD`].
+    /// While the current check has states left to compare, the next call is due immediately. After the last
+    /// state, the next call is due after [`PERIOD`].
     pub(crate) fn check(&mut self) -> Vec<Error> {
         let mut mutated = Vec::new();
         for _ in 0..SLICE {
@@ -174,7 +174,7 @@ impl<K> MutationDetector<K> {
         mutated
     }
 
-    /// Compares all object states with their copies. Returns an error for each mutated state.
+    /// Compares all object states with their copies in one call. Returns an error for each mutated state.
     pub(crate) fn check_all(&mut self) -> Vec<Error> {
         self.checked = 0;
         let mut mutated = self.check();
@@ -189,7 +189,7 @@ impl<K> MutationDetector<K> {
 enum State {
     Unchanged,
     Mutated,
-    /// The cache and its readers have dropped the state, or the comparison with the copy panicked.
+    /// The state can't be compared: the cache and all readers have dropped it, or the comparison panicked.
     Void,
 }
 

@@ -1,4 +1,4 @@
-//! [`Object`] is a handle to one state of one Kubernetes object, as the cache and the handlers share it.
+//! [`Object`] is a handle to one state of one Kubernetes object. The cache and the handlers share that state.
 //!
 //! Guarantees: a handle is cheap to clone, and the object's content never changes. Name, namespace, uid,
 //! revision and labels are available without decoding. [`Object::get`] returns the whole object as an `Arc`,
@@ -65,7 +65,7 @@ impl SourceId {
     }
 }
 
-/// A handle to one state of one Kubernetes object: the object at one revision.
+/// A handle to one state of one Kubernetes object, which is the object at one revision.
 ///
 /// Cloning increments one reference count. The content never changes: a newer state of the same object is
 /// another `Object` with the same [`ObjectName`].
@@ -128,17 +128,16 @@ impl<K> Object<K> {
         self.inner.body.open(&self.inner.name, true)
     }
 
-    /// Returns the whole object like [`Object::get`], for a reader that visits all objects once. A lazy
-    /// cache, which otherwise replaces an object's bytes with the decoded object on the first read, keeps the
-    /// bytes.
+    /// Returns the whole object like [`Object::get`], for a reader that visits all objects once. In a lazy
+    /// cache, `get` replaces the object's bytes with the decoded object, but `peek` keeps the bytes.
     pub(crate) fn peek(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, false)
     }
 
-    /// Returns a reference to the object if the cache stored the object decoded from the start, and decoding
-    /// did not fail.
+    /// Returns a reference to the decoded object if the cache decoded the object before storing it.
     ///
-    /// The result is `None` for an object that a packed or lazy cache stores as bytes, even after a read.
+    /// The result is `None` if decoding failed. It is also `None` in a packed or lazy cache, which stores
+    /// objects as bytes, even after a read has decoded the object.
     pub fn live(&self) -> Option<&K> {
         self.inner.body.live()
     }
@@ -153,13 +152,14 @@ impl<K> Object<K> {
         self.inner.body.broken()
     }
 
-    /// Whether the cache decodes the object again on each read, unless the object was read recently. This is
-    /// true in a packed cache, which stores objects as compressed bytes.
+    /// Returns whether the cache decodes the object again on each read, unless the object was read recently.
+    /// The result is true in a packed cache, which stores objects as compressed bytes.
     pub(crate) fn is_decoded_each_time(&self) -> bool {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Whether the object is in a packed cache, which decodes objects on each read, and was decoded recently.
+    /// Returns whether the object is in a packed cache, which decodes an object on each read, and was decoded
+    /// recently.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }
@@ -172,11 +172,11 @@ impl<K> Object<K> {
         self.inner.body.prefetched(&self.inner.name)
     }
 
-    /// Whether `other` is the same state of the object, because both handles have the same revision, uid and
-    /// epoch.
+    /// Returns whether `other` is the same state of the object. The method compares the revision, the epoch
+    /// and the hash of the uid.
     ///
-    /// The epoch distinguishes the revisions before and after a restore of the server from a backup, because
-    /// the server uses them a second time. The result is false for an object without a revision.
+    /// After a restore from a backup the server assigns the same revisions again. The epoch distinguishes
+    /// these revisions from the earlier ones. The result is false for an object without a revision.
     pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
         let (revision, others) = (self.revision(), other.revision());
         let has_same_revision = !revision.is_unset() && revision == others;
@@ -185,8 +185,8 @@ impl<K> Object<K> {
             && self.uid_hash().may_be(other.uid_hash())
     }
 
-    /// Returns the same object state with its revision in the given epoch. An epoch is the period between two
-    /// restores of the server from a backup.
+    /// Returns a handle to the same object state whose revision belongs to the given epoch. A new epoch
+    /// starts each time the server is restored from a backup.
     pub(crate) fn in_epoch(mut self, epoch: Epoch) -> Self {
         if self.revision().epoch() != epoch {
             let Inner { revision, .. } = Arc::make_mut(&mut self.inner);
@@ -200,8 +200,8 @@ impl<K> Object<K> {
         self.inner.uid
     }
 
-    /// Whether both handles point to the same object state in memory. The method compares addresses, not
-    /// content.
+    /// Returns whether both handles point to the same object state in memory. The method compares addresses,
+    /// not content.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -214,9 +214,9 @@ impl<K> Object<K> {
         self.inner.wire_bytes.into()
     }
 
-    /// Creates a handle to a decoded object. The name, revision and uid are those that the server sent, even
-    /// if a transform changed the metadata of `object`. `wire_bytes` is the number of bytes that the server
-    /// sent.
+    /// Creates a handle to a decoded object. The parameters `name`, `revision` and `uid` are those that the
+    /// server sent, even if a transform changed the metadata of `object`. `wire_bytes` is the number of bytes
+    /// that the server sent for the object.
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
@@ -238,8 +238,8 @@ impl<K> Object<K> {
         }
     }
 
-    /// Stores the object's heap size in bytes, which the decoder counted, in this handle. The method has no
-    /// effect if the handle has clones.
+    /// Stores the decoded object's heap size, in bytes, in this handle. The method has no effect if the
+    /// handle has clones or its object is not stored decoded.
     pub(crate) fn counted(mut self, heap_bytes: usize) -> Self {
         let inner = Arc::get_mut(&mut self.inner);
         if let Some(Body::Live(live)) = inner.map(|inner| &mut inner.body) {
@@ -248,7 +248,7 @@ impl<K> Object<K> {
         self
     }
 
-    /// Returns an estimate of the memory that the object and its handle take, in bytes. See
+    /// Returns an estimate of the memory that the object and its handle use, in bytes. See
     /// [`StoreSample::rest_bytes`](crate::metrics::StoreSample::rest_bytes) for what the estimate includes.
     pub fn rest_bytes(&self) -> u64 {
         let handle = COUNTS_BYTES + size_of::<Inner<K>>() + self.inner.name.as_str().len();
@@ -265,9 +265,9 @@ impl<K> Object<K> {
     /// fields that pruning removed.
     ///
     /// A packed cache decompresses the stored JSON, and a lazy cache copies it. This method does not decode
-    /// the object. The result is `None` if the object failed to decode, or if the cache stores it decoded. A
-    /// lazy cache stores an object decoded after the first read, and all caches that are neither packed nor
-    /// lazy always do.
+    /// the object. The result is `None` if the object failed to decode, or if the cache stores the decoded
+    /// object instead of JSON. A lazy cache stores the decoded object after the first read. A cache that is
+    /// neither packed nor lazy always stores decoded objects.
     pub fn json(&self) -> Option<Vec<u8>> {
         self.with_encoded(|encoded| encoded.json().into_owned())
     }

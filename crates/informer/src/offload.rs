@@ -10,13 +10,13 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Maximum number of runtime workers that one async task uses for its computations, in addition to its own
-/// worker. More workers would only compete with the worker of that task, which produces the work.
+/// Maximum number of additional runtime workers that one async task uses for its computations. More workers
+/// would only compete for processors with the task itself, which produces the work.
 pub(crate) const WIDTH_MAX: usize = 8;
 
-/// Minimum number of objects at which work on all of them is moved to the pool for blocking work. Such work
-/// takes some microseconds per object, so fewer objects delay other tasks for at most one or two
-/// milliseconds. Moving the work costs a twentieth of that time.
+/// Minimum number of objects at which work on all of them is moved to the pool for blocking work. The work
+/// takes some microseconds per object, so fewer objects delay other tasks of the runtime by at most one or
+/// two milliseconds. Moving the work costs a twentieth of that time.
 pub(crate) const OFFLOADED_MIN: usize = 500;
 
 /// Runs a long computation on the runtime's pool for blocking work, and returns its result.
@@ -37,8 +37,9 @@ pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Sen
     }
 }
 
-/// Runs `test` in paused time, on a runtime with one thread and one thread for blocking work. `test` receives
-/// a function that occupies the thread for blocking work until the returned [`Held`] is dropped.
+/// Runs `test` in paused time, on a runtime with one worker thread and one thread for blocking work. The
+/// argument of `test` is a function that occupies the thread for blocking work until the [`Held`] that it
+/// returns is dropped.
 #[cfg(test)]
 pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -74,9 +75,9 @@ pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     }
 }
 
-/// Returns the number of other tasks that can run in parallel to the calling task. This is the number of the
-/// runtime's workers minus one, and at most [`WIDTH_MAX`]. It is 0 on a runtime with one thread or without a
-/// runtime.
+/// Returns the number of other tasks that can run in parallel with the calling task. This is the number of
+/// the runtime's workers minus one, and at most [`WIDTH_MAX`]. It is 0 on a runtime with one thread or
+/// without a runtime.
 pub(crate) fn width_here() -> usize {
     let width = Handle::try_current().map_or(0, |handle| match handle.runtime_flavor() {
         RuntimeFlavor::CurrentThread => 0,

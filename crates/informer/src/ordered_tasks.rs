@@ -1,8 +1,8 @@
 //! [`OrderedTasks`] runs computations on the workers of the runtime, and returns their results in the order
 //! in which the computations were started.
 //!
-//! On a runtime with one thread, [`OrderedTasks::has_room`] is always false and the owner must compute by
-//! itself, so a simulation stays deterministic.
+//! On a runtime with one thread, [`OrderedTasks::has_room`] always returns false, and the owner must do the
+//! computations in its own task. A simulation on such a runtime therefore stays deterministic.
 
 use std::{collections::VecDeque, panic::resume_unwind};
 
@@ -11,8 +11,8 @@ use tokio::task::{JoinSet, yield_now};
 use crate::offload::width_here;
 
 /// Maximum number of computations in progress per worker of the runtime, including the worker of the owning
-/// task. With one computation per worker, idle workers slept and later woke on another processor, and events
-/// took a seventh longer.
+/// task. With a maximum of one, workers often become idle, sleep and wake on another processor, and the
+/// delivery of events takes a seventh longer.
 const PER_WORKER: usize = 2;
 
 /// Number of items that a computation processes before it yields to other tasks. For pods, processing these
@@ -23,15 +23,16 @@ const TURN: usize = 8;
 /// queue cancels the computations.
 ///
 /// While the owning task waits for a result, its worker also runs computations. The computations are tasks of
-/// the runtime instead of separate threads. Threads would compete for processors, start with cold caches, and
-/// free memory that another thread allocated.
+/// the runtime instead of separate threads. Separate threads would compete for processors, start with cold
+/// caches, and free memory that another thread allocated.
 pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,
-    /// Results of each computation, the oldest computation first; `None` until that computation has
-    /// completed.
+    /// Results of the computations in progress, the oldest computation first. An element is `None` until its
+    /// computation has completed.
     results: VecDeque<Option<Vec<T>>>,
-    /// Number of the oldest computation in `results`. Computations are numbered from 0.
+    /// Number of the oldest computation in `results`. Computations are numbered from 0 in the order of their
+    /// start.
     oldest: u64,
 }
 
@@ -49,8 +50,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         }
     }
 
-    /// Whether the queue accepts no computations, because the calling task has the only worker of the
-    /// runtime.
+    /// Returns whether the queue accepts no computations at all, because the runtime has only one worker.
     pub(crate) fn is_without(&self) -> bool {
         self.width == 0
     }
@@ -91,7 +91,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
     /// is empty.
     ///
     /// # Panics
-    /// The computation panicked. The panic continues in the calling task.
+    /// Panics if the computation panicked, with the same panic payload.
     ///
     /// # Cancel safety
     /// Dropping the future loses no result.

@@ -1,8 +1,8 @@
-//! Converts a panic in user code into an error that concerns one object.
+//! Converts a panic in user code into an error for the object that the code was called with.
 //!
 //! Guarantees: the module catches panics of functions that are called for one object: `Deserialize`, a
 //! transform, a key function or an index function. The caller's error names the function. The error does not
-//! contain the panic message, which may quote the object, because the object may be a Secret. The program's
+//! contain the panic message. The message may quote the object, and the object may be a Secret. The program's
 //! panic hook has already printed the message.
 //!
 //! In a program built with `panic = "abort"`, the module catches nothing, and the first panic ends the
@@ -15,14 +15,14 @@ use std::{
 
 use crate::limits::{MESSAGE_BYTES, one_line};
 
-/// Error of calling user code that panicked.
+/// Error for a call of user code that panicked. The error does not contain the panic message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked;
 
-/// Calls a function of the user, catches its panic, and returns its result.
+/// Calls a user-supplied function, catches its panic, and returns its result.
 ///
 /// # Errors
-/// The function panicked.
+/// Returns an error if the function panicked.
 pub(crate) fn confined<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     // Unwind safe: the object that the call was for is dropped without being read again.
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| Panicked)
@@ -30,8 +30,8 @@ pub(crate) fn confined<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
 
 /// Returns the message of a panic as one line of at most [`MESSAGE_BYTES`] bytes.
 ///
-/// Do not use this function for a panic of code that was called for one object: the message may quote the
-/// object.
+/// Do not use this function if the panicking code was called for one object, because the message may quote
+/// the object.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

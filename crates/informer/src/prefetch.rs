@@ -1,16 +1,17 @@
 //! [`Prefetch`] decodes packed objects on other threads before a handler reads them.
 //!
 //! A packed object is stored as compressed bytes, and each read decodes it. A handler that receives a whole
-//! list may read one object after the other. For such a handler, other threads decode some of the next
-//! objects in advance. With one such thread, the thread decodes every second object, and the handler decodes
-//! the others.
+//! list may read one object after the other. For such a handler, decoding threads decode some of the next
+//! objects in advance. With one decoding thread, the thread decodes every second object, and the handler
+//! decodes the others.
 //!
-//! Guarantees: delivery does not wait for these threads, and the events and their order do not change.
-//! Nothing is prefetched on a runtime with one thread or for objects that are not packed.
+//! Guarantees: delivery does not wait for the decoding threads, and the events and their order do not change.
+//! Objects are not prefetched on a runtime with one thread, and objects that are not packed are never
+//! prefetched.
 //!
-//! Measured on two cores: without prefetch, delivering a first list of 50,000 pods to a handler that reads
-//! each pod takes 1.22 times as long ([1.12, 1.34], eight pairs of runs; 1.31 [1.19, 1.45] with a streaming
-//! list, six pairs) and 0.9 times the CPU time.
+//! Measured on two cores: without prefetch, the delivery of a first list of 50,000 pods to a handler that
+//! reads each pod takes 1.22 times as long (95 % interval [1.12, 1.34], eight pairs of runs) and 0.9 times
+//! the CPU time. With a streaming list, the delivery takes 1.31 times as long ([1.19, 1.45], six pairs).
 
 use std::{
     collections::VecDeque,
@@ -34,35 +35,38 @@ use crate::{
     processor::{Events, Expansion},
 };
 
-/// Number of delivered objects after which [`Prefetch`] decides whether the handler reads its objects.
+/// Number of delivered objects after which [`Prefetch`] decides whether to prefetch for the handler.
 const SEEN: u32 = 16;
 
-/// Minimum number of objects that the handler must have read for prefetch to start or continue, out of
-/// [`SEEN`] delivered objects.
+/// Minimum number of objects, out of [`SEEN`] delivered objects, that the handler must have read for prefetch
+/// to start or continue.
 const READ_MIN: u32 = 12;
 
 /// Maximum number of events in a window. A window is a group of consecutive events whose objects are
 /// prefetched together.
 ///
-/// Two windows must contain fewer events than the number of weak references that a packed cache holds to
-/// recently decoded objects.
+/// Two windows together must contain fewer events than the number of weak references to recently decoded
+/// objects that a packed cache holds.
 const WINDOW: usize = 32;
 
-/// Total size in bytes of the encoded objects in a window of events at which the window is full.
+/// Total size in bytes of the encoded objects at which a window of events is full.
 ///
-/// A decoded object is several times as large as its encoded bytes, and should not evict objects that are
-/// read earlier from the CPU cache. With four times this limit, a first list of pods takes 5 % longer.
+/// A decoded object is several times as large as its encoded bytes. While the objects of a window are
+/// decoded, the handler reads the objects before that window. The limit prevents the window from evicting
+/// those earlier objects from the CPU cache. With four times this limit, a first list of pods takes 5 %
+/// longer.
 const WINDOW_BYTES: u64 = 64_000;
 
 /// Minimum number of events in a notification for which prefetch is used.
 const EVENTS_MIN: u64 = 64;
 
-/// Limits the number of decoding threads in the process, independent of the number of handlers.
+/// Limits the number of decoding threads in the whole process, for all handlers together.
 ///
 /// One limit for all handlers suffices, because the handlers of one informer share decoded objects.
 static THREADS: Semaphore = Semaphore::const_new(offload::WIDTH_MAX);
 
-/// Returns the events of notifications to one handler, and decodes some of their packed objects in advance.
+/// Iterator over the events of notifications to one handler. It decodes some of the events' packed objects in
+/// advance.
 #[derive_where(Default)]
 pub(crate) struct Prefetch<K> {
     /// Maximum number of decoding threads for this handler.
@@ -70,30 +74,30 @@ pub(crate) struct Prefetch<K> {
     read_count: ReadCount,
     /// Iterator over the events of the notification that is being delivered.
     expansion: Expansion<K>,
-    /// The next events to return, which were already removed from `expansion`.
+    /// The next events to return. They were already removed from `expansion`.
     current: VecDeque<Event<K>>,
-    /// The events to return after those in `current`, already removed from `expansion`. The decoding threads
-    /// decode their objects.
+    /// The events to return after those in `current`. They were already removed from `expansion`, and the
+    /// decoding threads decode some of their objects.
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
-    /// The object of the last returned event. `Some` if the next call of `next` must check whether the
-    /// handler has read the object.
+    /// The object of the last returned event, if the next call of `next` must check whether the handler has
+    /// read that object. Otherwise `None`.
     last: Option<Object<K>>,
     /// Channels to the decoding threads, one per thread. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,
     threads: JoinSet<()>,
 }
 
-/// The measurement of whether the handler reads the objects that it receives.
+/// The measurement of how many of the delivered objects the handler reads.
 #[derive(Clone, Copy, Default)]
 enum ReadCount {
-    /// Reads are not counted, because the handler does not read its objects, the notification has few events,
-    /// or the runtime has only one thread.
+    /// Reads are not counted. Either the handler does not read its objects, or the notification has few
+    /// events, or the runtime has only one thread.
     #[default]
     Off,
-    /// The handler has read `read` of the last `seen` objects. While decoding threads run, only the objects
-    /// that these threads leave to the handler are counted.
+    /// The handler has read `read` of the last `seen` counted objects. While decoding threads run, only the
+    /// objects that these threads leave to the handler are counted.
     Counting { seen: u32, read: u32 },
 }
 
@@ -101,7 +105,7 @@ impl ReadCount {
     const BEGIN: Self = Self::Counting { seen: 0, read: 0 };
 }
 
-/// An object that the handler will receive later. The value is sent to a decoding thread.
+/// An object that the handler will receive later, as sent to a decoding thread.
 struct Upcoming<K> {
     /// Index of the object's event among the events of the notification.
     number: usize,
@@ -160,7 +164,7 @@ impl<K: Send + Sync + 'static> Events<K> for Prefetch<K> {
 }
 
 impl<K: Send + Sync + 'static> Prefetch<K> {
-    /// Fills `upcoming` with the next window of events, and sends a part of their objects to each decoding
+    /// Fills `upcoming` with the next window of events, and sends some of their objects to each decoding
     /// thread.
     fn prefetch_window(&mut self) {
         self.upcoming = window(&mut self.expansion);
@@ -181,7 +185,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Counts an object that the handler received, and whether the handler has read the object. After
+    /// Counts an object that the handler received, and counts it as read if the handler has read it. After
     /// [`SEEN`] objects, starts, continues or stops the prefetch.
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
@@ -201,7 +205,8 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Starts decoding threads for this handler, as many as its width and the limit of the process allow.
+    /// Starts decoding threads for this handler. Their number is limited by `width` and by the limit of the
+    /// process, [`THREADS`].
     fn start(&mut self) {
         if !self.decoders.is_empty() {
             return;
@@ -232,8 +237,8 @@ fn window<K>(expansion: &mut Expansion<K>) -> VecDeque<Event<K>> {
     events
 }
 
-/// Decodes objects from the channel until its sender is dropped. Keeps each object decoded until the handler
-/// has received it. The function runs on a decoding thread.
+/// Decodes objects from the channel until the channel's sender is dropped. Keeps each object decoded until
+/// the handler has received the object. The function runs on a decoding thread.
 fn decode_all<K>(
     upcoming: &Receiver<Vec<Upcoming<K>>>,
     given: &AtomicUsize,

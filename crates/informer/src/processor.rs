@@ -1,10 +1,10 @@
 //! [`Processor`] delivers each change of the cache to all listeners of an informer, and schedules their
 //! resyncs. A listener is one registered handler or subscription.
 //!
-//! Guarantees: every listener has its own buffer and its own task, so a slow handler does not delay other
-//! handlers, and [`Processor::distribute`] does not wait for handlers. The exception is a full
-//! [`ListenerBuffer::Block`] buffer: [`Processor::room`] is then 0, and the controller applies only the
-//! changes that the informer needs to become synced.
+//! Guarantees: every listener has its own buffer, and every handler has its own task. A slow handler
+//! therefore does not delay other handlers, and [`Processor::distribute`] does not wait for handlers. The
+//! exception is a full [`ListenerBuffer::Block`] buffer: [`Processor::room`] then returns 0, and the
+//! controller applies only the changes that the informer needs to become synced.
 //!
 //! The controller's task owns the processor. The processor does not read the queue or write the store.
 
@@ -41,10 +41,10 @@ pub(crate) struct Processor<K> {
     listeners: Vec<Listener<K>>,
     tasks: JoinSet<()>,
     schedule: Schedule<ListenerId>,
-    /// Listeners whose resync period has elapsed. Until the next tick of the resync timer, these listeners
-    /// receive resyncs, and also the unchanged objects of a list.
+    /// Listeners whose resync period had elapsed at the last tick of the resync timer. Until the next tick,
+    /// these listeners receive resyncs, and also the unchanged objects of a list.
     due: BTreeSet<ListenerId>,
-    /// Wakes the controller when a full `Block` buffer has room for a notification again.
+    /// Wakes the controller when a full `Block` buffer can accept a notification again.
     room: Arc<Notify>,
 }
 
@@ -62,11 +62,11 @@ where
         }
     }
 
-    /// Adds a listener, and spawns `task`, which calls the listener's handler. A subscription has no task.
-    /// The controller calls this method between two batches.
+    /// Adds a listener, and spawns `task`, which calls the listener's handler. For a subscription, `task` is
+    /// `None`. The controller calls this method between two batches.
     ///
-    /// The listener first receives the objects of `cache`, then all later changes. `synced` says whether the
-    /// informer has synced.
+    /// A listener with [`Delivery::Changes`] first receives the objects of `cache`. Every listener receives
+    /// all later changes. `synced` says whether the informer has synced.
     pub(crate) fn add(
         &mut self,
         listener: Listener<K>,
@@ -84,8 +84,8 @@ where
         while self.tasks.try_join_next().is_some() {}
     }
 
-    /// Removes a listener. A callback in progress of its handler runs to the end. Waiting notifications are
-    /// discarded.
+    /// Removes a listener. If a callback of its handler is in progress, the callback runs to the end. Waiting
+    /// notifications are discarded.
     pub(crate) fn remove(&mut self, id: ListenerId) {
         self.schedule.remove(id);
         self.due.remove(&id);
@@ -154,14 +154,14 @@ where
         self.due.contains(&listener.id)
     }
 
-    /// Returns the number of changes of single objects that fit in the buffers of all listeners. The result
+    /// Returns the number of single-object changes that every listener's buffer can still accept. The result
     /// is 0 while a `Block` buffer is full.
     pub(crate) fn room(&self) -> usize {
         let rooms = self.listeners.iter().map(|listener| listener.buffer.room());
         rooms.min().unwrap_or(usize::MAX)
     }
 
-    /// Waits until a full `Block` buffer has room for a notification again.
+    /// Waits until a full `Block` buffer can accept a notification again.
     pub(crate) async fn room_made(&self) {
         self.room.notified().await;
     }
@@ -171,14 +171,14 @@ where
         self.schedule.start(Instant::now());
     }
 
-    /// Waits until the next tick of the resync timer. Never completes before the start of the timer or if
+    /// Waits until the next tick of the resync timer. Never completes if the timer has not been started or if
     /// resyncs are disabled.
     pub(crate) async fn next_resync(&self) {
         clock::until(self.schedule.next_tick()).await;
     }
 
-    /// Selects the listeners that receive the next resync, because their resync period has elapsed. Returns
-    /// whether at least one listener was selected.
+    /// Selects the listeners whose resync period has elapsed to receive the next resync. Returns whether at
+    /// least one listener was selected.
     ///
     /// The caller must have distributed the whole previous resync.
     pub(crate) fn tick(&mut self) -> bool {
@@ -194,9 +194,9 @@ where
         !self.due.is_empty()
     }
 
-    /// Closes the buffers of all listeners, and waits for the tasks that call the handlers. After a drain's
-    /// deadline, the remaining events of these tasks are discarded. Returns the number of events that all
-    /// listeners discarded.
+    /// Closes the buffers of all listeners, and waits for the tasks that call the handlers. With
+    /// [`Closing::Drain`], the events that these tasks have not delivered at the deadline are discarded.
+    /// Returns the total number of events that were discarded for all listeners.
     pub(crate) async fn close(mut self, closing: Closing) -> u64 {
         for listener in &self.listeners {
             listener.buffer.close(closing);

@@ -27,9 +27,9 @@
 //!
 //! # Requirements on types
 //!
-//! A pruned field is missing when the object is decoded. The types of `k8s-openapi` accept that and use a
-//! default value, even for fields that Kubernetes requires. Other types must declare such fields as `Option`
-//! or `#[serde(default)]`. Otherwise the object is broken, and its
+//! A pruned field is missing when the object is decoded. The types of `k8s-openapi` use a default value for a
+//! missing field, even for fields that Kubernetes requires. Other types must declare fields that may be
+//! pruned as `Option` or `#[serde(default)]`. Otherwise, the object fails to decode, and the
 //! [`DecodeError`](crate::object::DecodeError) names the object and the field.
 //!
 //! # Keeping and pruning
@@ -77,7 +77,7 @@ pub struct FieldPath(Vec<String>);
 pub struct ParseFieldPathError(String);
 
 /// The error returned when a field can't be pruned from objects of the requested type. The error contains the
-/// reason.
+/// path of the field and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} can't be pruned: {reason}")]
 pub struct NotPrunable {
@@ -144,7 +144,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Paths of the fields that every keep-list keeps, because they identify the object or selectors read them.
+/// Paths of the fields that every keep-list keeps. These fields identify the object, or selectors read them.
 const IDENTITY: [&[&str]; 7] = [
     &["apiVersion"],
     &["kind"],
@@ -155,8 +155,11 @@ const IDENTITY: [&[&str]; 7] = [
     &["metadata", "labels"],
 ];
 
-/// Defines which fields are pruned from every object of an informer: the paths in `pruned`, and all fields
-/// that the keep-list `kept` does not name.
+/// The pruning of an informer: defines which fields are removed from every object before the object is
+/// decoded.
+///
+/// The fields in `pruned` are removed. If there is a keep-list `kept`, all fields that the list does not name
+/// are removed too.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pruning {
     pruned: Vec<FieldPath>,
@@ -165,8 +168,8 @@ pub(crate) struct Pruning {
     root: Members,
 }
 
-/// Rules that decide which members of a JSON map are kept. For an array, the rules apply to each map in the
-/// array.
+/// Rules for the members of a JSON map: each member is kept, removed, or partly kept. If the value with these
+/// rules is an array, the rules apply to each map in the array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
     /// Rules of single members, by member name. `cuts_others` decides about all other members.
@@ -174,19 +177,21 @@ pub(crate) struct Members {
     cuts_others: bool,
 }
 
-/// A rule of pruning for one member of a JSON map.
+/// Whether pruning keeps, removes, or partly keeps one member of a JSON map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// The member is kept with its whole value.
     Kept,
     /// The member is removed: its key and its value.
     Cut,
-    /// The member is kept, and the rules apply inside its value: to the value if it is a map, or to each map
-    /// in the value if it is an array. Any other value is kept whole.
+    /// The member is kept, and these rules decide which parts of its value are kept. If the value is a map,
+    /// the rules apply to the members of the map. If the value is an array, the rules apply to each map in
+    /// the array. Any other value is kept whole.
     Partly(Members),
 }
 
-/// Two prunings are equal if they prune the same fields, even if they were configured with different paths.
+/// Two `Pruning` values are equal if they prune the same fields, even if they were configured with different
+/// paths.
 impl PartialEq for Pruning {
     fn eq(&self, other: &Self) -> bool {
         self.root == other.root
@@ -216,8 +221,8 @@ impl Pruning {
         Ok(())
     }
 
-    /// Replaces the keep-list: all fields outside these paths are pruned, except fields that identify the
-    /// object or that selectors read.
+    /// Replaces the keep-list. All fields that `paths` does not name are then pruned, except the fields that
+    /// identify the object or that selectors read.
     pub(crate) fn keep(&mut self, paths: impl IntoIterator<Item = FieldPath>) {
         self.kept = Some(paths.into_iter().collect());
         self.compile();
@@ -251,10 +256,10 @@ impl Pruning {
     }
 }
 
-/// Prints the pruned fields. The text is empty if no field is pruned.
+/// Writes the pruned fields as text. The text is empty if no field is pruned.
 ///
 /// `-` precedes a pruned path. `=` precedes a path of which only some fields are kept, and `+` precedes the
-/// path of each kept field. Equal prunings have equal texts, and different prunings have different texts.
+/// path of each kept field. Two `Pruning` values have the same text exactly if they prune the same fields.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
@@ -264,8 +269,8 @@ impl fmt::Display for Pruning {
 }
 
 impl FieldPath {
-    /// Returns the path if it can be pruned. `cuttable` is the set of fields that can be pruned from the type
-    /// of the objects.
+    /// Returns this path if its field can be pruned. `cuttable` is the set of fields that can be pruned from
+    /// the type of the objects.
     ///
     /// # Errors
     /// Returns an error for a field that identifies the object or that selectors read, and for any field
@@ -309,8 +314,8 @@ impl Members {
         self.cuts_others
     }
 
-    /// Adds a rule that keeps the value at this path. In each map on the path, members without a rule of
-    /// their own are removed.
+    /// Adds a rule that keeps the value at this path. In each map along the path, the members that no keep
+    /// rule names are removed.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;

@@ -60,18 +60,19 @@ pub trait Queue<K>: Send {
     #[doc(alias = "Replace")]
     fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>>;
 
-    /// Queues a resync: all objects of the store are delivered to the handlers again. `known` is the current
+    /// Queues a resync, which delivers all objects of the store to the handlers again. `known` is the current
     /// content of the store.
     ///
-    /// An old state of an object must not follow a newer one. An object that has a queued change is therefore
-    /// skipped, or delivered in the state that it has when the resync is applied.
+    /// An old state of an object must not follow a newer one. If an object has a queued change, the resync
+    /// therefore skips the object, or delivers the state that the object has when the resync is applied.
     #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
     /// Removes and returns the next batch, which contains at most `room` changes of single objects.
     ///
     /// Returns `None` if the queue is empty. If `room` is zero, returns `None` or a batch without changes. If
-    /// one object has more than `room` changes, the batch contains the oldest of these changes.
+    /// `room` is smaller than the number of queued changes of one object, the batch may contain only the
+    /// oldest of these changes.
     #[doc(alias = "PopBatch")]
     #[doc(alias = "Pop")]
     #[doc(alias = "ProcessBatchFunc")]
@@ -80,9 +81,9 @@ pub trait Queue<K>: Send {
 
     /// Returns whether the queue preserves the order of changes of different objects.
     ///
-    /// If true, the store equals the state of each source at one revision after every batch. If false, the
-    /// store does so only while the queue is empty, and the store can be saved only then. The default is
-    /// `false`.
+    /// If true, the store equals the state of each source at one revision after every applied batch. If
+    /// false, this is guaranteed only while the queue is empty, and the store can be saved only then. The
+    /// default is `false`.
     fn keeps_order(&self) -> bool {
         false
     }
@@ -103,7 +104,7 @@ pub trait Queue<K>: Send {
 pub struct Replaced<K> {
     /// The source that was listed.
     pub source: SourceId,
-    /// All objects of the source at this revision.
+    /// All objects of the source at `revision`.
     pub objects: Vec<Object<K>>,
     /// The revision of the list.
     pub revision: ResourceVersion,
@@ -123,8 +124,9 @@ pub struct Batch<K> {
     /// all changes of the source up to the revision.
     ///
     /// The revisions of the changed objects can be higher, because a queue may return a newer change of one
-    /// object before an older change of another. A revision lower than one that the store has already reached
-    /// has no effect: aggregated API servers may send old objects late.
+    /// object before an older change of another object. If the store has already reached a higher revision of
+    /// the source, the revision has no effect. This can happen because aggregated API servers may send old
+    /// objects late.
     pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
@@ -136,10 +138,10 @@ impl<K> Batch<K> {
     }
 }
 
-/// The error returned when the key function of a queue fails for an object. The error contains the object.
+/// The error returned when the key function of a queue fails for an object.
 #[derive_where(Debug)]
 pub struct KeyError<K> {
-    /// The object that has no key.
+    /// The object for which the key function failed.
     pub object: Object<K>,
     /// The error that the key function returned.
     pub source: Box<dyn std::error::Error + Send + Sync>,
@@ -157,8 +159,8 @@ impl<K> std::error::Error for KeyError<K> {
     }
 }
 
-/// The error returned when the key function of a queue fails for objects of a list. The error contains these
-/// objects.
+/// The error returned when the key function of a queue fails for some objects of a list. The error contains
+/// one [`KeyError`] for each of these objects.
 #[derive_where(Debug)]
 pub struct KeyErrors<K>(pub Vec<KeyError<K>>);
 
@@ -178,11 +180,11 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// Returns the revision of each source that the store reaches by applying these changes, provided that the
-/// store has applied all earlier changes.
+/// Returns the revisions that the store reaches by applying these changes, one for each source. The store
+/// must have applied all earlier changes. The revisions of lists are not included.
 ///
-/// The revision is the largest one among those changes of the source that belong to the same epoch as its
-/// last change. (A new epoch begins after a server was restored from a backup.)
+/// The revision of a source is the largest one among its changes in the current epoch, which is the epoch of
+/// its last change. (A new epoch begins after a server was restored from a backup.)
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {
@@ -206,14 +208,14 @@ pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)
     reached
 }
 
-/// Counts the items of each source's first list that remain in the queue. The first list is popped completely
-/// when the count is zero.
+/// Counts, for each source, the items of the first list that were not popped from the queue yet. A count of
+/// zero means that the first list was popped completely.
 ///
-/// A source has a count once its first list is queued, or once a single change is queued before any list. In
-/// the second case the count is zero, so the source counts as listed.
+/// A source without any queued list or change has no count. If a single change is queued before the first
+/// list, the count is zero from then on, so the source counts as listed.
 #[derive(Debug, Default)]
 struct Population {
-    /// Number of items of the first list that are not popped yet, by source.
+    /// Number of items of each source's first list that were not popped yet.
     remaining: std::collections::BTreeMap<SourceId, usize>,
 }
 
@@ -223,7 +225,7 @@ impl Population {
     }
 
     /// Records that a list with `count` items was queued for a source. Returns whether the list is the first
-    /// of the source.
+    /// one of the source.
     fn list(&mut self, source: SourceId, count: usize) -> bool {
         let first = !self.remaining.contains_key(&source);
         if first {

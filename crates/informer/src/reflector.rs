@@ -2,8 +2,8 @@
 //!
 //! A [`Reflector`] delivers [`Delta`]s to a [`ReflectorStore`] in order, one at a time. The reflector waits
 //! until the store has accepted a change before it delivers the next one, so a slow store slows down the
-//! watch and does not increase memory use. A failure does not end the reflector: it retries after a pause.
-//! The module has no queues, indices or handlers.
+//! watch and does not increase memory use. A failure does not end the reflector: the reflector retries after
+//! a pause. The module has no queues, indices or handlers.
 //!
 //! Internally, `run` sends requests and reads responses, `machine` decides which request follows, and
 //! `backoff` computes the pauses.
@@ -87,8 +87,8 @@ pub enum Error {
     /// A request failed, its response ended early, or the store rejected a change.
     #[error(transparent)]
     Transport(Arc<transport::Error>),
-    /// An object failed to decode. If the name of the object is readable, the cache keeps the object as a
-    /// broken object, which contains this error.
+    /// An object failed to decode. If the name of the object is readable, the cache stores this error in
+    /// place of the decoded object.
     #[error(transparent)]
     Decode(DecodeError),
     /// The queue's key function failed for an object. The object is not added to the queue.
@@ -96,7 +96,7 @@ pub enum Error {
     Key {
         /// The name of the object.
         object: ObjectName,
-        /// The error of the key function.
+        /// The text of the error that the key function returned.
         reason: String,
     },
     /// The process function failed for an object. Its changes are queued again, or dropped.
@@ -107,37 +107,37 @@ pub enum Error {
     Process {
         /// The key of the object in the queue.
         object: ObjectName,
-        /// The error of the process function.
+        /// The text of the error that the process function returned, or a text that the function panicked.
         reason: String,
-        /// Whether the changes of the object are queued again. Otherwise the changes are dropped.
+        /// Whether the changes of the object are queued again. If false, the changes are dropped.
         retried: bool,
     },
     /// The watch sent an event of an unknown type. The watch ends, and a list follows.
     #[error("unknown type of watch event: {0:?}")]
     UnknownEvent(String),
-    /// An object in the cache was modified in place, although all handlers and readers share it. Reported
-    /// only with [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
+    /// An object in the cache was modified in place, although all handlers and readers share the object. This
+    /// error is reported only with [`detect_mutations`](crate::shared_informer::Builder::detect_mutations).
     #[error(
         "{object} at revision {revision} was modified in the cache, which all handlers and readers share; modify a clone instead"
     )]
     Mutated {
         /// The name of the modified object.
         object: ObjectName,
-        /// The revision of the object that was modified.
+        /// The revision of the modified object.
         revision: ResourceVersion,
     },
-    /// A list or a watch sent an object of another kind. The object was skipped.
+    /// A list or a watch sent an object whose kind is not the expected one. The object was skipped.
     #[error("received {}, expected {expected}", a_kind(found, object.as_ref()))]
     OtherKind {
         /// The API version and kind of the expected objects, or the type description set for the reflector.
         expected: Arc<str>,
-        /// The API version and kind in the object.
+        /// The API version and kind of the received object.
         found: String,
-        /// The name of the object, if it has one.
+        /// The name of the received object; `None` if the object has no name.
         object: Option<ObjectName>,
     },
     /// The cache differs from the server: a watch missed a change, or the server was restored from a backup.
-    /// The reflector lists everything again. Reported only with
+    /// The reflector lists all objects again. This error is reported only with
     /// [`consistency_check`](crate::shared_informer::Builder::consistency_check).
     #[error("{0}")]
     Inconsistent(Arc<Difference>),
@@ -148,8 +148,8 @@ fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
     object.map_or_else(|| found.to_owned(), |name| format!("{found} {name}"))
 }
 
-/// Function that receives every failure of an informer's reflectors as it happens. The function must not
-/// block.
+/// Function that receives each failure of an informer or of a standalone reflector when the failure occurs.
+/// The function must not block.
 #[doc(alias = "WatchErrorHandlerWithContext")]
 #[doc(alias = "DefaultWatchErrorHandler")]
 pub type WatchErrorHandler = Arc<dyn Fn(&Error) + Send + Sync>;
@@ -166,19 +166,21 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
-    /// Revision up to which the store has accepted the changes of this source. All reflectors that run for
-    /// the source, one after the other, share this value.
+    /// Revision up to which the store has accepted the changes of this source. The value is shared with the
+    /// reflectors that run for the same source before or after this reflector.
     pub(crate) reached: Reached,
-    /// Revision up to which the store was filled before the reflector started. The first request is a watch
-    /// from this revision. `None` for an empty store, and once the store has accepted a change of this
-    /// reflector.
+    /// Revision up to which the store was filled before the reflector started; `None` if the store was empty.
+    /// The first request is a watch from this revision. The field becomes `None` once the store has accepted
+    /// a change of this reflector.
     pub(crate) from: Option<ResourceVersion>,
-    /// Reason of this reflector's first list, for the metrics; `None` for the first reflector of the source.
+    /// Reason for the first list of this reflector, for the metrics; `None` for the first reflector of the
+    /// source.
     pub(crate) relists: Option<RelistReason>,
-    /// Receives requests for a list from the consistency check.
+    /// Receives requests from the consistency check to list the source again.
     pub(crate) relist: RelistSignal,
-    /// Reports on drop that a standalone reflector has stopped. `None` inside an informer, which reports the
-    /// end of its reflectors itself. Declared as the last field, so that all other fields are dropped first.
+    /// Guard of a standalone reflector: reports on drop that the reflector has stopped. `None` inside an
+    /// informer, which reports the end of its reflectors itself. This is the last field, so all other fields
+    /// are dropped before it.
     pub(crate) alone: Option<StoppedGuard>,
 }
 
@@ -194,7 +196,7 @@ impl<K, S> fmt::Debug for Reflector<K, S> {
 impl Reflector<(), ()> {
     /// Returns a builder for a reflector that lists and watches `source`.
     ///
-    /// The default name consists of the kind and the scope, such as `pods in shop`.
+    /// The default name of the reflector consists of the kind and the scope, such as `pods in shop`.
     pub fn builder<K: Resource>(source: impl ListerWatcher) -> ReflectorBuilder<K>
     where
         K::DynamicType: Default,
@@ -203,8 +205,8 @@ impl Reflector<(), ()> {
         ReflectorBuilder::new(Arc::new(source), dyntype)
     }
 
-    /// Returns a builder for a reflector that lists and watches `source`, for a type that is known only at
-    /// run time.
+    /// Returns a builder for a reflector that lists and watches `source`. `dyntype` describes a resource type
+    /// that is known only at run time.
     pub fn builder_with_type<K: Resource>(
         source: impl ListerWatcher,
         dyntype: K::DynamicType,
@@ -243,8 +245,8 @@ where
     /// Lists and watches until `shutdown` completes, or until the store returns [`StoreError::Gone`].
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the request in progress, and the change that the store is accepting. The
-    /// reflector can't be resumed.
+    /// Dropping the future cancels the request in progress, and drops a change that the store has not
+    /// accepted yet. The reflector can't be resumed.
     #[doc(alias = "RunWithContext")]
     #[doc(alias = "ListAndWatch")]
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
@@ -260,10 +262,12 @@ where
         run::Running::new(self).run().await;
     }
 
-    /// Replaces [`run_inside`](Self::run_inside) while the server does not serve the kind of the objects.
+    /// Runs instead of [`run_inside`](Self::run_inside) while the server does not serve the kind of the
+    /// objects.
     ///
-    /// Sends an empty list to the store if the store has accepted a list before. Then waits forever, without
-    /// requests to the server.
+    /// Sends an empty list to the store if the store has accepted a list before, which deletes all objects of
+    /// the source. Sends no requests to the server. The future completes only if the store rejects the empty
+    /// list.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status
@@ -282,11 +286,11 @@ where
 }
 
 impl<K, S: Clone> Reflector<K, S> {
-    /// Returns a new reflector for the same source and store.
+    /// Returns a new reflector for the same source and store. `relists` is the reason for the first list of
+    /// the new reflector; `None` if no reflector of the source has run before.
     ///
-    /// The new reflector applies no list older than the store's revision, unless the server has gone back to
-    /// an earlier state. `relists` is the reason of the new reflector's first list; `None` if no reflector of
-    /// the source has run before.
+    /// The new reflector applies a list that is older than the store's revision only if the server has gone
+    /// back to an earlier state.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,
@@ -305,7 +309,7 @@ impl<K, S: Clone> Reflector<K, S> {
     }
 }
 
-/// Reports on drop that a reflector has stopped, whether or not it ever ran.
+/// A guard that reports on drop that a reflector has stopped, whether or not the reflector ever ran.
 pub(crate) struct StoppedGuard(StatusWriter, SourceId);
 
 impl Drop for StoppedGuard {

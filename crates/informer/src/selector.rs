@@ -109,7 +109,7 @@ impl Selector {
 
     /// Returns a selector that selects no object.
     ///
-    /// The selector syntax has no form for an empty selection. The returned selector is the contradiction
+    /// The selector syntax can't express such a selector directly. The returned selector is the contradiction
     /// `nothing,!nothing`, which selects no object on a server either.
     #[doc(alias = "labels.Nothing")]
     pub fn nothing() -> Self {
@@ -200,7 +200,8 @@ impl Requirement {
         &self.key
     }
 
-    /// Returns the operator with which the requirement compares the label, with the values to compare.
+    /// Returns the operator with which the requirement compares the label. The operator contains the values
+    /// to compare.
     pub fn operator(&self) -> &Operator {
         &self.operator
     }
@@ -233,7 +234,7 @@ impl fmt::Display for Requirement {
 // === impl Operator ===
 
 impl Operator {
-    /// Returns whether an object meets a requirement with this operator. `label` is the value of the object's
+    /// Returns whether a label meets a requirement with this operator. `label` is the value of the object's
     /// label; `None` if the object does not have the label.
     fn matches(&self, label: Option<&str>) -> bool {
         let integer = || label.and_then(|value| value.parse::<i64>().ok());

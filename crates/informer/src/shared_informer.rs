@@ -2,13 +2,14 @@
 //!
 //! # Guarantees
 //!
-//! - The cache converges to the server's collection. The cache contains a subsequence of each object's states
-//!   on the server, in the same order.
-//! - A handler receives one event at a time, after the cache contains the change. The cache may be newer. The
-//!   last event of an object contains the object's state in the cache.
-//! - Kind, namespace and name identify an object; the uid does not. One update may replace a deletion and a
-//!   recreation.
-//! - A deletion contains the last state of the object, or the last known state if the watch missed it.
+//! - The cache converges to the server's collection. The cache receives the states of an object in the order
+//!   of the server, and may skip states.
+//! - A handler receives one event at a time, after the cache contains the change of the event or a newer
+//!   state. The last event of an object contains the object's state in the cache.
+//! - Kind, namespace and name identify an object. A handler may receive a deletion and a recreation of an
+//!   object as one update with another uid.
+//! - A deletion event contains the last state of the object, or the last state that the cache received if the
+//!   watch missed the deletion.
 //! - A handler can be registered at any time. It receives the current objects first, then all later changes,
 //!   each event once. A slow handler does not delay other handlers.
 //!
@@ -74,7 +75,7 @@ use crate::{
     warm_start::Snapshotter,
 };
 
-/// Error of a call on an informer that has stopped or is stopping.
+/// Error of a method that was called after the informer has stopped, or while the informer stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer has stopped")]
 pub struct Stopped;
@@ -105,8 +106,8 @@ pub enum RemoveIndexError {
 
 /// Handle to an informer. Clones are handles to the same informer.
 ///
-/// All methods work from [`Builder::build`] until the [`Controller`](crate::controller::Controller) has
-/// ended. Later calls are rejected with [`Stopped`]. The cache stays readable.
+/// Handlers and indices can be added until the [`Controller`](crate::controller::Controller) has ended. Later
+/// calls return [`Stopped`]. The cache and the status stay readable.
 #[doc(alias = "SharedIndexInformer")]
 #[doc(alias = "TypedSharedIndexInformer")]
 #[derive_where(Clone)]
@@ -128,7 +129,7 @@ struct Shared<K> {
     /// Tracing span of the informer, which is the parent of its handlers' spans.
     span: tracing::Span,
     snapshotter: Option<Arc<Snapshotter<K>>>,
-    /// Weak sender, to count the changes in the channel to the queue without keeping the channel open.
+    /// Weak sender that counts the changes in the channel to the queue, and does not keep the channel open.
     channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -157,12 +158,12 @@ where
         Builder::new(Arc::new(source), K::DynamicType::default())
     }
 
-    /// Returns a builder like [`builder`](Self::builder), for a type that is known only at run time.
+    /// Returns the same builder as [`builder`](Self::builder), for a type that is known only at run time.
     pub fn builder_with_type(source: impl ListerWatcher, dyntype: K::DynamicType) -> Builder<K> {
         Builder::new(Arc::new(source), dyntype)
     }
 
-    /// Returns a builder that configures `handler`; [`HandlerBuilder::register`] registers the handler.
+    /// Returns a builder that configures `handler`. [`HandlerBuilder::register`] then registers the handler.
     #[doc(alias = "AddEventHandler")]
     #[doc(alias = "AddEventHandlerWithOptions")]
     pub fn handler<H: EventHandler<K>>(&self, handler: H) -> HandlerBuilder<K, H> {
@@ -213,8 +214,8 @@ where
         self.subscribe_with(ListenerBuffer::default())
     }
 
-    /// Returns a stream like [`subscribe`](Self::subscribe), with a policy for events that were not polled.
-    /// With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
+    /// Returns the same stream as [`subscribe`](Self::subscribe), with a policy for events that were not
+    /// polled. With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
     ///
     /// # Errors
     /// The informer has stopped.
@@ -252,7 +253,8 @@ where
         self.add_one(Indexers::new().with(name, values)).await
     }
 
-    /// Adds an index whose function may fail. Objects that fail are omitted, and the status counts failures.
+    /// Adds an index whose function may return an error. The index omits an object for which the function
+    /// fails, and [`Status::index_errors`](crate::status::Status::index_errors) counts the failures.
     ///
     /// # Errors
     /// As for [`SharedInformer::add_index`].
@@ -274,7 +276,8 @@ where
         Ok(tokens.pop().expect("each index that is added has a token"))
     }
 
-    /// Adds several indices, all or none, and returns their tokens in the same order.
+    /// Adds all of the indices, or none of them if an error occurs. Returns the tokens with which the indices
+    /// are read, in the order of `indexers`.
     ///
     /// The calling task runs the index functions, and yields after every few hundred objects. The informer
     /// delivers events meanwhile, and then indexes only the objects that have changed during the call.
@@ -283,7 +286,8 @@ where
     /// As for [`SharedInformer::add_index`].
     ///
     /// # Cancel safety
-    /// If the future is dropped before it has indexed the cache, no index is added. Later, all may be added.
+    /// If the future is dropped while it indexes the cache, no index is added. If the future is dropped
+    /// later, all indices may still be added.
     #[doc(alias = "AddIndexers")]
     pub async fn add_indexers(
         &self,
@@ -300,16 +304,16 @@ where
         Ok(answer.await.map_err(|_| Stopped)??)
     }
 
-    /// Removes an index, regardless of which caller added it.
+    /// Removes an index. Any caller may remove an index that another caller added.
     ///
-    /// The index's token becomes invalid, and stays invalid if a later index reuses the name. Snapshots taken
-    /// before the removal keep the index.
+    /// The index's token becomes invalid, and stays invalid if a later index has the same name. Snapshots
+    /// taken before the removal keep the index.
     ///
     /// # Errors
     /// The index does not exist or is [`NAMESPACE`](crate::indexer::NAMESPACE), or the informer has stopped.
     ///
     /// # Cancel safety
-    /// Dropping the future does not withdraw the request.
+    /// Dropping the future after its first poll does not cancel the removal.
     pub async fn remove_index<I>(&self, index: &I) -> Result<(), RemoveIndexError>
     where
         I: IndexRef + ToOwned + ?Sized,
@@ -328,7 +332,7 @@ impl<K> SharedInformer<K> {
         &self.shared.name
     }
 
-    /// Returns whether both handles belong to the same informer.
+    /// Returns whether `self` and `other` are handles to the same informer.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
@@ -351,10 +355,11 @@ impl<K> SharedInformer<K> {
         self.shared.status.afresh()
     }
 
-    /// Returns whether the first list is in the cache.
+    /// Returns whether the first list of every source is in the cache.
     ///
-    /// The result stays true after a stop, and is false after a [failure](crate::status::Status::failure).
-    /// Handlers may not have received the whole list yet; see [`Registration::has_synced`].
+    /// The result stays `true` after a stop, and is `false` after a
+    /// [failure](crate::status::Status::failure). Handlers may not have received all listed objects yet; see
+    /// [`Registration::has_synced`].
     #[doc(alias = "HasSynced")]
     #[doc(alias = "HasSyncedChecker")]
     #[doc(alias = "InformerSynced")]
@@ -368,21 +373,20 @@ impl<K> SharedInformer<K> {
         self.shared.commands.is_closed()
     }
 
-    /// Returns the revision up to which the cache is complete.
+    /// Returns the revision up to which the cache contains all changes of the informer's first source.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.shared.indexer.snapshot().revision()
     }
 
-    /// Waits until the first list is in the cache.
+    /// Waits until the first list of every source is in the cache.
     ///
-    /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails first. The
+    /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails before that. The
     /// future is `'static` and does not poll the cache.
     ///
     /// An informer that is not started may be started later. The future therefore waits without limit, unless
-    /// a [`deadline`](WaitForSync::deadline) is set.
-    /// [`SharedInformerFactory::wait_for_cache_sync`](crate::SharedInformerFactory::wait_for_cache_sync)
-    /// reports a factory that was not started.
+    /// a [`deadline`](WaitForSync::deadline) is set. The factory's
+    /// [`wait_for_cache_sync`](crate::SharedInformerFactory::wait_for_cache_sync) reports a missing start.
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForNamedCacheSync")]
     pub fn wait_for_sync(&self) -> WaitForSync {
@@ -390,20 +394,16 @@ impl<K> SharedInformer<K> {
         WaitForSync::informer(Arc::clone(name), Arc::clone(expects), self.status())
     }
 
-    /// Waits until the cache contains a write, given as a revision or as the object that the write returned.
+    /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
+    /// write request returned.
     ///
-    /// With several sources (namespaces), a wait for an object ends when the source of the object has reached
-    /// the revision. A wait for a revision, or for an object that is not in the cache, ends when all sources
-    /// have reached it. A source without changes advances only with the server's bookmarks, about once a
-    /// minute. The wait ends in the same way for an object that the informer's selector excludes.
+    /// With several sources (such as namespaces), a wait for an object ends when the source of the object has
+    /// reached the revision. A wait for a revision, or for an object that is not in the cache (such as one
+    /// that a selector excludes), ends when all sources have reached the revision. A source without changes
+    /// advances only with the server's bookmarks, about once a minute.
     ///
     /// # Errors
-    /// [`RevisionError`]: the deadline, counted from the first poll, has passed; the informer has stopped;
-    /// the revisions are not comparable; or the server's revision went backwards. The wait does not detect a
-    /// rollback that the informer has not seen. It then succeeds if the server has passed the revision again.
-    ///
-    /// An aggregated API server may send an object late, at a revision that the cache has passed. A wait for
-    /// that revision then ends before the object arrives.
+    /// The variants of [`RevisionError`] describe the errors. The deadline counts from the first poll.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -420,15 +420,15 @@ impl<K> SharedInformer<K> {
 
     /// Waits until the cache does not contain the object with this name and uid.
     ///
-    /// An object with the same name and another uid has no effect. Use the method after a delete request,
-    /// whose response does not contain the revision of the deletion. If finalizers or a grace period delay
-    /// the deletion, the wait ends after the delay.
+    /// An object with the same name and another uid does not extend the wait. Use the method after a delete
+    /// request, whose response does not contain the revision of the deletion. If finalizers or a grace period
+    /// delay the deletion, the wait ends when the object is finally deleted.
     ///
-    /// An object that has not reached the cache yet counts as deleted: after a create, wait for its revision
-    /// first. Before the first list, no object counts as deleted. A transform must preserve the uid.
+    /// After the first list, an object that is not in the cache counts as deleted. After a create request,
+    /// first wait for the revision of the new object. A transform must preserve the uid.
     ///
     /// # Errors
-    /// [`DeletedError`]: the deadline, counted from the first poll, has passed, or the informer has stopped.
+    /// The deadline, counted from the first poll, has passed, or the informer has stopped.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -447,7 +447,7 @@ impl<K> SharedInformer<K> {
     /// Waits until every handler has handled the changes that are in the cache at the time of the call.
     ///
     /// Subscriptions are not included, because they may not be polled. In a handler's callback, the method
-    /// waits only for the other handlers. Two handlers that wait in callbacks at the same time deadlock.
+    /// waits for all other handlers. Two handlers that wait in callbacks at the same time deadlock.
     ///
     /// # Cancel safety
     /// Dropping the future only stops waiting.
@@ -468,7 +468,7 @@ impl<K> SharedInformer<K> {
     /// Returns the status of every handler and subscription, in the order of registration.
     ///
     /// Removed handlers are not included. After the informer has ended, the result includes only
-    /// subscriptions that have not reached their end.
+    /// subscriptions that still contain events.
     pub fn handlers(&self) -> Vec<HandlerStatus> {
         self.shared.roster.status()
     }
@@ -478,7 +478,7 @@ impl<K> SharedInformer<K> {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns a future that resolves when the next batch is visible to readers, or when the informer ends.
+    /// Returns a future that resolves when the next batch of changes is in the cache, or the informer ends.
     pub(crate) fn applied(&self) -> Notified<'_> {
         self.shared.applied.notified()
     }

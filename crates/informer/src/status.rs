@@ -1,7 +1,7 @@
 //! Reports the state and progress of an informer, as a [`Status`] that a program can read and wait for.
 //!
-//! Every stage of the informer writes its own part of the status. A read sends no request and blocks no
-//! stage. The stages make no decisions from the status, except from whether the informer has synced.
+//! The reflectors, the informer's loop and the other tasks of the informer write the status. A read sends no
+//! request and blocks no task. The tasks read only one value back: whether the informer has synced.
 
 mod consistency;
 mod failure;
@@ -39,23 +39,23 @@ use crate::{
 pub struct Status {
     /// Whether every source's first list is in the cache. Once `true`, the value stays `true`.
     ///
-    /// After a warm start, the value is `true` when the saved objects are in the cache and every source's
-    /// watch has resumed from their revision. It is also `true` when a list that replaced the saved objects
-    /// is in the cache.
+    /// After a warm start, the value becomes `true` when the saved objects are in the cache and every
+    /// source's watch has resumed from the saved revision. If a list replaces the saved objects, the value
+    /// becomes `true` when the list is in the cache.
     pub synced: bool,
     /// Reason why the informer failed; `None` while the informer runs, and after it was stopped.
     pub failure: Option<Arc<InformerError>>,
     /// Result of the start from a [saved store](crate::warm_start); `None` without a saved store, or until
     /// the result is known.
     pub warm_start: Option<WarmStart>,
-    /// Error of the last automatic save (periodic, or at the informer's end). `None` if that save succeeded
-    /// or no automatic save was made. [`save`](crate::shared_informer::SharedInformer::save) returns its
-    /// errors only to its caller.
+    /// Error of the last automatic save (periodic, or at the informer's end). `None` if the last automatic
+    /// save succeeded, or no automatic save was made. [`save`](crate::shared_informer::SharedInformer::save)
+    /// returns its errors only to its caller.
     pub last_save_error: Option<String>,
     /// Status of each source. An informer of one namespace, or of all namespaces, has one source.
     pub sources: Vec<SourceStatus>,
-    /// Errors of the broken objects in the cache, at most [`Status::BROKEN_LISTED`] of them. A broken object
-    /// is an object that failed to decode.
+    /// Errors of the broken objects in the cache, which are objects that failed to decode. The list has at
+    /// most [`Status::BROKEN_LISTED`] errors.
     pub broken: Vec<DecodeError>,
     /// Number of broken objects in the cache.
     pub broken_count: usize,
@@ -76,8 +76,10 @@ impl Status {
     /// Maximum length of [`Status::broken`]. [`Status::broken_count`] counts all broken objects.
     pub const BROKEN_LISTED: usize = 100;
 
-    /// Returns the activity of the informer's source. With several sources, returns the activity of the
-    /// source that is furthest from an open watch.
+    /// Returns the activity of the informer's source.
+    ///
+    /// With several sources, returns the activity that is first in this order: stopped, waiting to retry or
+    /// not served, not started, listing, opening a watch, waiting for the store, watching.
     pub fn activity(&self) -> Activity {
         let source = self.sources.iter().min_by_key(|source| source.rank());
         source.map(|source| source.activity).unwrap_or_default()
@@ -94,8 +96,9 @@ impl Status {
             .unwrap_or_default()
     }
 
-    /// Returns the last failure of a list or watch; `None` if none has failed. With several sources, returns
-    /// the failure of the failed source that is furthest from an open watch.
+    /// Returns the last failure of a list or watch; `None` if none has failed. If several sources have
+    /// failed, returns the failure of the source whose activity is first in the order of
+    /// [`Status::activity`].
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
         self.failed()?.last_error.as_ref()
     }
@@ -105,8 +108,9 @@ impl Status {
         self.failed()?.since_last_error()
     }
 
-    /// Returns the time for which all requests of a source have failed: the source of [`Status::last_error`].
-    /// `None` if the last request of that source succeeded.
+    /// Returns the time since the first failure after the last success of a source. The source is the one
+    /// whose failure [`Status::last_error`] returns. `None` if no failure followed the last success of this
+    /// source.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failed()?.failing_for()
     }
@@ -206,7 +210,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Atomic copies of the sync state of an informer, for readers that take no lock.
+/// Copies of the sync state of an informer, for readers that take no lock.
 #[derive(Debug, Default)]
 struct Synced {
     /// Copy of [`Status::synced`].
@@ -223,14 +227,15 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    /// Returns another reader for which the current status does not count as a change.
+    /// Returns another reader, whose [`changed`](Self::changed) waits for a change after this call.
     pub(crate) fn afresh(&self) -> Self {
         let mut reader = self.clone();
         reader.receiver.mark_unchanged();
         reader
     }
 
-    /// Returns the result of [`Status::has_synced`] for the current status, at the cost of one atomic load.
+    /// Returns the result of [`Status::has_synced`] for the current status. The method reads one atomic
+    /// value, and takes no lock.
     pub fn has_synced(&self) -> bool {
         self.synced.has_synced.load(Ordering::Acquire)
     }
@@ -246,8 +251,8 @@ impl StatusReader {
     /// dropped before `until` returns `true`.
     ///
     /// Revisions, times of events, and the number of objects received so far change with every event or
-    /// chunk. Such a change does not wake a waiting task. `until` receives the change with the next change of
-    /// another kind.
+    /// chunk. The method does not call `until` for such a change alone. The next call of `until`, after
+    /// another change, receives the current values.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -266,8 +271,8 @@ impl StatusReader {
 
     /// Waits for the next change that this reader has not received, and returns the status after the change.
     ///
-    /// Returns `None` when the informer is dropped. The changes that do not wake [`wait_for`](Self::wait_for)
-    /// do not end this wait either.
+    /// Returns `None` when the informer is dropped. As in [`wait_for`](Self::wait_for), a new revision, time
+    /// or number of received objects alone does not end the wait.
     ///
     /// # Cancel safety
     /// Dropping the future loses no change: the next call returns the change.
@@ -283,7 +288,8 @@ impl fmt::Debug for StatusReader {
     }
 }
 
-/// Writes the [`Status`] of one informer. Every stage of the informer has a clone of the writer.
+/// Writes the [`Status`] of one informer. The reflectors and the other tasks of the informer have clones of
+/// the writer.
 #[derive(Clone, Debug)]
 pub(crate) struct StatusWriter {
     sender: Arc<watch::Sender<Status>>,
@@ -354,7 +360,7 @@ impl StatusWriter {
     }
 
     /// Records the revision of a delivered event or list. Does not wake tasks that wait for a change of the
-    /// status, because the method is called for every event.
+    /// status, because most calls report a single event of a watch.
     pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
         let now = Instant::now();
         self.source(source, |status| {
@@ -368,8 +374,8 @@ impl StatusWriter {
         });
     }
 
-    /// Records the error with which the informer failed, unless an earlier error is recorded. Returns the
-    /// error that was recorded first.
+    /// Records the error with which the informer failed, and returns it. If an earlier error is recorded,
+    /// keeps and returns the earlier error.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {

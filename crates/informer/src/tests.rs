@@ -1,10 +1,11 @@
-//! Tests that lists contain every text that users read in errors, in statuses, in metrics and in logs.
+//! Compares every text that users read in errors, statuses, metrics and logs with recorded texts.
 //!
-//! - A new variant of an error does not compile until a table in [`errors`] or [`sync`] contains the variant.
-//! - A test fails until `tests/messages.txt` contains each new or changed text.
-//! - A test fails until the table of [`crate::logs`] contains each log message.
+//! - The tests do not compile if a new variant of an error is missing in the tables of [`errors`] and
+//!   [`sync`].
+//! - A test fails if a text is not recorded in `tests/messages.txt`.
+//! - A test fails if a log message is not in the table of [`crate::logs`].
 //!
-//! `UPDATE_EXPECT=1 cargo test -p kube-informer --lib tests::` writes the lists. A message names what failed,
+//! `UPDATE_EXPECT=1 cargo test -p kube-informer --lib tests::` records the texts. A text names what failed,
 //! the object, the reason, and the next step where there is one.
 
 mod errors;

@@ -56,8 +56,8 @@ impl Response {
         self.body
     }
 
-    /// Returns the response with the body that `map` returns, for example a body that records the bytes of
-    /// the original body.
+    /// Returns the response with the body that `map` returns, for example a body that also records the bytes
+    /// of the original body.
     #[must_use]
     pub fn map_body(self, map: impl FnOnce(ByteStream) -> ByteStream) -> Self {
         Self {
@@ -87,8 +87,8 @@ const JSON: &str = "application/json";
 /// Lists and watches one collection of objects: the objects of one kind, in all namespaces or in one
 /// namespace.
 ///
-/// Implement this trait to read objects from another source than a Kubernetes client: a file, another
-/// protocol, a proxy. The bytes have the format of the Kubernetes API: a list is one JSON object with
+/// Implement this trait to read objects from another source than a Kubernetes client, such as a file, another
+/// protocol or a proxy. The bytes have the format of the Kubernetes API: a list is one JSON object with
 /// `items`, and a watch is a sequence of JSON objects `{"type": …, "object": …}`.
 ///
 /// Revisions must increase as on a server: a later event or list must not have an older revision. If a list
@@ -99,8 +99,8 @@ const JSON: &str = "application/json";
 pub trait ListerWatcher: Send + Sync + 'static {
     /// Sends a list request, and returns its response: the whole list, or one page of it.
     ///
-    /// The future resolves when the server has accepted the request. If the server rejects the request, the
-    /// result is an error.
+    /// The future resolves when the response has started, before the body is received. If the server rejects
+    /// the request, the result is an error.
     ///
     /// # Cancel safety
     /// Dropping the future, or the body of the response, cancels the request.
@@ -109,9 +109,9 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// Sends a list request for a [consistency check](crate::shared_informer::Builder::consistency_check),
     /// which reads only the names, uids and revisions of objects.
     ///
-    /// The default implementation calls [`ListerWatcher::list`], which is always correct. A source that can
-    /// omit the other fields should do so, to reduce the transferred bytes. A source that wraps a
-    /// [`ListWatch`](client::ListWatch) should forward this call to it.
+    /// The default implementation calls [`ListerWatcher::list`], which returns these fields and all others. A
+    /// source that can omit the other fields should do so, to reduce the transferred bytes. A source that
+    /// wraps a [`ListWatch`](client::ListWatch) should call the same method of the `ListWatch`.
     ///
     /// # Cancel safety
     /// As for [`ListerWatcher::list`].
@@ -130,12 +130,12 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
     /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`: the informer requests LISTs instead. In this case, the informer also does not
-    /// check after a lost connection whether the server still has the last revision, because the source may
-    /// ignore the parameter `resourceVersionMatch`. A server that was restored from a backup is then detected
-    /// only by a list, or by an event that is older than the cached object.
+    /// The default is `false`, and the informer sends LIST requests. The informer then also sends no request
+    /// after a lost connection to check whether the server still has the last revision, because the source
+    /// may ignore the parameter `resourceVersionMatch`. Only a list, or an event that is older than the
+    /// cached object, then shows that the server was restored from a backup.
     ///
-    /// A source that wraps a [`ListWatch`](client::ListWatch) should forward this call to it.
+    /// A source that wraps a [`ListWatch`](client::ListWatch) should call the same method of the `ListWatch`.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn streams_lists(&self) -> bool {
         false
@@ -186,9 +186,9 @@ pub struct ListOptions {
     pub field_selector: Option<String>,
     /// The parameter `resourceVersion`: the revision at which to list, or after which to watch.
     pub resource_version: ResourceVersion,
-    /// The parameter `resourceVersionMatch`: how `resourceVersion` restricts a list.
+    /// The parameter `resourceVersionMatch`: whether a list may be newer than `resourceVersion`.
     pub resource_version_match: Option<ResourceVersionMatch>,
-    /// The parameter `limit`: the maximum number of objects per page. Without it, a list has one page.
+    /// The parameter `limit`: the maximum number of objects per page. Without a limit, a list has one page.
     pub limit: Option<u32>,
     /// The parameter `continue`: the token from the previous page of the list.
     pub continue_token: Option<String>,
@@ -199,11 +199,14 @@ pub struct ListOptions {
     /// The parameter `sendInitialEvents`: whether a watch first sends all current objects, as a streaming
     /// list.
     pub send_initial_events: Option<bool>,
-    /// Other parameters as pairs of name and value, such as `shardSelector`; they are sent unchanged.
+    /// The encoding that the response should have. It is not a query parameter. `None` leaves the choice to the
+    /// source.
+    pub encoding: Option<Encoding>,
+    /// Other query parameters, such as `shardSelector`, as pairs of name and value. They are sent unchanged.
     pub extra: Vec<(String, String)>,
 }
 
-/// The values of the parameter `resourceVersionMatch`, which sets how `resourceVersion` restricts a list.
+/// Values of the parameter `resourceVersionMatch`: whether a list may be newer than `resourceVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceVersionMatch {
     /// The server returns exactly the state at `resourceVersion`.
@@ -219,6 +222,17 @@ impl fmt::Display for ResourceVersionMatch {
             Self::NotOlderThan => "NotOlderThan",
         })
     }
+}
+
+/// The encoding of objects, lists and watches in responses of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// JSON, which every server supports for every kind.
+    Json,
+    /// Protobuf for the built-in kinds of Kubernetes, which costs the server less. A server responds with JSON
+    /// if it does not support protobuf for the kind.
+    Protobuf,
 }
 
 impl ListOptions {

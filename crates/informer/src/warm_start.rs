@@ -18,47 +18,50 @@
 //!
 //! # Guarantees
 //!
-//! - **Save.** A saved store contains a snapshot of the cache and the revision of each source. The informer
-//!   saves when the future passed to [`Controller::run`](crate::controller::Controller::run) completes, when
-//!   the program calls [`SharedInformer::save`](crate::shared_informer::SharedInformer::save), and
-//!   periodically with [`SavedStore::every`]. Neither the cache nor the handlers wait for the disk. A crash
-//!   at any point leaves either the old store or the new store.
+//! - **Save.** A saved store is a file with a snapshot of the cache and the revision of each source. The
+//!   informer saves the store when the future passed to
+//!   [`Controller::run`](crate::controller::Controller::run) completes, and when the program calls
+//!   [`SharedInformer::save`](crate::shared_informer::SharedInformer::save). With [`SavedStore::every`], the
+//!   informer also saves periodically. Neither the cache nor the handlers wait for the disk. A crash at any
+//!   point leaves either the old store or the new store.
 //! - **Load.** A store is loaded completely or not at all. The informer first requests one object from each
 //!   source, to check that the server has reached the saved revision. It then applies all saved objects to
-//!   the cache, whichever queue the informer uses. Handlers receive these objects as the initial list. The
-//!   watch resumes at the saved revision and delivers the changes since the save as updates and deletions.
-//! - **Sync.** The informer is synced when two conditions hold. The loaded objects are in the cache. The
-//!   resumed watch of every source has delivered an event, or has been open for one second without an error;
-//!   a server reports an expired revision inside the watch, at once. If the informer had to list a source
-//!   again, that list must be in the cache too. A synced cache is at least as recent as the save.
+//!   the cache, with any type of queue. Handlers receive these objects as the initial list. The watch resumes
+//!   at the saved revision and delivers the changes since the save, including deletions.
+//! - **Sync.** The informer is synced when two conditions hold. The loaded objects are in the cache, and the
+//!   resumed watch of every source has delivered an event or has been open for one second without an error.
+//!   One second is sufficient, because a server reports an expired revision at the start of the watch. If the
+//!   informer had to list a source again, the objects of this list must also be in the cache. A synced cache
+//!   is at least as recent as the save.
 //! - **Expired revision.** If the saved revision has expired, the informer lists again, and handlers receive
-//!   only the differences.
+//!   only the differences between the saved objects and the list.
 //! - **Mismatch.** If the store does not match the informer, the informer starts cold, which means with a
-//!   list. The [reason](crate::status::ColdReason) is in
-//!   [`Status::warm_start`](crate::status::Status::warm_start) and in the log. A store does not match in
-//!   these cases: another server, identified by the uid of the namespace `kube-system`; a server that was
-//!   restored to a revision before the saved one; another kind; full objects instead of metadata, or the
-//!   reverse; other namespaces, selectors or pruned fields; another program version or file format; a damaged
-//!   file.
+//!   list. [`Status::warm_start`](crate::status::Status::warm_start) and the log contain the
+//!   [reason](crate::status::ColdReason). A mismatch has one of these causes: another server, identified by
+//!   the uid of the namespace `kube-system`; a server that was restored to a revision before the saved
+//!   revision; another kind; full objects instead of metadata, or metadata instead of full objects; other
+//!   namespaces, selectors or pruned fields; another program version or file format; a damaged file.
 //! - **Server identity.** The informer saves the store only if it knows the identity of the server. If the
 //!   request for the namespace `kube-system` fails or is forbidden, the informer retries this request before
 //!   each save, for at most 5 s. Until the request succeeds, the informer saves nothing, and
 //!   [`Status::last_save_error`](crate::status::Status::last_save_error) contains the reason.
 //!   [`SavedStore::server`] sets the identity explicitly.
-//! - **Broken objects**, which failed to decode, are saved and loaded as broken objects, because the same
-//!   program version would fail to decode them again.
-//! - **Secrets**, including their metadata, are neither saved nor loaded unless [`SavedStore::allow_secrets`]
-//!   is set.
+//! - **Broken objects.** Objects that failed to decode are saved and loaded as broken objects, because the
+//!   same program version would fail to decode them again.
+//! - **Secrets.** Secrets and their metadata are neither saved nor loaded unless
+//!   [`SavedStore::allow_secrets`] is set.
 //!
 //! A warm start reduces the server's load and the network traffic, but not the start time. For 100,000 pods,
-//! loading a saved store takes 0.96 to 1.08 of the time of a list from a server in the same process. A save
-//! takes 0.3 to 0.5 of that time. `cargo bench -p kube-informer --bench warm_start` measures these numbers.
+//! loading a saved store takes 0.96 to 1.08 times as long as a list from a server in the same process. A save
+//! takes 0.3 to 0.5 times as long as this list. `cargo bench -p kube-informer --bench warm_start` measures
+//! these numbers.
 //!
-//! Objects are saved in their cached form, after pruning and the transform. The `Serialize` of the object
-//! type writes the objects; for a [`Pruned`](crate::pruning::Pruned) type, the `Serialize` of the whole type
-//! does. The `Deserialize` of the object type reads the objects. A field that `Serialize` or `Deserialize`
-//! skips is lost. If a new version of the program adds a field to the type, loaded objects lack the field
-//! until they change on the server. To prevent this, change the version of the [`SavedStore`].
+//! Objects are saved in their cached form, after pruning and the transform. The informer writes them with the
+//! `Serialize` of the object type, and reads them with its `Deserialize`. A
+//! [`Pruned<K>`](crate::pruning::Pruned) object is written with the `Serialize` of `K`. A field that
+//! `Serialize` or `Deserialize` skips is lost. If a new version of the program adds a field to the type,
+//! loaded objects lack the field until they change on the server. To prevent this, change the version of the
+//! [`SavedStore`].
 //!
 //! This module loads only stores that it has saved. To fill the cache with other objects, use
 //! [`InformerBuilder::known_objects`](crate::informer::InformerBuilder::known_objects) of the plain informer.
@@ -84,8 +87,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Configures a warm start: the location of the saved store, the times of saves, and the properties that must
-/// match before the store is loaded.
+/// Configures a warm start: the location of the saved store, the times at which the informer saves the store,
+/// and the properties that must match before the informer loads the store.
 ///
 /// On platforms with file modes, new files have mode 0600 and new directories 0700. A file `….lock` next to
 /// the saved store prevents concurrent writes. A file `….tmp` exists during a save.
@@ -104,8 +107,8 @@ pub struct SavedStore {
 #[derive(Clone, Debug)]
 enum Location {
     File(PathBuf),
-    /// A directory for the stores of several informers. The file name of each store is derived from the kind,
-    /// the list options and the pruned fields.
+    /// Directory for the stores of several informers. The file name of each store is derived from the kind,
+    /// the list options and the pruned fields of its informer.
     Directory(PathBuf),
 }
 
@@ -122,9 +125,10 @@ impl SavedStore {
     /// Creates a configuration that saves the store of one informer to the file `path`.
     ///
     /// `version` must change whenever the program changes the object type or the transform. Both determine
-    /// the cached form of an object, and the library can't compare them. A store with another version is not
-    /// loaded. The pruned fields are compared separately and need no new version. `env!("CARGO_PKG_VERSION")`
-    /// is sufficient if each release has its own version; any other identifier of the build also works.
+    /// the cached form of an object, and the library can't compare them. The informer does not load a store
+    /// with another version. The pruned fields are compared separately and need no new version.
+    /// `env!("CARGO_PKG_VERSION")` is sufficient if each release has its own version. Any other identifier of
+    /// the build also works.
     pub fn in_file(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self::at(Location::File(path.into()), version.into())
     }
@@ -133,8 +137,8 @@ impl SavedStore {
     /// one file for each informer.
     ///
     /// The file name is derived from the kind, the list options and the pruned fields. The library never
-    /// deletes the file of an informer that no longer exists. If a program has informers of the same objects
-    /// on several servers, each server needs its own directory.
+    /// deletes the file of an informer that no longer exists. If a program has informers for the same objects
+    /// of several servers, each server needs its own directory.
     ///
     /// See [`SavedStore::in_file`] for `version`.
     pub fn in_directory(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
@@ -157,20 +161,21 @@ impl SavedStore {
         }
     }
 
-    /// Enables periodic saves while the informer runs, with a pause of this length before each save.
+    /// Enables periodic saves while the informer runs. The informer waits for `pause` before each save. Zero
+    /// disables periodic saves.
     ///
-    /// Without periodic saves, only a regular shutdown or an explicit save updates the saved store, so a
-    /// program that is killed leaves an old store. Zero disables periodic saves.
+    /// Without periodic saves, the informer updates the saved store only at a regular shutdown or an explicit
+    /// save. A program that is killed then leaves an old store.
     pub fn every(mut self, pause: Duration) -> Self {
         self.every = Some(pause).filter(|pause| !pause.is_zero());
         self
     }
 
-    /// Sets the identity of the server. The informer then does not request the uid of the namespace
+    /// Sets `name` as the identity of the server. The informer then does not request the uid of the namespace
     /// `kube-system`.
     ///
     /// Use this method if the program has no permission to `get` this namespace, or if a source is not a
-    /// Kubernetes server. No other server may have the same `name`.
+    /// Kubernetes server. Each server must have a different name.
     pub fn server(mut self, name: impl Into<String>) -> Self {
         self.server = Some(name.into());
         self

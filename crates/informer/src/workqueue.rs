@@ -7,8 +7,9 @@
 //! - **Deduplication**: an item that is added several times before a worker receives it is processed once. An
 //!   item that is added while a worker processes it is processed once more afterwards. No two workers process
 //!   the same item at the same time.
-//! - **Many producers and consumers**: every handle is a clone of the same queue. Any number of tasks may add
-//!   items and wait in [`get`](RateLimitingQueue::get). No wake-up is lost when a waiting task is cancelled.
+//! - **Many producers and consumers**: a clone of a [`RateLimitingQueue`] is another handle to the same
+//!   queue. Any number of tasks may add items and wait in [`get`](RateLimitingQueue::get). No wake-up is lost
+//!   when a waiting task is cancelled.
 //! - **Shut-down**: after [`shut_down`](RateLimitingQueue::shut_down) the queue accepts no items. Workers
 //!   receive the remaining items, and then `None`.
 //!   [`shut_down_with_drain`](RateLimitingQueue::shut_down_with_drain) also waits until all items are done.
@@ -16,7 +17,7 @@
 //!   earliest time of a delayed item. An idle queue therefore uses no CPU time and does not have to be
 //!   stopped.
 //! - **No loss on a crash**: a worker that panics or is cancelled drops its [`Item`]. The queue then adds the
-//!   item again after the limiter's delay, and counts the dropped item.
+//!   item again after the delay of the rate limiter, and counts the dropped item.
 //!
 //! The queue does not start workers. The program spawns the tasks that call `get`.
 //!
@@ -53,9 +54,9 @@
 //!
 //! # client-go's three queues
 //!
-//! client-go has three layers: `Interface`, `DelayingInterface` and `RateLimitingInterface`. Here, one
-//! handle, [`RateLimitingQueue`], has the methods of all three. For a plain queue, do not call the methods
-//! with delays.
+//! client-go has three layers: `Interface`, `DelayingInterface` and `RateLimitingInterface`. In this library,
+//! one handle, [`RateLimitingQueue`], has the methods of all three layers. A program that needs a plain queue
+//! does not call the methods with delays.
 //!
 //! Each layer is a plain struct in its own file, and all layers share one lock. Module `queue` contains the
 //! queued items and the items in work. Module `delaying_queue` contains the delayed items and their times.
@@ -66,8 +67,9 @@
 //! - `Done` is a method of the [`Item`] that the worker holds. A worker therefore can't forget the call, and
 //!   can't call it for an item that is not in work.
 //! - A drain ends when no item is queued and no item is in work. client-go's drain may end while items are
-//!   still queued. The end of a drain wakes all callers that wait for it. Workers receive `None` only when no
-//!   item can be queued again, so every queued item has a worker.
+//!   still queued. The end of a drain wakes all callers of `shut_down_with_drain`. During a drain, workers
+//!   receive `None` only when no item is queued and no item in work was added again. A worker therefore
+//!   remains for every queued item.
 //! - An addition with a delay never blocks. A program can list and cancel delayed items.
 //! - Both kinds of shut-down drop the delayed items at once.
 

@@ -128,9 +128,8 @@ impl Encoder {
     fn value(&mut self, number: u32, value_type: Type, value: &Value) -> Result<(), Error> {
         let to = &mut self.bytes;
         match (value_type, value) {
-            (Type::Bool, Value::Null) => put_varint(number, 0, to),
             (Type::Bool, Value::Bool(value)) => put_varint(number, u64::from(*value), to),
-            (Type::Int32 | Type::Int64, Value::Null) => put_varint(number, 0, to),
+            (Type::Bool | Type::Int32 | Type::Int64, Value::Null) => put_varint(number, 0, to),
             (Type::Int32, value) => {
                 let value = value.as_i64().and_then(|value| i32::try_from(value).ok());
                 let value = value.ok_or_else(|| misfit("an integer with 32 bits"))?;

@@ -1,8 +1,9 @@
-//! The process of the server: its main function [`play`], and the handle [`Running`] that the parent process
-//! has.
+//! The server process: [`play`] runs the server in a child process, and [`Running`] is the handle with which
+//! the parent process controls the child process.
 //!
-//! Guarantees: the server process ends when the parent process ends. [`Running::kill`] returns an error if
-//! the server process ended earlier. It uses `SIGKILL`, so the server process can't clean up.
+//! Guarantees: the server process ends when the parent process ends. [`Running::kill`] sends `SIGKILL`, so
+//! the server process can't clean up. [`Running::kill`] returns an error if the server process has ended
+//! before the call.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -15,12 +16,13 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use kube_informer_apiserver::Server;
 
-/// First command-line argument of a process of this program that runs the server.
+/// First command-line argument with which this program starts itself as the server process.
 pub(crate) const ROLE: &str = "be-the-server";
 
-/// Maximum number of attempts to listen on the port of the previous server process, 10 ms apart.
+/// Maximum number of attempts to listen on the port of the previous server process. The attempts are 10 ms
+/// apart.
 ///
-/// An outgoing connection of another program may use this port for a while.
+/// Another program may use this port for an outgoing connection in the meantime.
 const ATTEMPTS: u32 = 500;
 
 /// A started server process, which may not be listening yet. Dropping this value kills the process.

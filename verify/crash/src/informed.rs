@@ -1,8 +1,9 @@
 //! Runs one informer of the library, with one handler, while the server is killed and restarted repeatedly.
 //!
-//! Guarantees: an error is returned if the events of an object are not an addition, updates and a deletion in
-//! this order, or if the old state of an update is not the last delivered state. An error is also returned if
-//! the cache or the delivered states finally differ from the server's objects.
+//! Guarantees: [`Informed::agrees`] returns an error if the handler has received the events of an object in
+//! an invalid order, such as an update before the addition. It also returns an error if the old state of an
+//! update is not the last delivered state, or if the cache or the delivered states still differ from the
+//! server's objects after a time limit.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -25,8 +26,8 @@ pub(crate) const KIND: usize = 0;
 /// server's objects.
 const HEALED: Duration = Duration::from_secs(20);
 
-/// The revision of each object and the number that its writer stored in it, by object name. The number is
-/// first.
+/// The state of each object, by object name: the number that its writer stored in the object, and the
+/// object's revision.
 type States = BTreeMap<String, (u64, u64)>;
 
 /// A running informer of config maps, and the events that its handler has received.
@@ -41,7 +42,7 @@ pub(crate) struct Informed {
 struct Heard {
     states: States,
     events: usize,
-    /// Description of the first event that contradicts the earlier events.
+    /// Description of the first event that contradicts the earlier events. `None` if no event does.
     wrong: Option<String>,
 }
 

@@ -1,8 +1,8 @@
-//! The objects that the server must have stored: acknowledged writes, and requested writes without a
-//! response.
+//! The expected state of each object on the server, derived from the acknowledged writes and from the pending
+//! writes. A pending write is a request whose response has not been received.
 //!
-//! Guarantees: the state of an object is known except for at most one write without a response. Each object
-//! has only one writer, and a writer waits for the response to a write before it sends the next one.
+//! Guarantees: the state of an object is known except for at most one pending write. Each object has only one
+//! writer, and a writer waits for the response to a write before it sends the next one.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::object::{Key, Seen};
 
-/// The histories of all objects that this program has ever written.
+/// The last acknowledged state and the pending write of every object that this program has ever written.
 #[derive(Debug, Default)]
 pub(crate) struct Known(BTreeMap<Key, History>);
 
@@ -55,8 +55,8 @@ impl Known {
         history.open = Open::Nothing;
     }
 
-    /// Compares the known states with all objects that the server has stored, and then uses the stored states
-    /// as the known states.
+    /// Compares the expected states with `stored`, the objects that the server has stored. Then replaces the
+    /// expected states by the stored states.
     ///
     /// Returns the number of pending writes that the server has stored.
     ///
@@ -136,8 +136,8 @@ mod tests {
         }
     }
 
-    /// Returns the known states of one object: the acknowledged write stored the number 1 at revision 5, and
-    /// the write `open` is pending.
+    /// Returns the expected states of a single object. The last acknowledged write has stored the number 1 at
+    /// revision 5, and the pending write is `open`.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

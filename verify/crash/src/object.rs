@@ -1,5 +1,5 @@
-//! The objects that this program writes: objects of several kinds. The number in each object identifies the
-//! write that stored it. Most objects also have a text that does not fit into one page of the store's file.
+//! The objects that this program writes. Each object contains a number that identifies the write that stored
+//! it. Most objects also contain a text that is larger than one page of the database file.
 //!
 //! Guarantees: [`Seen::read`] returns an error for a partially stored object.
 
@@ -79,7 +79,7 @@ impl Seen {
     /// Parses an object of this kind from the JSON that the server returned.
     ///
     /// # Errors
-    /// Returns an error if a part of the object is missing, or if its text does not fit its number.
+    /// Returns an error if a part of the object is missing, or if the text is not a repetition of the number.
     pub(crate) fn read(kind: usize, object: &Value) -> Result<Self> {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().map(str::to_owned);

@@ -1,7 +1,7 @@
-//! Planted bugs, which show that this program can find bugs of their kind.
+//! Planted bugs: server bugs that this program simulates, to prove that its checks detect them.
 //!
-//! Each bug has the effect that the same bug in a server would have: it changes the data directory, or the
-//! events that a watcher processes.
+//! Each planted bug has the same effect as the real bug in a server. It changes the server's data directory,
+//! or the events that a watcher processes.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{known::Known, object::KINDS};
 
-/// The tables of the store's file, as `crates/apiserver/src/storage/disk.rs` defines them: the stored
-/// objects, and the numbers of the store, such as its revision.
+/// The tables of the server's database file, as `crates/apiserver/src/storage/disk.rs` defines them.
+/// `OBJECTS` contains the stored objects. `ABOUT` contains numbers, such as the revision of the store.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
@@ -28,8 +28,8 @@ bugs! {
 }
 
 impl Bug {
-    /// Changes the data directory of a server that does not run, in the way in which the bug would change it.
-    /// Does nothing for a bug that affects watch events.
+    /// Changes the data directory of a stopped server as this bug in a running server would change it. Does
+    /// nothing for a bug that affects watch events.
     ///
     /// # Errors
     /// Returns an error if `directory` is not a data directory of this server.

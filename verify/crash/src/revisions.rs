@@ -1,8 +1,8 @@
 //! Records the revisions that all clients have received from the server.
 //!
-//! Guarantees: an error is returned if two different changes have the same revision. An error is also
-//! returned if a server starts at a revision lower than one that a client received from an earlier server
-//! process.
+//! Guarantees: [`Revisions::changed`] returns an error if two different changes have the same revision.
+//! [`Revisions::started`] returns an error if a server process starts at a lower revision than a client has
+//! received from an earlier server process.
 
 use std::collections::BTreeMap;
 

@@ -46,19 +46,19 @@ const BUG_LIVES: u64 = 60;
 /// Minimum number of kills after which every counter in [`REQUIRED`] must have increased.
 const FULL_RUN: u64 = 100;
 
-/// Number of server processes from one that leaves a large, mostly empty file to the next one. The start
-/// after such a process compacts the file.
+/// Interval, in server processes, at which a server process leaves a large, mostly empty database file. The
+/// next server process compacts this file when it starts.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of starts after a server process that leaves a large file. Each of these starts is killed at a
-/// random time, if possible before the file is compacted.
+/// Number of server processes, after a process that leaves a large database file, that are killed soon after
+/// their start. The time of each kill is random. Most of the kills interrupt the compaction of the file.
 const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from the start of a server process to its kill. The time is usually one or two seconds.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Number of server processes between two comparisons of the informer with the server. A last comparison
-/// follows at the end of the run.
+/// Interval, in server processes, at which the cache of the informer is compared with the server. A last
+/// comparison follows at the end of the run.
 const COMPARED_EVERY: u64 = 10;
 
 /// Kill a server with a data directory during writes, and check what is stored
@@ -121,9 +121,11 @@ struct Lives {
 }
 
 impl Arguments {
-    /// Kills the server `kills` times and checks its objects, or searches each planted bug.
+    /// Kills the server `kills` times and checks its objects after each restart. With the option to plant
+    /// bugs, instead tests for each planted bug whether a run detects it.
     ///
-    /// Returns whether all counters in [`REQUIRED`] have increased, or whether all planted bugs were found.
+    /// Returns whether the run was sufficient: all counters in [`REQUIRED`] have increased or, with planted
+    /// bugs, all bugs were detected. The counters are ignored in a run of fewer than [`FULL_RUN`] kills.
     ///
     /// # Errors
     /// Returns an error if a checked property does not hold.
@@ -292,7 +294,8 @@ impl Lives {
         Ok(())
     }
 
-    /// Starts the writers. Each writer runs until the server ends, or until it has completed `left` writes.
+    /// Starts the writers. Each writer runs until the server ends or, if `left` is a number, until the writer
+    /// has completed this number of writes.
     fn writers(
         &mut self,
         acknowledged: &Arc<watch::Sender<usize>>,
@@ -327,11 +330,11 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that every revision belongs to a received change, in the range of revisions that all watchers
-    /// have received.
+    /// Checks the revisions in the range that all watchers have received. A client must have received a
+    /// change for each of these revisions.
     ///
-    /// The revision of a deletion is only in the watch event, not in the response to the request. Therefore
-    /// only this check detects a deletion without an event.
+    /// The revision of a deletion is only in the watch event, not in the response to the delete request.
+    /// Therefore only this check detects that the server sent no watch event for a deletion.
     fn find_gap(&self) -> Result<()> {
         let begun = self.watchers.iter().map(Watcher::begun).max();
         let last = self.watchers.iter().map(Watcher::last).min();

@@ -1,8 +1,9 @@
-//! A watch of one kind that continues with each new server process from the last received revision.
+//! A watch of one kind. After each restart of the server, the watch resumes from the last received revision.
 //!
-//! Guarantees: an error is returned unless the watch receives each change of its kind once and in order. The
-//! only exception is a 410 response because the revision is too old: the watcher then lists, watches from the
-//! revision of the list, and counts this restart.
+//! Guarantees: [`Watcher::follow`] returns an error if the watch receives a change twice or out of order.
+//! [`Watcher::check`] returns an error if the watch has missed a change of its kind. If the server responds
+//! with 410 because the revision is too old, the watcher lists, watches from the revision of the list, and
+//! counts this restart.
 
 use std::sync::Arc;
 
@@ -19,11 +20,12 @@ use crate::{
     writer::Notes,
 };
 
-/// The watcher of one kind, with the revisions that it has received.
+/// The state of the watch of one kind, which continues after each restart of the server.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     kind: usize,
-    /// Revision after which the recorded changes begin: the revision of the first server or of the last list.
+    /// Revision after which the changes in `told` begin: the revision at which the first server started, or
+    /// the revision of the last list.
     begun: u64,
     /// Revision of the last event, bookmark or list.
     last: u64,
@@ -118,7 +120,7 @@ impl Watcher {
         }
     }
 
-    /// Records the revision of a bookmark, or the change in any other event.
+    /// Records a watch event: the revision of a bookmark, or the change and the revision of any other event.
     fn hear(&mut self, event: &Value, notes: &Arc<Notes>) -> Result<()> {
         let object = &event["object"];
         let revision = revision(object)?;
@@ -149,7 +151,8 @@ impl Watcher {
         revisions.changed(revision, &(seen.key, value))
     }
 
-    /// Lists, and continues from the revision of the list. Returns whether the server responded.
+    /// Sends a list request, and uses the revision of the list for the next watch. Returns whether the server
+    /// responded.
     async fn relist(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<bool> {
         // Events that it has not received by now are lost.
         let Some((_, list)) = list(client, self.kind).await? else {

@@ -170,7 +170,8 @@ pub(crate) async fn read(client: Client, notes: Arc<Notes>) -> Result<()> {
     }
 }
 
-/// Creates large objects and deletes all of them except the last, which leaves a large, mostly empty file.
+/// Creates large objects and deletes all of them except the last one. The server's database file is then
+/// large and mostly empty.
 ///
 /// # Errors
 /// Returns an error if the server does not respond, or returns an invalid response.

@@ -1,5 +1,5 @@
-//! [`Bench`]: runs the same sequences of operations on the library and on client-go, and compares the
-//! answers.
+//! [`Bench`]: runs the same sequences of operations on the library and on client-go, and compares the answers
+//! to each operation.
 //!
 //! The versions of client-go run in separate Go processes, called oracles.
 
@@ -18,11 +18,11 @@ use crate::{
     shrink::{Finding, shrink},
 };
 
-/// Number of sequences that are sent to an oracle in one batch.
+/// Maximum number of sequences that are sent to an oracle, a Go process that runs client-go, in one batch.
 const AT_ONCE: usize = 250;
 
-/// Number of sequences per batch for a component with a counterpart, a peer that answers client-go's
-/// requests. These sequences run one after the other.
+/// Maximum number of sequences per batch for a component with a counterpart. A counterpart is a peer that
+/// answers the requests of client-go. Such sequences run one after another, so the batches are smaller.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.
@@ -33,7 +33,7 @@ pub(crate) struct Bench {
 /// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// The named behaviours of the library that occurred, and the intentional differences from client-go.
+    /// Counters of the library's behaviours and of the intentional differences from client-go.
     pub(crate) coverage: Coverage,
     /// The sequences with an unexplained difference, in the order of their seeds.
     pub(crate) findings: Vec<Finding>,
@@ -164,7 +164,7 @@ impl Bench {
         Ok(text)
     }
 
-    /// Runs one sequence on the library and on client-go.
+    /// Runs one sequence on the library and on client-go, and returns the answers of both.
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.
@@ -233,7 +233,8 @@ fn ask(
 }
 
 impl Told {
-    /// Compares the library's answers with those of each version of client-go, newest version first.
+    /// Compares the library's answers with those of each version of client-go. Returns one outcome per
+    /// version, newest version first.
     pub(crate) fn outcomes(
         &self,
         component: &Component,
@@ -247,8 +248,8 @@ impl Told {
         outcomes.collect()
     }
 
-    /// Returns the first failure of the comparison with the newest version that has one, or `None` if no
-    /// comparison fails.
+    /// Compares the library's answers with those of each version of client-go. Returns the failure of the
+    /// newest version whose comparison fails, or `None` if no comparison fails.
     pub(crate) fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
         let outcomes = self.outcomes(component, sequence);
         outcomes

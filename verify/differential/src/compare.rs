@@ -1,7 +1,8 @@
 //! Compares the library's answers to a sequence with those of one version of client-go, up to the first
 //! unexplained difference.
 //!
-//! A divergence is an intentional difference, which the component recognises. It does not end the comparison.
+//! A component can recognise a difference as intentional. Such a difference is called a divergence. The
+//! comparison continues after a divergence, unless the divergence changes the answers to later operations.
 
 use crate::{
     component::{Accepted, Component, Moment},
@@ -12,7 +13,7 @@ use crate::{
 /// The result of comparing the answers to one sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Number of operations up to the last one whose answers were compared.
+    /// Number of operations, counted from the start of the sequence, before the comparison ended.
     pub(crate) compared: usize,
     /// The names of the intentional differences, each with the index of the operation at which it occurred.
     pub(crate) accepted: Vec<(usize, &'static str)>,

@@ -1,7 +1,7 @@
 //! [`Component`]: a part of the library that has an equivalent in client-go, such as a queue or an indexer.
 //!
-//! A component is a struct of functions and names. The rest of the program uses only these, and does not
-//! depend on a particular component.
+//! A component is a struct of functions and names. The rest of the program uses only these functions and
+//! names, and does not depend on a particular component.
 
 use crate::{
     draw::Draw,
@@ -23,8 +23,8 @@ pub(crate) struct Component {
     /// Creates the peer that answers client-go's requests during a sequence. `None` if client-go sends no
     /// requests.
     pub(crate) counterpart: Option<NewCounterpart>,
-    /// The names of the behaviours that a run must show, such as verbs, types of deltas, and branches of the
-    /// code.
+    /// The names of the behaviours that the library must show in a run, such as verbs, types of deltas, and
+    /// branches of the code.
     pub(crate) behaviours: &'static [&'static str],
     /// Returns the intentional difference that explains two different answers, or `None` if the difference is
     /// not intentional.
@@ -50,7 +50,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) theirs: &'a [Option<Answer>],
 }
 
-/// The intentional differences between the two answers to one operation, by name.
+/// The intentional differences that explain why the two answers to one operation differ. Each difference is
+/// identified by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// One intentional difference. The answers to later operations are compared.

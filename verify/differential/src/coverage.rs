@@ -19,18 +19,20 @@ use crate::{
 /// Minimum of the median number of operations per sequence. A run with shorter sequences fails.
 const MEDIAN_LENGTH: usize = 40;
 
-/// Counts, for one component in a run, of the library's behaviours and of its intentional differences from
-/// client-go. A behaviour is a name, such as a verb or a type of delta.
+/// Counters for one component in a run: how often the library showed each behaviour, and how often each
+/// intentional difference from client-go occurred. A behaviour is a name, such as a verb or a type of delta.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
     /// Number of operations in which the library showed each behaviour.
     seen: Counts<&'static str>,
-    /// Number of operations with each behaviour whose answers were compared with each version of client-go.
+    /// Number of operations whose answers were compared, by the version of client-go and by the behaviour
+    /// that the library showed in the operation.
     compared: Counts<(Version, &'static str)>,
     /// Number of occurrences of each intentional difference, by name.
     accepted: Counts<&'static str>,
-    /// Number of occurrences of each intentional difference in the operations with a behaviour, by behaviour.
+    /// Number of occurrences of each intentional difference, by the behaviour that the library showed in the
+    /// same operation.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
@@ -80,8 +82,8 @@ impl Coverage {
         self.seen.of(behaviour)
     }
 
-    /// Returns the number of operations with this behaviour whose answers were compared with this version of
-    /// client-go.
+    /// Returns the number of operations in which the library showed `behaviour` and whose answers were
+    /// compared with `version` of client-go.
     pub(crate) fn asked(&self, version: Version, behaviour: &'static str) -> usize {
         self.compared.of(&(version, behaviour))
     }

@@ -1,7 +1,8 @@
-//! Compares the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`.
+//! Compares the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`. The same random operations run on
+//! both queues.
 //!
-//! In sequences with the option [`KNOWN`], the queue can read the store that its consumer fills. In other
-//! sequences the queue has no access to a store.
+//! In sequences of operations with the option [`KNOWN`], each queue can read the store that the consumer of
+//! the queue fills. In other sequences the queues have no access to a store.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -19,7 +20,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Comparison of the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`.
+/// Functions and names with which the program compares the library's `DeltaFifo` with client-go's
+/// `cache.DeltaFIFO`.
 pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,
@@ -33,11 +35,11 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Option of a test sequence: popped units, each with the deltas of one object, are put back into the queue.
-/// Only client-go 0.32 supports this operation.
+/// Option of a test sequence: some operations put popped deltas back into the queue. Only client-go 0.32
+/// supports these operations.
 const REQUEUE: &str = "requeue";
-/// Option of a test sequence: units are popped with `pop_batch`, as an informer's controller does, instead of
-/// `pop_unit`. A unit contains the queued deltas of one object.
+/// Option of a test sequence: the `pop` operations call `pop_batch`, as an informer's controller does.
+/// Without the option they call `pop_unit`. Each of these calls returns the queued deltas of one object.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";
@@ -212,14 +214,14 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     }
 }
 
-/// Runs the operations of a sequence on one queue, and applies popped deltas to the store as the queue's
-/// consumer.
+/// Test run of one sequence of operations on one queue. The run also acts as the consumer of the queue, and
+/// applies popped deltas to the store.
 struct Replay<'a, Q> {
     queue: Q,
     sequence: &'a Sequence,
     known: Store,
     last: Option<Popped<K>>,
-    /// Whether a list or a change was queued by an earlier operation.
+    /// Whether an earlier operation queued a list or a change.
     populated: bool,
     closed: bool,
     seen: Vec<&'static str>,
@@ -339,8 +341,8 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records for the coverage report which cases of `replace` a list with these names reaches, such as an
-    /// empty list or a listed name that is already queued.
+    /// Records the cases of `replace` that a list with these names reaches, for the coverage report. An
+    /// example of a case is an empty list, or a listed name that is already queued.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();
@@ -393,8 +395,9 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         Answer::ok()
     }
 
-    /// Pops the deltas of one object and returns them as an answer. If `refuses` is true, the consumer
-    /// rejects the deltas and puts them back into the queue.
+    /// Pops the deltas of one object and returns them as an answer.
+    ///
+    /// If `refuses` is true, the consumer rejects the deltas, and they are put back into the queue.
     fn pop(&mut self, refuses: bool) -> Answer {
         let Some(popped) = self.next() else {
             self.seen

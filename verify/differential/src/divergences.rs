@@ -1,8 +1,8 @@
 //! Reads the intentional differences between the library and client-go from
 //! `verify/differential/divergences.toml`.
 //!
-//! The file names and describes each difference. The functions that recognise a difference in two answers
-//! are in the modules of the components, and return the name from the file.
+//! The file names and describes each difference, but does not contain code that detects the difference. The
+//! module of each component detects the differences of this component, and refers to them by name.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ use crate::components::COMPONENTS;
 /// Path of the file that describes the intentional differences, relative to the workspace.
 pub(crate) const FILE: &str = "verify/differential/divergences.toml";
 
-/// Description of one intentional difference between client-go and the library, as read from [`FILE`].
+/// Description of one intentional difference between client-go and the library, as read from the file
+/// [`FILE`].
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Divergence {
@@ -33,13 +34,14 @@ pub(crate) struct Divergence {
     pub(crate) recognised: String,
 }
 
-/// All intentional differences, by their names in [`FILE`].
+/// All intentional differences, by their names in the file [`FILE`].
 pub(crate) type Divergences = BTreeMap<String, Divergence>;
 
-/// Reads [`FILE`].
+/// Reads the intentional differences from the file [`FILE`], and returns them by name.
 ///
 /// # Errors
-/// Returns an error if the file is missing, a field is missing or unknown, or a component does not exist.
+/// Returns an error if the file is missing, if it has a missing or an unknown field, or if it names an
+/// unknown component.
 pub(crate) fn read() -> Result<Divergences> {
     let text = std::fs::read_to_string(workspace().join(FILE)).context(FILE)?;
     parse(&text).context(FILE)

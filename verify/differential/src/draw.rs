@@ -1,6 +1,6 @@
-//! [`Draw`]: generates the random operations, keys and objects of test sequences from a seed.
+//! Generates the random operations, keys and objects of test sequences from a seed.
 //!
-//! A seed yields the same values on every machine.
+//! A seed yields the same values on every machine. This module does not run the generated operations.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::sequence::{Operation, Thing};
 /// Range of the number of operations in a sequence; the average is 60.
 const LENGTH: std::ops::RangeInclusive<usize> = 35..=85;
 
-/// Keys of the cluster-scoped and namespaced objects. The number of keys is small, so that the operations
-/// of a sequence use the same objects repeatedly.
+/// Keys of the generated objects, both cluster-scoped and namespaced. There are only six keys, so the
+/// operations of a sequence affect the same objects repeatedly.
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "n1/a", "n2/b"];
 
 /// Seeded random generator for the operations, keys and objects of one sequence.
@@ -24,8 +24,10 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// Creates a generator. The component's name changes the seed, so that components do not draw the same
-    /// choices from one seed.
+    /// Creates a generator for the component named `component`.
+    ///
+    /// The component's name changes the seed. Therefore, different components draw different choices from the
+    /// same seed.
     pub(crate) fn new(component: &str, seed: u64) -> Self {
         // Components must not have the same pattern of choices.
         let salt = component.bytes().fold(seed, |salt, byte| {
@@ -67,8 +69,9 @@ impl Draw {
         }
     }
 
-    /// Returns the objects of a list in random order. The list is often short and sometimes empty, and it
-    /// rarely contains two objects with the same key.
+    /// Returns the objects of a random list, in random order.
+    ///
+    /// The list is often short and sometimes empty. It rarely contains two objects with the same key.
     pub(crate) fn things(&mut self) -> Vec<Thing> {
         let share = *self.one(&[0, 30, 30, 50, 50, 80]);
         let mut things = Vec::new();

@@ -1,8 +1,9 @@
-//! Compares the library's `InOrder` queue with client-go's `cache.RealFIFO`.
+//! Compares the library's `InOrder` queue with client-go's `cache.RealFIFO`. The same random operations run
+//! on both queues.
 //!
-//! If a sequence has the option [`ATOMIC`], `RealFIFO` runs with the settings of client-go's informers.
-//! Sequences without the option contain no lists, resyncs or bookmarks, because these differ between
-//! `RealFIFO` and `InOrder` without those settings.
+//! In sequences with the option [`ATOMIC`], `RealFIFO` runs with the settings of client-go's informers. Other
+//! sequences contain no lists, resyncs or bookmarks, because `RealFIFO` without these settings handles them
+//! differently from `InOrder`.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -20,7 +21,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// Comparison of the library's `InOrder` queue with client-go's `cache.RealFIFO`.
+/// Functions and names with which the program compares the library's `InOrder` queue with client-go's
+/// `cache.RealFIFO`.
 pub(crate) const COMPONENT: Component = Component {
     name: "in_order",
     draw,
@@ -33,8 +35,8 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: |step| step.seen.contains(&RESYNC_TWICE).then_some(RESYNC_TWICE),
 };
 
-/// Option of a test sequence: `RealFIFO` stores a list or a resync as one queue entry, as in client-go's
-/// informers.
+/// Option of a test sequence: `RealFIFO` stores a whole list or a whole resync as one queue entry, as in
+/// client-go's informers.
 const ATOMIC: &str = "atomic";
 
 const RESYNC_WAITING: &str = "Resync while one is queued";

@@ -1,4 +1,5 @@
-//! Compares the library's `Indexer` and its writer with client-go's `cache.Indexer`.
+//! Compares the library's `Indexer` and `IndexerWriter` with client-go's `cache.Indexer`. The same random
+//! operations run on both stores.
 
 mod store;
 
@@ -14,7 +15,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Thing},
 };
 
-/// Comparison of the library's `Indexer` with client-go's `cache.Indexer`.
+/// Functions and names with which the program compares the library's `Indexer` with client-go's
+/// `cache.Indexer`.
 pub(crate) const COMPONENT: Component = Component {
     name: "indexer",
     draw,
@@ -205,8 +207,8 @@ fn thing(draw: &mut Draw) -> Thing {
     valued(draw, thing)
 }
 
-/// Adds random index values to an object: at most one in "app", at most three in "tags", and exactly one in
-/// "node".
+/// Adds random values for the three test indexes to an object. The object receives at most one value for the
+/// index "app", at most three for "tags" and exactly one for "node".
 fn valued(draw: &mut Draw, mut thing: Thing) -> Thing {
     let mut values = BTreeMap::new();
     // Sometimes an object is written unchanged.
@@ -249,10 +251,11 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the intentional difference that explains why the stores report different revisions.
+/// Returns the intentional difference that explains why the library's store and client-go's store report
+/// different revisions.
 ///
-/// The last write before the operation decides. It wrote an object without a revision, or it was a batch that
-/// ends with a tombstone. Returns `None` for any other write.
+/// The last write before the operation determines the result. The difference is intentional if this write has
+/// no revision, or if it is a batch that ends with a tombstone. Returns `None` after any other write.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

@@ -1,15 +1,16 @@
 //! Compares the library's `SharedInformer` with client-go's shared informers.
 //!
-//! Each side's informer lists and watches a simulated server, which the operations of a sequence control. A
-//! sequence without the option [`DELTA_FIFO`] compares an informer with the queue `InOrder` against
-//! client-go 0.37, whose informers use `RealFIFO`. A sequence with the option compares an informer with the
-//! queue `DeltaFifo` against client-go 0.32.
+//! The library's informer and client-go's informer each list and watch a simulated server. The operations of
+//! a test sequence control both servers. A sequence with the option [`DELTA_FIFO`] compares an informer with
+//! the queue `DeltaFifo` against client-go 0.32. Any other sequence compares an informer with the queue
+//! `InOrder` against client-go 0.37, whose informers use `RealFIFO`.
 //!
 //! The answer to an operation contains everything that changed since the previous answer: whether the
-//! informer has synced, the revision and the objects of the store, and the events of every handler. Virtual
-//! time advances after each operation. After a fault it advances far enough for both informers to recover,
-//! so the retry delays are not compared. The order of events of different objects is compared only for the
-//! operations in [`IN_ORDER`].
+//! informer has synced, the revision and the objects of the store, and the events of every handler.
+//!
+//! Virtual time advances after each operation. After a fault it advances far enough for both informers to
+//! recover, so the retry delays are not compared. The order of events of different objects is compared only
+//! for the operations in [`IN_ORDER`].
 
 mod listener;
 mod shared;
@@ -26,7 +27,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// Comparison of the library's `SharedInformer` with client-go's shared informers.
+/// Functions and names with which the program compares the library's `SharedInformer` with client-go's shared
+/// informers.
 pub(crate) const COMPONENT: Component = Component {
     name: "informer",
     draw,
@@ -54,9 +56,9 @@ const RESYNC: &str = "resync";
 
 /// Verbs of the operations after which the order of events of different objects is compared.
 ///
-/// The watch alone reports the changes of these operations, and an ordered queue keeps the order of the
-/// watch. Lists, resyncs and handlers that are registered late deliver events in the order of a Go map in
-/// client-go, so that order is not compared.
+/// These operations cause events only from the watch, and an ordered queue keeps the order of the watch. The
+/// order is not compared after a list, a resync or a late registration of a handler. In these cases,
+/// client-go delivers events in the random order of a Go map.
 const IN_ORDER: [&str; 6] = ["put", "remove", "recreate", "stray", "burst", "catch_up"];
 
 /// Verbs of the operations that make a handler block in its next callback.
@@ -309,8 +311,9 @@ impl Drawing<'_> {
     }
 }
 
-/// Splits a formatted answer into its parts, and leaves out the handler events for which `differs` returns
-/// true. The arguments of `differs` are the handler's name and the event.
+/// Returns the parts of a formatted answer, without the handler events for which `differs` returns true.
+///
+/// The arguments of `differs` are the handler's name and the formatted event.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let parts = answer.text().unwrap_or_default().split("; ");
     let left = parts.filter_map(|part| {
@@ -382,10 +385,11 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     Some(Accepted::Here(name))
 }
 
-/// Returns the guarantee that a step violates; `None` if it violates none.
+/// Returns the name of a guarantee that the informer violated in this step; `None` if it violated none.
 ///
-/// The informer guarantees three things to every handler: the events are consistent with each other, they
-/// lead to the cached state, and each update changes an object unless the handler has resyncs.
+/// The informer gives each handler three guarantees. Each event of an object continues from the state that
+/// the handler received last. All events together lead to the cached state. An update event reports a changed
+/// object, unless the sequence has resyncs.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()
@@ -405,8 +409,8 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// Returns the divergence that explains why `ours` and `theirs`, the answers to the last operation,
-    /// differ.
+    /// Returns the intentional difference that explains why the answers to the last operation differ. `ours`
+    /// is the library's answer, and `theirs` is client-go's answer.
     fn recognised(
         flags: &[&'static str],
         operations: Vec<Operation>,

@@ -1,5 +1,5 @@
-//! Compares the library with client-go: runs the same sequences of operations on both, and compares the
-//! answers.
+//! Compares the library with client-go. The program runs the same random sequences of operations on both, and
+//! compares the answers.
 //!
 //! `cargo xtask conformance oracle` runs this program. The Go programs in `verify/differential/oracle` run
 //! the sequences on client-go.

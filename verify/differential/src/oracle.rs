@@ -1,4 +1,7 @@
-//! [`Oracle`]: a Go process that runs sequences of operations on client-go and returns the answers.
+//! Builds and runs the oracle: a Go process that runs sequences of operations on client-go and returns the
+//! answers.
+//!
+//! This module does not compare the answers with those of the library.
 
 use std::{
     fmt,
@@ -13,7 +16,7 @@ use harness::report::workspace;
 
 use crate::sequence::{Answer, Sequence};
 
-/// A version of client-go that the library is compared with.
+/// A version of client-go against which the library is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Version {
     /// client-go 0.37, whose informers use `RealFIFO` and whose stores have a revision.
@@ -24,7 +27,7 @@ pub(crate) enum Version {
 }
 
 impl Version {
-    /// All compared versions, newest first.
+    /// All versions of client-go against which the library is compared, newest first.
     pub(crate) const ALL: [Self; 2] = [Self::V37, Self::V32];
 
     /// Returns the name of the version's folder in `verify/differential/oracle`, which contains a Go module.
@@ -45,18 +48,18 @@ impl fmt::Display for Version {
     }
 }
 
-/// A peer that exchanges text lines with the Go process while the process runs a sequence on client-go. For
-/// example, the peer is the server for client-go's reflector.
+/// A peer that exchanges text lines with the oracle process while the process runs a sequence on client-go.
+/// For example, the peer answers the requests of client-go's reflector.
 pub(crate) trait Counterpart {
-    /// Processes a line from the oracle. Returns the response line, or `None` if the oracle expects no
-    /// response.
+    /// Processes a line that the oracle process sent. Returns the response line, or `None` if the oracle
+    /// process expects no response.
     ///
     /// # Errors
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence. Returns the oracle's `answers`, combined with the counterpart's record of the
-    /// received lines.
+    /// Ends the sequence. Returns the oracle's `answers`, completed with the lines that the peer recorded
+    /// during the sequence.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 
@@ -68,8 +71,8 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Builds the oracle for a version of client-go, and returns the path of its binary. Go does not repeat
-    /// the build if no source has changed.
+    /// Builds the oracle program for a version of client-go, and returns the path of the binary. If the
+    /// sources are unchanged, Go reuses the previous build.
     ///
     /// # Errors
     /// Returns an error if Go is missing or the build fails.

@@ -1,4 +1,5 @@
-//! Planted bugs: deliberate faults that the comparison must find.
+//! Planted bugs: deliberate faults in the library's types, which prove that the comparison with client-go
+//! finds faults.
 //!
 //! Most bugs are implemented here, as faulty wrappers of the library's queues, stores and list-watch sources.
 //! The remaining bugs are implemented in the modules of their components.
@@ -39,10 +40,10 @@ bugs! {
     }
 }
 
-/// A queue that [`Faulty`] can wrap to add a planted bug.
+/// A queue that the wrapper [`Faulty`] can extend with a planted bug.
 pub(crate) trait Inner: Queue<K> {
-    /// Returns whether changes of this object are queued. Always returns false for a type of queue that can't
-    /// look up an object.
+    /// Returns whether the queue contains changes of this object. A queue type that can't look up an object
+    /// always returns false.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -144,15 +145,17 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// Operations of a delta FIFO that the comparison runs. Correct and faulty queues implement this trait.
+/// Operations of a delta FIFO that the test sequences use. The correct and the faulty queues implement this
+/// trait.
 pub(crate) trait Fifo: Queue<K> {
-    /// Returns the correct queue for reads. A faulty queue returns the queue that it wraps.
+    /// Returns the correct queue, for read operations. A faulty queue returns the queue that it wraps.
     fn inner(&self) -> &DeltaFifo<K>;
-    /// Pops the deltas of one object; `None` if the queue is empty.
+    /// Pops the deltas of one object. Returns `None` if the queue is empty.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
     /// Puts popped deltas back into the queue. Returns whether the queue accepted them.
     fn put_back(&mut self, popped: Popped<K>) -> bool;
-    /// Returns whether all objects of the first list have been popped.
+    /// Returns the value of `has_synced`: whether all objects of the first list have been popped. A faulty
+    /// queue may return true too early.
     fn synced(&self) -> bool;
 }
 
@@ -194,9 +197,11 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// Operations of an ordered queue that the comparison runs. Correct and faulty queues implement this trait.
+/// Operations of an ordered queue that the test sequences use. The correct and the faulty queues implement
+/// this trait.
 pub(crate) trait Ordered: Queue<K> {
-    /// Returns whether all objects of the first list have been popped.
+    /// Returns the value of `has_synced`: whether all objects of the first list have been popped. A faulty
+    /// queue may return true too early.
     fn synced(&self) -> bool;
 }
 
@@ -212,14 +217,15 @@ impl Ordered for Faulty<InOrder<K>> {
     }
 }
 
-/// A queue with a planted bug: every list after the first one also reports each listed object as updated.
+/// A queue with the planted bug `UnchangedToldToAll`. Every list after the first one also adds an `Updated`
+/// delta for each listed object.
 pub(crate) struct Restless<Q> {
     inner: Q,
     listed: bool,
 }
 
 impl<Q> Restless<Q> {
-    /// Creates a queue with this bug from the correct queue `inner`.
+    /// Creates a queue with the planted bug `UnchangedToldToAll` from the correct queue `inner`.
     pub(crate) fn new(inner: Q) -> Self {
         Self {
             inner,
@@ -265,21 +271,21 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// Operations of a store that the comparison runs. Correct and faulty stores implement this trait.
+/// Operations of a store that the test sequences use. The correct and the faulty stores implement this trait.
 pub(crate) trait Store {
     /// Returns the handle that reads the store.
     fn read(&self) -> &Indexer<K>;
     /// Returns the handle that writes to the store.
     fn write(&mut self) -> &mut IndexerWriter<K>;
-    /// Returns the names of the objects that have `value` in `index`.
+    /// Returns the names of the objects that have the value `value` in the index `index`.
     fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
         self.read().index_keys(index, value)
     }
-    /// Replaces all objects of the store by `objects`. Returns whether the store accepted the list.
+    /// Replaces all objects of the store with `objects`. Returns whether the store accepted the list.
     fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
         self.write().replace(objects, revision).is_ok()
     }
-    /// Returns the revision that the store reports.
+    /// Returns the revision of the store. A faulty store may return a wrong revision.
     fn revision(&self) -> ResourceVersion {
         self.read().snapshot().revision()
     }
@@ -291,7 +297,7 @@ pub(crate) struct FaultyStore<S> {
     bug: Bug,
     /// Content of the store before the last write.
     before: Snapshot<K>,
-    /// Whether the last write replaced all objects by a list.
+    /// Whether the last write was a list that replaced all objects.
     listed: bool,
 }
 
@@ -348,25 +354,26 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 }
 
-/// A list-watch source that wraps another source. With a planted bug, it changes requests before it passes
-/// them on.
+/// A list-watch source that forwards requests to another source. If it has a planted bug, it changes the
+/// requests first.
 pub(crate) struct FaultySource<S> {
     inner: S,
     bug: Option<Bug>,
     asked: Mutex<Asked>,
 }
 
-/// Record of the last list request, which a [`FaultySource`] uses to change later requests.
+/// Record of the last list request. [`FaultySource`] uses the record to change later requests.
 #[derive(Default)]
 struct Asked {
     /// Revision that the last list request contained.
     revision: ResourceVersion,
-    /// Whether no watch request has followed the last list request.
+    /// Whether a list request was sent, and no watch request has followed it yet.
     listed: bool,
 }
 
 impl<S> FaultySource<S> {
-    /// Wraps the source `inner`, and adds the planted bug `bug` if one is given.
+    /// Creates a source that forwards requests to `inner`. If `bug` is given, the source has this planted
+    /// bug.
     pub(crate) fn new(inner: S, bug: Option<Bug>) -> Self {
         Self {
             inner,

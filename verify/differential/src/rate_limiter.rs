@@ -1,5 +1,5 @@
 //! Compares the delays of the library's rate limiters with those of client-go's `workqueue` package, in
-//! nanoseconds.
+//! nanoseconds. The same random operations run on both limiters.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// Comparison of the library's rate limiters with those of client-go's `workqueue` package.
+/// Functions and names with which the program compares the library's rate limiters with client-go's rate
+/// limiters.
 pub(crate) const COMPONENT: Component = Component {
     name: "rate_limiter",
     draw,
@@ -28,7 +29,7 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Maximum accepted difference between two delays, in nanoseconds.
+/// Maximum accepted difference between the library's delay and client-go's delay, in nanoseconds.
 ///
 /// client-go stores a bucket's tokens as a floating point number and rounds at every step. No larger
 /// difference occurred in 20,000 random sequences.
@@ -99,7 +100,8 @@ fn draw(draw: &mut Draw) -> Sequence {
     }
 }
 
-/// Returns the description of a random rate limiter. Limiters are nested in it at most `depth` levels deep.
+/// Returns the description of a random rate limiter. A limiter can contain other limiters; `depth` is the
+/// maximum number of nested levels.
 pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
     let leaves = [
         (4, "exponential"),
@@ -167,7 +169,7 @@ fn is_empty_bucket(limiter: &Limiter) -> bool {
     limiter.kind == "bucket" && limiter.count == 0 && limiter.first > 0
 }
 
-/// Returns whether a limiter, or one nested in it, satisfies the condition `such`.
+/// Returns whether the limiter, or any limiter nested in it, satisfies the condition `such`.
 fn has(limiter: &Limiter, such: fn(&Limiter) -> bool) -> bool {
     such(limiter) || limiter.inner.iter().any(|inner| has(inner, such))
 }
@@ -196,8 +198,8 @@ pub(crate) fn build(limiter: &Limiter) -> Dynamic {
     }
 }
 
-/// Implements `RateLimiter` for a boxed limiter. Limiters that are selected at run time can therefore be
-/// nested.
+/// Wrapper that implements `RateLimiter` for a boxed limiter. Combining limiters, such as `MaxOf`, can
+/// therefore contain limiters that are selected at run time.
 pub(crate) struct Boxed(pub(crate) Dynamic);
 
 impl RateLimiter<String> for Boxed {
@@ -214,7 +216,7 @@ impl RateLimiter<String> for Boxed {
     }
 }
 
-/// A rate limiter with a planted bug: its `forget` does nothing.
+/// A rate limiter with the planted bug `ForgetIgnored`: its `forget` does nothing.
 struct FaultyLimiter(Dynamic);
 
 impl RateLimiter<String> for FaultyLimiter {

@@ -1,4 +1,7 @@
-//! Writes `docs/CONFORMANCE.md`, the page with the results of the fixed seeds for each behaviour.
+//! Generates `docs/CONFORMANCE.md`, the page that lists how often each behaviour was compared with client-go,
+//! and which differences occurred.
+//!
+//! The results are those of the runs with fixed seeds. This module does not run the comparison.
 
 use std::fmt::Write as _;
 
@@ -7,7 +10,7 @@ use harness::report::{say, workspace};
 
 use crate::{component::Component, coverage::Coverage, divergences::Divergences, oracle::Version};
 
-/// Path of the page, relative to the workspace.
+/// Path of the conformance page, relative to the workspace.
 const FILE: &str = "docs/CONFORMANCE.md";
 
 const OPENING: &str = "\
@@ -20,8 +23,8 @@ A number is how often a behaviour was compared with that version; `–` means th
 `verify/differential/README.md` describes the method.
 ";
 
-/// Returns the text of the page: a table of behaviours for each component, and a table of all intentional
-/// differences.
+/// Returns the text of the conformance page: one table of behaviours per component, and a table of all
+/// intentional differences.
 pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) -> String {
     let mut text = OPENING.to_owned();
     for (component, coverage) in shown {
@@ -79,10 +82,10 @@ fn table(component: &Component, coverage: &Coverage) -> String {
     text
 }
 
-/// Returns the parts of the page that are equal in every run over the same seeds.
+/// Returns the parts of the conformance page that are equal in every run with the same seeds.
 ///
-/// The retry delays of client-go's reflector are random, so the occurrences of intentional differences vary.
-/// The cells that contain these occurrences are left out, both per behaviour and in total.
+/// The retry delays of client-go's reflector are random, so the numbers of intentional differences vary. The
+/// table cells that depend on these numbers are left out.
 fn repeatable(text: &str) -> Vec<&str> {
     let rows = text.lines().map(|line| {
         let row = line.strip_suffix(" |").unwrap_or(line);
@@ -94,11 +97,11 @@ fn repeatable(text: &str) -> Vec<&str> {
     rows.collect()
 }
 
-/// Writes the page if `write` is true, and otherwise compares the text with the file. Returns whether the
-/// file is up to date.
+/// Writes the conformance page if `write` is true. Otherwise compares `text` with the existing file. Returns
+/// whether the file is up to date.
 ///
 /// # Errors
-/// Returns an error if the file can't be read or written.
+/// Returns an error if the file can't be written.
 pub(crate) fn keep(text: &str, write: bool) -> Result<bool> {
     let path = workspace().join(FILE);
     if write {

@@ -3,9 +3,9 @@
 //! Each reflector uses its own embedded server. Both servers receive the same changes and faults, so their
 //! revisions are equal.
 //!
-//! Each answer contains the requests that a reflector sent after an operation, the result of each request and
-//! the pause before it, and the final content of the store. The length of a pause is random between one and
-//! two times a minimum, so only the minimums are compared.
+//! Each answer contains the requests that a reflector sent after an operation, and the final content of the
+//! store. For each request, it contains the result and the pause before the request. The length of a pause is
+//! random between one and two times a minimum, so only the minimums are compared.
 
 mod alignment;
 mod conversation;
@@ -24,7 +24,7 @@ use crate::{
 
 use self::{alignment::Alignment, conversation::Conversation, line::SEEN};
 
-/// Comparison of the library's reflector with client-go's reflector.
+/// Functions and names with which the program compares the library's reflector with client-go's reflector.
 pub(crate) const COMPONENT: Component = Component {
     name: "requests",
     draw,
@@ -72,8 +72,8 @@ const VERBS: [&str; 20] = [
     "unsupported",
 ];
 
-/// Names of the behaviours that a run must show: the verbs of all operations, and the behaviours of requests
-/// in [`SEEN`].
+/// Names of the behaviours that a run must show: the verbs of all operations, and the request behaviours in
+/// [`SEEN`].
 const BEHAVIOURS: &[&str] = &{
     let mut behaviours = [""; VERBS.len() + SEEN.len()];
     let mut at = 0;
@@ -112,8 +112,10 @@ const ENDS: &[(u32, &str)] = &[
 
 const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
 
-/// Errors with which the server can reject a request. client-go's REST client returns the first
-/// [`UNREPEATED`] of them to the reflector, and retries the request itself after the others.
+/// Errors with which the server can reject a request.
+///
+/// client-go's REST client returns the first [`UNREPEATED`] of these errors to the reflector. After one of
+/// the other errors, the REST client retries the request itself.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -126,12 +128,12 @@ const REFUSALS: [&str; 9] = [
     "reset",
 ];
 
-/// Number of errors at the start of [`REFUSALS`] after which client-go's REST client does not retry the
-/// request.
+/// Number of errors at the start of [`REFUSALS`] that client-go's REST client returns to the reflector
+/// without a retry.
 const UNREPEATED: usize = 6;
 
-/// Errors with which the server rejects only watches. If a list fails with one of them, the reflectors handle
-/// it like other errors, so no list is rejected with them.
+/// Additional errors with which the server rejects watch requests. List requests are not rejected with them,
+/// because the reflectors handle them like any other failure of a list.
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {
@@ -199,8 +201,8 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
     }
 }
 
-/// Adds random changes of objects to an operation that closes the watch. The watch does not deliver these
-/// changes.
+/// Adds random changes of objects to an operation that ends the watch. The watch ends before it delivers
+/// these changes.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -213,7 +215,8 @@ fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     }
 }
 
-/// Adds random errors to an operation. The server rejects the requests after the operation with these errors.
+/// Adds random errors to an operation. The server responds with these errors to the requests that follow the
+/// operation.
 fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
     let streaming = flags.contains(&STREAMING);
     // A probe is a list too, and would receive an error meant for a list. No list is rejected where a probe
@@ -264,11 +267,12 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Separator in an answer between the requests after the first part of an operation and those after the
-/// second. Only a few operations have two parts, which are called turns.
+/// Text that separates the requests of two consecutive turns in an answer. An operation consists of one or
+/// two turns, and virtual time passes after each turn.
 const THEN: &str = "then";
 
-/// Returns the answer to an operation: the formatted requests after it, and the content of the store.
+/// Returns the answer to an operation, formatted from the requests that followed the operation and the
+/// content of the store.
 fn join(mut said: Vec<String>, store: &str) -> String {
     said.push(format!("store {store}"));
     said.join("; ")

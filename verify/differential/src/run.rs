@@ -1,4 +1,4 @@
-//! The command of the comparison: selects components and seeds, compares the sequences, and reports the
+//! Runs the command of the comparison: selects components and seeds, compares the sequences, and reports the
 //! results.
 
 use std::collections::BTreeMap;
@@ -26,13 +26,14 @@ use crate::{
 /// Path of the file with the fixed seeds, relative to the workspace.
 const FIXED: &str = "verify/differential/seeds.toml";
 
-/// The fixed seeds: a range that every component runs, and additional seeds per component.
+/// The fixed seeds: a range of seeds for all components, and additional seeds for single components.
 type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 
 /// Maximum number of failing sequences per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Minimum number of seeds with which a run must show every described divergence.
+/// Minimum number of seeds of a complete run. A complete run must show every divergence that the divergences
+/// file describes for the component.
 const FULL_RUN: usize = 1000;
 
 /// Maximum number of seeds that are tried to find a planted bug.
@@ -59,13 +60,14 @@ pub(crate) struct Arguments {
     counts: bool,
 }
 
-/// Compares the sequences of the selected components and seeds, or searches for the planted bugs.
+/// Runs the command: compares the sequences of the selected components and seeds, or searches for the planted
+/// bugs.
 ///
-/// Returns whether all comparisons passed and all behaviours occurred, or whether every planted bug was
-/// found.
+/// A comparison returns true if all sequences passed and all required behaviours occurred. A search returns
+/// true if it found every planted bug.
 ///
 /// # Errors
-/// Returns an error if an oracle can't be built or has ended, or a file can't be read or written.
+/// Returns an error if an oracle can't be built or has ended, or if a file can't be read or written.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let wanted = |component: &&&Component| {
         let name = arguments.component.as_ref();
@@ -85,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
 /// Reads the fixed seeds.
 ///
 /// # Errors
-/// Returns an error if the file can't be read, or names a component that does not exist.
+/// Returns an error if the file can't be read, or if it names an unknown component.
 fn fixed() -> Result<Fixed> {
     let fixed = Fixed::read(FIXED)?;
     for name in fixed.joined.keys() {
@@ -127,7 +129,7 @@ fn compare_all(
     Ok(good)
 }
 
-/// Compares the sequences of one component and reports the results.
+/// Runs the comparison of one component with client-go, and prints the results.
 struct Judge<'a> {
     bench: &'a mut Bench,
     component: &'static Component,
@@ -136,11 +138,11 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Compares the sequences of these seeds and reports the results.
+    /// Compares the sequences that are drawn from these seeds, and prints the results.
     ///
-    /// Returns the coverage, and whether all sequences passed and all required behaviours and divergences
-    /// occurred. If a sequence of fresh seeds fails, the function also prints the line that adds its seed to
-    /// the fixed seeds.
+    /// Returns whether all sequences passed and all required behaviours and divergences occurred, and the
+    /// coverage. If a seed of the option `--fresh` fails, the function also prints the line that adds the
+    /// seed to the fixed seeds.
     fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
         let fresh = origin == Origin::Fresh;
@@ -182,7 +184,7 @@ impl Judge<'_> {
     }
 }
 
-/// Returns complaints about divergences of the component that occurred and are not described in the
+/// Returns complaints about divergences that occurred in this component, but are not described for it in the
 /// divergences file.
 ///
 /// If `complete` is true, also returns complaints about described divergences that never occurred.

@@ -1,5 +1,5 @@
-//! [`Sequence`]: the operations that client-go and the library both run, and [`Answer`]: the result of an
-//! operation.
+//! Defines the random operations that client-go and the library both run ([`Sequence`]), and the results of
+//! the operations ([`Answer`]).
 //!
 //! The Go programs in `verify/differential/oracle` read sequences and write answers as JSON. `Display`
 //! formats operations and answers for reports.
@@ -26,17 +26,17 @@ pub(crate) struct Sequence {
 pub(crate) struct Operation {
     /// The name of the operation, such as `add`.
     pub(crate) verb: &'static str,
-    /// The affected object; `None` if the operation does not have exactly one.
+    /// The object that the operation affects; `None` if the operation affects none or several.
     pub(crate) thing: Option<Thing>,
-    /// The objects of a list, if the operation replaces all objects.
+    /// The objects of a list, if the operation replaces all objects; otherwise empty.
     pub(crate) things: Vec<Thing>,
-    /// The changes of a batch, if the operation applies several changes.
+    /// The changes of a batch, if the operation applies several changes; otherwise empty.
     pub(crate) batch: Vec<Operation>,
     /// A text argument, such as a key, an index value or a revision; empty if the verb needs none.
     pub(crate) text: String,
     /// The name of an index, or another fixed text argument; empty if the verb needs none.
     pub(crate) index: &'static str,
-    /// A duration or a count. The verb determines the unit of a duration.
+    /// A duration or a count, depending on the verb. The verb also determines the unit of a duration.
     pub(crate) number: u64,
 }
 
@@ -47,11 +47,13 @@ pub(crate) struct Thing {
     pub(crate) key: String,
     /// Resource version of the object; empty if the object has none.
     pub(crate) revision: String,
-    /// Values of the object by the name of the index or label. Several values are joined by commas.
+    /// Values of the object, by the name of the index or label. Several values of one index are joined by
+    /// commas.
     pub(crate) values: BTreeMap<&'static str, String>,
 }
 
-/// Description of a rate limiter. The kind determines which other fields are used.
+/// Description of a rate limiter, from which client-go and the library build equal limiters. The kind
+/// determines which other fields are used.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Limiter {
     /// The kind of the rate limiter, such as `bucket`.
@@ -122,7 +124,7 @@ impl Answer {
         }
     }
 
-    /// Returns whether both answers are equal. The order of a set is ignored.
+    /// Returns whether the two answers are equal. The order of the values in a set is ignored.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Said(one), Self::Said(other)) => one == other,

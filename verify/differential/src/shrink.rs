@@ -1,24 +1,25 @@
-//! Shortens a failing sequence: removes the operations and objects that the failure does not need.
+//! Shortens a failing sequence: removes the operations and objects without which the sequence still fails.
 
 use anyhow::Result;
 use harness::shrink::leave_out;
 
 use crate::{compare::Failure, sequence::Sequence};
 
-/// A sequence for which the library and client-go gave different answers.
+/// A sequence for which the comparison of the library with client-go failed.
 pub(crate) struct Finding {
     /// The seed from which the sequence was drawn.
     pub(crate) seed: u64,
-    /// The sequence; shrinking replaces it by a shorter one.
+    /// The failing sequence. [`shrink`] replaces it by a shorter one.
     pub(crate) sequence: Sequence,
-    /// The first difference in the sequence.
+    /// The first difference between the answers, or the first violated guarantee, in the sequence.
     pub(crate) failure: Failure,
 }
 
-/// Runs a sequence on the library and on client-go. Returns the first difference, or `None` if there is none.
+/// Function that runs a sequence on the library and on client-go. Returns the first failure, or `None` if the
+/// sequence passes.
 type Judge<'a> = &'a mut dyn FnMut(&Sequence) -> Result<Option<Failure>>;
 
-/// Shortens a sequence while it still shows a difference.
+/// Shortens the sequence of a finding as long as the sequence still fails.
 ///
 /// Removes operations, objects of lists and changes of batches, and halves numbers. The shortened sequence
 /// may show a different failure from the original one.
@@ -40,8 +41,8 @@ pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Removes objects of a list and changes of a batch from the operation at index `at`. A part is removed only
-/// if the sequence still fails without it.
+/// Removes objects of a list and changes of a batch from the operation at index `at`. Removes an object or a
+/// change only if the sequence still fails without it.
 fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     let mut part = 0;
     loop {
@@ -61,7 +62,7 @@ fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> 
     }
 }
 
-/// Halves the number of the operation at index `at`, as long as the sequence still fails.
+/// Halves the numeric argument of the operation at index `at`, as long as the sequence still fails.
 fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     loop {
         let mut less = finding.sequence.clone();
@@ -75,7 +76,7 @@ fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     }
 }
 
-/// Replaces the sequence of a finding by `other` if `other` fails too. Returns whether `other` fails.
+/// Replaces the sequence of a finding with `other` if `other` fails too. Returns whether `other` fails.
 fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
     let Some(failure) = judge(&other)? else {
         return Ok(false);
@@ -94,8 +95,8 @@ mod tests {
         sequence::{Operation, Thing},
     };
 
-    /// Returns a failure at the first operation whose list contains the object "x". Operations before the
-    /// first "pass" of at least 5 are ignored.
+    /// Returns a failure at the first operation that lists the object "x". Ignores all operations before the
+    /// first "pass" operation with a number of at least 5.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;

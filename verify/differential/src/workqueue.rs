@@ -1,9 +1,9 @@
-//! Compares the library's `RateLimitingQueue` with client-go's rate limiting queue, with several workers, in
-//! virtual time.
+//! Compares the library's `RateLimitingQueue` with client-go's rate limiting queue. Several workers receive
+//! items in virtual time.
 //!
-//! An answer contains the items that workers receive and the time of each, but not the worker that receives
-//! an item. Virtual time advances by a microsecond between two operations, so that no two delays end at the
-//! same time.
+//! An answer contains the items that workers receive and the times at which they receive them, but not which
+//! worker receives an item. Virtual time advances by a microsecond between two operations. Therefore, no two
+//! delays end at the same time.
 
 mod workers;
 use harness::draw::Choose as _;
@@ -15,7 +15,8 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// Comparison of the library's `RateLimitingQueue` with client-go's rate limiting queue.
+/// Functions and names with which the program compares the library's `RateLimitingQueue` with client-go's
+/// rate limiting queue.
 pub(crate) const COMPONENT: Component = Component {
     name: "workqueue",
     draw,
@@ -192,8 +193,8 @@ fn operation(draw: &mut Draw, verbs: &[(u32, &'static str)]) -> Operation {
     }
 }
 
-/// Returns the text of an answer without the events of drains that returned, and the number of these events.
-/// A drain is a call of `ShutDownWithDrain`.
+/// Removes the events of returned drains from the text of an answer. Returns the remaining text and the
+/// number of removed events. A drain is a call of `ShutDownWithDrain`.
 fn without_drains(answer: &Answer) -> (String, usize) {
     let text = answer.text().unwrap_or_default();
     let (drained, other): (Vec<_>, Vec<_>) = text
@@ -202,7 +203,7 @@ fn without_drains(answer: &Answer) -> (String, usize) {
     (other.concat(), drained.len())
 }
 
-/// Returns the number of drains, which are calls of `ShutDownWithDrain`, that returned in these answers.
+/// Returns the number of drains that returned in these answers. A drain is a call of `ShutDownWithDrain`.
 fn returned<'a>(answers: impl Iterator<Item = &'a Answer>) -> usize {
     answers.map(|answer| without_drains(answer).1).sum()
 }
@@ -255,11 +256,11 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
     ))
 }
 
-/// Returns the guarantee that a step violates; `None` if it violates none.
+/// Returns the name of a guarantee that the queue violated in this step; `None` if it violated none.
 ///
-/// A drain, which is a call of `ShutDownWithDrain`, ends when no item is queued or being processed, and not
-/// before. No worker waits while an item is queued, or after a shutdown without a drain. `Get` does not end
-/// while an item that is being processed was added again.
+/// A drain is a call of `ShutDownWithDrain`. It returns as soon as no item is queued or being processed, and
+/// not earlier. No worker waits while an item is queued, or after a shutdown without a drain. During a drain,
+/// `Get` does not report the shutdown while an item that is being processed has been added again.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()

@@ -1,4 +1,6 @@
-//! Sends requests to the embedded server in virtual time, and checks that every response is valid.
+//! Sends requests of the fuzz targets to the embedded server, and checks that every response is valid.
+//!
+//! The server runs in virtual time, so reading from an open watch does not delay a test.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -10,8 +12,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service as _;
 
-/// Maximum virtual time to read the body of a response. The limit is needed because a watch does not end on
-/// its own.
+/// Maximum virtual time for reading the body of a response. The body of a watch does not end on its own.
 const READ: Duration = Duration::from_secs(1);
 
 thread_local! {
@@ -24,7 +25,7 @@ thread_local! {
     );
 }
 
-/// A complete response of the embedded server, or the first second of a watch.
+/// A response of the embedded server. For a watch, the body contains only the data of the first second.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
@@ -34,7 +35,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Returns the `reason` of an error response; empty if it has none.
+    /// Returns the `reason` of an error response; empty if the response has none.
     pub(crate) fn reason(&self) -> &str {
         self.json["reason"].as_str().unwrap_or_default()
     }
@@ -45,7 +46,8 @@ impl Answer {
     }
 }
 
-/// Sends a request, and reads its response to the end, for at most one second of virtual time.
+/// Sends a request, and returns the response. Reads the body until it ends or one second of virtual time has
+/// passed.
 ///
 /// # Panics
 /// Panics if the response is invalid: see [`check`].
@@ -53,7 +55,10 @@ pub(crate) fn ask(server: &Server, request: Request<Bytes>) -> Answer {
     RUNTIME.with_borrow_mut(|runtime| runtime.block_on(answer(server.clone(), request)))
 }
 
-/// Sends a GET request without a body. `uri` must be well-formed.
+/// Sends a GET request without a body, and returns the response. `uri` must be well-formed.
+///
+/// # Panics
+/// Panics if the response is invalid: see [`check`].
 pub(crate) fn get(server: &Server, uri: &str) -> Answer {
     let request = Request::get(uri).body(Bytes::new());
     ask(server, request.expect("the path is a valid URL"))
@@ -95,12 +100,14 @@ fn is_strategic(request: &Request<Bytes>) -> bool {
         && kind.is_some_and(|kind| kind.starts_with(b"application/strategic-merge-patch+json"))
 }
 
-/// Body of the response for a path that the server does not serve, as in Go's HTTP server.
+/// Body of the embedded server's response for a path that it does not serve. Go's HTTP server sends the same
+/// body.
 const NOWHERE: &str = "404 page not found\n";
 
-/// Returns whether Kubernetes also responds to some invalid client input with code 500 and this message.
+/// Returns whether code 500 with this message is a correct response to invalid client input. Kubernetes
+/// responds to the same input with the same code and message.
 ///
-/// Strategic merge patches cause further errors with code 500, which [`check`] accepts separately.
+/// Invalid strategic merge patches cause other errors with code 500. [`check`] accepts them separately.
 fn is_known_500(message: &str) -> bool {
     let is_revision = message.contains("strconv.ParseUint: parsing ");
     let causes = [": invalid syntax", ": value out of range"];
@@ -108,8 +115,10 @@ fn is_known_500(message: &str) -> bool {
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 
-/// Checks that every error response is a `Status` with the code of the response, and that the input of a
-/// client never causes an unknown server error.
+/// Checks that every error response is a `Status` object with the same code as the response. Also checks that
+/// the response is not an unexpected server error.
+///
+/// `is_strategic` is true if the request was a strategic merge patch.
 fn check(answer: &Answer, is_strategic: bool) {
     let Answer { code, json, .. } = answer;
     let body = String::from_utf8_lossy(&answer.body);
@@ -131,7 +140,7 @@ fn check(answer: &Answer, is_strategic: bool) {
     }
 }
 
-/// Returns `text` with the encoding of a query value.
+/// Returns `text` in percent-encoding, for use as the value of a query parameter.
 pub(crate) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

@@ -1,4 +1,7 @@
-//! Reads the corpus of a target: its initial inputs, in files with descriptive names.
+//! Reads the corpus of a fuzz target, and creates the folder for the files that its runs write. A corpus
+//! consists of files with initial inputs.
+//!
+//! This module does not create or mutate inputs.
 
 use std::{fs, path::PathBuf};
 
@@ -24,7 +27,8 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Returns the folder for the files that the runs of a target write. Creates the folder if it is missing.
+/// Returns the folder for the files that the runs of a target write, such as a failing input. Creates the
+/// folder if it is missing.
 ///
 /// # Errors
 /// Returns an error if the folder can't be created.

@@ -1,8 +1,9 @@
-//! Fuzz targets: functions that accept any bytes, and panic if the code under test shows a defect.
+//! Fuzz targets for the library and for the embedded server. A target is a function that accepts any bytes,
+//! and panics if the code under test has a defect.
 //!
-//! A target finds more than panics, because it compares the result of the code with an independent result.
-//! The independent result comes from a JSON parser, a map, another implementation of the same grammar, or
-//! another split of the same bytes.
+//! A target detects more than panics of the tested code, because it compares the result of the code with an
+//! independent result. The independent result comes from a JSON parser, a map, another implementation of the
+//! same grammar, or another split of the same bytes.
 //!
 //! The targets do not depend on the source of the bytes. `main.rs` mutates a corpus on stable Rust, and the
 //! crate in `libfuzzer` uses libFuzzer.

@@ -1,16 +1,16 @@
-//! Shortens a failing input to the bytes that the failure needs.
+//! Shortens an input of a fuzz target as long as the input still fails.
 
 use std::convert::Infallible;
 
 use harness::shrink::leave_out;
 
-/// Maximum number of shorter inputs that are tried.
+/// Maximum number of shortened or simplified inputs that are tried.
 const TRIES: usize = 4_000;
 
-/// Returns a shortened input for which `fails` still returns true.
+/// Returns the shortest input found for which `fails` still returns true.
 ///
-/// Removes parts of the input, from halves down to single bytes, and then replaces bytes by `a`. Each step is
-/// kept only if the input still fails.
+/// Removes ranges of bytes from the input, from halves down to single bytes, and then replaces single bytes
+/// with `a`. Each change is kept only if the changed input still fails.
 pub(crate) fn minimize(input: Vec<u8>, mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     let mut best = input;
     let mut tries = 0;

@@ -1,23 +1,26 @@
 //! Creates new inputs by applying a few small random mutations to existing inputs.
+//!
+//! This module does not run the inputs.
 
 use fastrand::Rng;
 use harness::draw::Choose as _;
 
-/// Maximum length of a mutated input in bytes. Longer inputs reach no further code.
+/// Maximum length of a mutated input in bytes. Longer inputs do not reach additional code.
 const LONGEST: usize = 8 << 10;
 
 /// Maximum number of mutations that are applied to one input.
 const ACCIDENTS: usize = 6;
 
-/// Bytes that are significant to parsers. A mutation can replace any byte by one of them.
+/// Bytes that are significant to parsers, such as delimiters. A mutation can replace any byte of an input
+/// with one of these bytes.
 const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 
-/// Returns a random entry of `pool` with random mutations, which can insert one of `words`. `pool` must not
-/// be empty.
+/// Returns a randomly mutated copy of a random input in `pool`. A mutation can insert one of `words`. `pool`
+/// must not be empty.
 ///
-/// Half of the inputs are based on the first `first` entries, which are the corpus. The other entries took
-/// new paths. Most of these entries cause errors, and without this rule they would soon outnumber the valid
-/// ones.
+/// Half of the results are based on the first `first` inputs, which are the corpus. The other inputs in
+/// `pool` took new paths through the code. Most of them cause errors, and without this rule they would soon
+/// be chosen more often than the valid inputs of the corpus.
 pub(crate) fn mutate(random: &mut Rng, pool: &[Vec<u8>], first: usize, words: &[&str]) -> Vec<u8> {
     let choice = if random.bool() { first } else { pool.len() };
     let mut input = random.one(&pool[..choice]).clone();
@@ -66,7 +69,7 @@ fn insert(input: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     }
 }
 
-/// Returns a random range within an input of this length. Short ranges are more likely.
+/// Returns a random byte range within an input of `length` bytes. Short ranges are more likely.
 fn piece(random: &mut Rng, length: usize) -> std::ops::Range<usize> {
     let from = random.usize(..=length);
     let longest = if random.bool() { 16 } else { length };

@@ -1,4 +1,5 @@
-//! Planted bugs: deliberate faults, each of which its fuzz target must find by mutating the corpus.
+//! Planted bugs: deliberate faults that prove that the fuzz targets find faults. The target of each bug must
+//! find it by mutating the corpus.
 
 use harness::bugs;
 

@@ -1,4 +1,4 @@
-//! The command of the fuzz targets: selects targets, runs them, and reports the results.
+//! Runs the command `cargo xtask fuzz`: selects fuzz targets, runs them, and reports the results.
 
 use std::{
     ffi::OsString,
@@ -63,11 +63,12 @@ pub(crate) struct Arguments {
     here: bool,
 }
 
-/// Runs the selected targets, or searches for all planted bugs. Returns whether all targets passed, or
-/// whether every bug was found.
+/// Runs the command: replays one input, runs the selected targets, or searches for all planted bugs.
+///
+/// Returns whether all targets passed, or whether every planted bug was found.
 ///
 /// # Errors
-/// Returns an error if there is no such target, or a file can't be read or written.
+/// Returns an error if a target does not exist, or if a file can't be read or written.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let targets = named(&arguments.targets)?;
     if let Some(path) = &arguments.input {
@@ -104,8 +105,8 @@ fn named(names: &[String]) -> Result<Vec<&'static Target>> {
     names.iter().map(find).collect()
 }
 
-/// Runs each target in its own process with limited memory, and one process per thread of the machine at a
-/// time. Returns whether all targets passed.
+/// Runs each target in its own process with limited memory. The number of simultaneous processes is the
+/// number of threads of the machine. Returns whether all targets passed.
 fn apart(targets: &[&Target], arguments: &Arguments, seed: u64) -> Result<bool> {
     say(&format!("seed {seed}"));
     let mut outputs = Vec::new();
@@ -146,8 +147,8 @@ fn child(target: &Target, arguments: &Arguments, seed: u64) -> Result<Output> {
         .context("no process can be started")
 }
 
-/// Prints the output of a target's process. If the process died, also prints the input during which it died.
-/// Returns whether the process succeeded.
+/// Prints the output of the process that ran the target `name`. If the process died, also prints the input
+/// that it was running. Returns whether the process succeeded.
 fn tell(name: &str, output: &Output) -> Result<bool> {
     for text in [&output.stdout, &output.stderr] {
         let text = String::from_utf8_lossy(text);

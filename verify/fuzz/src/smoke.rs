@@ -1,5 +1,5 @@
-//! Runs a target on its corpus, and then on mutations of the corpus and of earlier inputs that took a new
-//! path through the code.
+//! Runs a fuzz target on its corpus and on mutated inputs. Mutations are based on the corpus and on earlier
+//! inputs that took a new path through the code.
 
 use std::{
     collections::BTreeSet,
@@ -21,24 +21,24 @@ use tokio::time::Instant;
 
 use crate::{corpus, minimize::minimize, mutate::mutate};
 
-/// Maximum run time of one input. Most inputs take microseconds.
+/// Maximum time for which the target may run with one input. Most inputs take microseconds.
 const INPUT_MAX: Duration = Duration::from_secs(10);
 
-/// Limits of a run: the number of mutated inputs with their seed, and the time.
+/// Limits of a run: the number and the seed of the mutated inputs, and the maximum time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) seed: u64,
     pub(crate) runs: u32,
-    /// Maximum time of the run, after which no further input is run; `None` for no limit.
+    /// Time after which the run does not start another mutated input; `None` for no limit.
     pub(crate) time: Option<Duration>,
 }
 
-/// Result of running a target: the numbers of inputs, and the first failure.
+/// Result of running a target: the numbers of inputs, and the failure that ended the run.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) corpus: usize,
     pub(crate) runs: u32,
-    /// Number of paths through the code that mutated inputs took and that no file of the corpus takes.
+    /// Number of different paths through the code that mutated inputs took, without the paths of the corpus.
     pub(crate) new: usize,
     pub(crate) failure: Option<Failure>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Tally {
 /// An input for which the target panicked, with the message and the source location of the panic.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The name of the corpus file, or the number of the run, that provided the input.
+    /// Origin of the input: the name of the corpus file, or the number of the mutated input, such as `run 7`.
     pub(crate) origin: String,
     pub(crate) input: Vec<u8>,
     pub(crate) message: String,
@@ -70,8 +70,10 @@ pub(crate) fn note_panics() {
     }));
 }
 
-/// Runs the target on one input. Returns the name of the path that the input took through the code, or the
-/// source location and the message of the panic.
+/// Runs the target on one input. Returns the name of the path that the input took through the code.
+///
+/// If the target panics, returns the source location and the message of the panic as the error. The panic
+/// hook of [`note_panics`] must be installed.
 pub(crate) fn give(
     target: &Target,
     input: &[u8],
@@ -81,21 +83,24 @@ pub(crate) fn give(
     run.map_err(|_| PANIC.lock().take().unwrap_or_default())
 }
 
-/// State of a run: the target, the inputs to mutate, and the paths that inputs have taken so far.
+/// State of a run of one target, such as the inputs to mutate and the paths that inputs have taken so far.
 struct Smoke<'a> {
     target: &'a Target,
     bug: Option<Bug>,
-    /// File that contains the current input, in case the process dies; `None` if the run is not watched.
+    /// File to which each input is written before it runs. If the process dies, the file contains the input
+    /// that was running. `None` if inputs are not written.
     current: Option<File>,
     pool: Vec<Vec<u8>>,
     ways: BTreeSet<String>,
     given: &'a AtomicU64,
 }
 
-/// Runs the target on its corpus and on `effort.runs` mutated inputs, until an input fails.
+/// Runs the target on its corpus and then on `effort.runs` mutated inputs. Ends at the first input that
+/// fails.
 ///
-/// With a planted bug, the corpus is only mutated and not run. An input that takes longer than [`INPUT_MAX`]
-/// aborts the process. If `watched` is true, each input is saved to a file before it is run.
+/// With a planted bug, the inputs of the corpus are mutated, but not run themselves. If an input takes longer
+/// than [`INPUT_MAX`], the process aborts. If `watched` is true, each input is written to a file before it
+/// runs.
 ///
 /// # Errors
 /// Returns an error if a file can't be read or written.
@@ -159,9 +164,9 @@ impl Smoke<'_> {
         Ok(tally)
     }
 
-    /// Runs one input. Returns the failure if the target panicked.
+    /// Runs the target on one input. Returns the failure if the target panicked.
     ///
-    /// The input is kept for later mutations if it belongs to the corpus or takes a new path.
+    /// The input is added to the inputs for later mutations if it belongs to the corpus or takes a new path.
     fn one(&mut self, origin: String, input: Vec<u8>) -> Result<Option<Failure>> {
         if let Some(file) = &mut self.current {
             file.seek(SeekFrom::Start(0))?;
@@ -188,8 +193,8 @@ impl Smoke<'_> {
 }
 
 impl Failure {
-    /// Shortens the input while the target still panics at the same source location, and saves the input.
-    /// Returns the path of the file.
+    /// Shortens the failing input as long as the target still panics at the same source location. Saves the
+    /// shortened input to a file, and returns the path of the file.
     ///
     /// # Errors
     /// Returns an error if the file can't be written.
@@ -219,8 +224,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs `does`, which increments `given` before each input. Aborts the process if one input takes longer than
-/// [`INPUT_MAX`].
+/// Calls `does`, and returns its result. `does` increments `given` before it runs each input. If `given` does
+/// not change for [`INPUT_MAX`], an input hangs, and the process aborts.
 fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     let (ended, told) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {
@@ -232,8 +237,8 @@ fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Aborts the process if `given` does not change within [`INPUT_MAX`], which means that one input takes
-/// longer. Returns when `ended` is true.
+/// Aborts the process if `given`, the number of started inputs, does not change for [`INPUT_MAX`]. Returns
+/// when `ended` is true. A caller that sets `ended` must notify `told`.
 fn end_what_hangs(target: &Target, given: &AtomicU64, ended: &Mutex<bool>, told: &Condvar) {
     let mut ended = ended.lock();
     let mut last = None;

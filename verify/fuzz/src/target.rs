@@ -1,4 +1,5 @@
-//! The fuzz targets, and the table that lists them.
+//! Defines the type [`Target`] and the table [`TARGETS`] of all fuzz targets. Each target is implemented in a
+//! submodule.
 
 mod continue_token;
 mod decode;
@@ -25,15 +26,15 @@ use crate::planted::Bug;
 pub struct Target {
     /// Name of the target on the command line, in the `corpus` folder, and in `libfuzzer`.
     pub name: &'static str,
-    /// Tests the code with an input, and panics if the code shows a defect. With a [`Bug`], behaves as if the
-    /// code had this bug.
+    /// Tests the code with an input, and panics if the code has a defect. If a [`Bug`] is given, tests the
+    /// code as if it had this bug.
     ///
-    /// Returns a text that names the path that the input took through the code. An unknown text means a new
-    /// path.
+    /// Returns a name for the path that the input took through the code. An input whose path has not occurred
+    /// before is used for later mutations.
     pub run: fn(&[u8], Option<Bug>) -> String,
-    /// Texts that mutations insert into inputs, in addition to parts of the corpus.
+    /// Texts that mutations insert into inputs. Mutations also insert parts of other inputs.
     pub dictionary: &'static [&'static str],
-    /// Number of mutated inputs in a smoke run, which takes a few seconds without optimization.
+    /// Number of mutated inputs in a default run. This number takes a few seconds in an unoptimized build.
     pub runs: u32,
 }
 
@@ -94,7 +95,7 @@ const REQUEST: &[&str] = &[
     "null",
 ];
 
-/// All fuzz targets.
+/// Table of all fuzz targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "list",
@@ -176,10 +177,10 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// Runs the target `name` with one input, without a planted bug.
+/// Runs the target named `name` with the input `data`, without a planted bug.
 ///
 /// # Panics
-/// Panics if there is no target of that name, or the input shows a defect.
+/// Panics if no target has this name, or if the tested code has a defect.
 pub fn run(name: &str, data: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
     let target = target.unwrap_or_else(|| panic!("no target {name}"));

@@ -6,7 +6,8 @@ use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use crate::seeds::Origin;
 
-/// Number of runs with fixed seeds in which each required behavior must occur at least once.
+/// Number of runs per required occurrence: with fixed seeds, each required behavior must occur once per 20
+/// runs.
 const ONCE_PER: usize = 20;
 
 /// Number of occurrences of each behavior that runs have exercised.
@@ -30,7 +31,7 @@ impl<T: Ord> Counts<T> {
         *self.0.entry(what).or_default() += times;
     }
 
-    /// Adds the counts of other runs to these counts.
+    /// Adds the counts in `other` to these counts.
     pub fn add_all(&mut self, other: Self) {
         for (what, times) in other.0 {
             self.add(what, times);
@@ -50,7 +51,7 @@ impl<T: Ord> Counts<T> {
         self.0.iter().map(|(what, times)| (what, *times))
     }
 
-    /// Returns a line of text for each required behavior that occurred less than `least` times.
+    /// Returns a line of text for each required behavior that occurred fewer than `least` times.
     pub fn rare<'a>(&self, required: impl IntoIterator<Item = &'a T>, least: usize) -> Vec<String>
     where
         T: fmt::Display + 'a,
@@ -62,10 +63,11 @@ impl<T: Ord> Counts<T> {
     }
 }
 
-/// Returns how often each required behavior must occur in `runs` runs.
+/// Returns the minimum number of times that each required behavior must occur in `runs` runs.
 ///
-/// With fixed seeds, the counts change only when the code changes, so one occurrence per 20 runs is required.
-/// With other seeds, the counts also vary by chance, so at most one occurrence is required.
+/// With fixed seeds, the minimum is one occurrence per 20 runs: the counts change only when the code changes.
+/// With other seeds, the counts also vary by chance. The minimum is then one occurrence, or none if there are
+/// fewer than 20 runs.
 pub fn required(origin: Origin, runs: usize) -> usize {
     let required = runs / ONCE_PER;
     match origin {

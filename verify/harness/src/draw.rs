@@ -6,8 +6,8 @@ use fastrand::Rng;
 
 /// A random number generator that draws choices.
 ///
-/// Each choice draws one number, even if its probability is 0 or 100 percent. A changed probability therefore
-/// does not change the later choices of a seed.
+/// Each choice draws one random number, even if the probability of the choice is 0 or 100 percent. A changed
+/// probability therefore does not change the later choices of the same seed.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;
@@ -17,7 +17,7 @@ pub trait Choose {
         self.random().u32(0..100) < percent
     }
 
-    /// Returns one of the values at random, each with the same probability.
+    /// Returns one of the values in `of` at random, each with the same probability.
     ///
     /// # Panics
     /// Panics if `of` is empty.
@@ -25,7 +25,10 @@ pub trait Choose {
         &of[self.random().usize(..of.len())]
     }
 
-    /// Returns one of the values at random, with a probability proportional to its weight.
+    /// Returns one of the values in `of` at random.
+    ///
+    /// Each element of `of` is a weight and a value. The probability of a value is proportional to its
+    /// weight.
     ///
     /// # Panics
     /// Panics if the sum of the weights is 0.
@@ -41,7 +44,10 @@ pub trait Choose {
         unreachable!("{at} is less than the sum of all weights")
     }
 
-    /// Returns a random subset of the values. Each value is selected with its own probability, in percent.
+    /// Returns a random subset of the values in `of`.
+    ///
+    /// Each element of `of` is a probability in percent, and the value that is selected with this
+    /// probability. Each element draws one random number.
     fn subset<T: Copy>(&mut self, of: &[(u32, T)]) -> Vec<T> {
         let on = of.iter().filter(|(percent, _)| self.chance(*percent));
         on.map(|(_, value)| *value).collect()

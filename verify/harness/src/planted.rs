@@ -13,30 +13,32 @@ pub trait Planted: Copy + fmt::Display + 'static {
     /// All planted bugs, in the order in which the program searches for them.
     const ALL: &'static [Self];
 
-    /// Returns the name of the component that contains the bug; empty if the program names no components.
+    /// Returns the name of the component that contains the bug. The name is empty if the program names no
+    /// components.
     fn place(self) -> &'static str;
 }
 
 /// Result of the search for one planted bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// A run failed because of the bug.
+    /// A run with the planted bug failed.
     Found {
-        /// The seed or the input of the failing run.
+        /// Seed or input that identifies the failing run.
         by: String,
         /// Description of the failure.
         shown: String,
     },
-    /// No run failed.
+    /// No run with the planted bug failed.
     Missed {
-        /// Number of runs and their unit, such as `1000 lives`.
+        /// Number of runs without a failure, with their unit, such as `1000 lives` for 1000 simulated runs.
         within: String,
     },
 }
 
-/// Searches for each of these planted bugs, and prints the results.
+/// Searches for each planted bug in `bugs`, and prints the result of each search.
 ///
-/// `search` runs the program with one planted bug. Returns `true` if every bug was found.
+/// `search` runs the program with one planted bug, and returns whether a run failed. This function returns
+/// `true` if every bug was found.
 ///
 /// # Errors
 /// Returns the first error of `search`.
@@ -61,14 +63,15 @@ pub fn find_each<B: Planted>(
     Ok(are_found)
 }
 
-/// Defines an enum of planted bugs, with a line of the form `Variant in "component": "description",` per bug.
+/// Defines an enum of planted bugs.
 ///
-/// The part `in "component"` names the component that contains the bug, and may be absent. The enum
-/// implements [`Planted`](crate::planted::Planted) and `Display`.
+/// Each bug is a line of the form `Variant in "component": "description",`. The part `in "component"` names
+/// the component that contains the bug, and may be absent. The enum implements
+/// [`Planted`](crate::planted::Planted) and `Display`.
 #[macro_export]
 macro_rules! bugs {
     ($visibility:vis enum $name:ident { $($bug:ident $(in $place:literal)?: $text:literal,)+ }) => {
-        /// A defect that the program deliberately adds to the code under test.
+        /// The planted bugs of a program: defects that the program deliberately adds to the code under test.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         $visibility enum $name {
             $(#[doc = $text] $bug,)+

@@ -1,7 +1,7 @@
 //! Selects the seeds that a verification program runs.
 //!
 //! The seeds are a range from the command line, the fixed seeds of a file, or fresh seeds derived from a
-//! text. The fresh seeds of a text never change, because reports and files name seeds.
+//! text. The same text always yields the same fresh seeds, so a failing seed in a report can be run again.
 
 use std::ops::Range;
 
@@ -47,10 +47,10 @@ pub enum Origin {
 }
 
 impl Selection {
-    /// Returns the selected sets of seeds: those of `--seeds`, then those of `--fixed`, then those of
-    /// `--fresh`.
+    /// Returns the selected sets of seeds, each with the option that selected the set.
     ///
-    /// `fixed` returns the fixed seeds. It is called only if the option `--fixed` is set.
+    /// The order is `--seeds`, `--fixed`, `--fresh`. `fixed` returns the fixed seeds, and is called only if
+    /// the option `--fixed` is set.
     ///
     /// # Errors
     /// Returns the error of `fixed`.
@@ -75,13 +75,15 @@ pub struct Fixed<J> {
     /// Range of seeds that every run with `--fixed` covers.
     #[serde(deserialize_with = "deserialize_range")]
     pub all: Range<u64>,
-    /// Seeds that were added to the file because they found a defect as fresh seeds.
+    /// Seeds outside the range that every run with `--fixed` also covers.
+    ///
+    /// They are former fresh seeds that found a defect.
     #[serde(default)]
     pub joined: J,
 }
 
 impl<J: DeserializeOwned + Default> Fixed<J> {
-    /// Reads the seed file at a path that is relative to the root of the workspace.
+    /// Reads the seed file. The path `file` is relative to the root of the workspace.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or is malformed.
@@ -93,7 +95,7 @@ impl<J: DeserializeOwned + Default> Fixed<J> {
 }
 
 impl<J> Fixed<J> {
-    /// Returns the seeds of the range `all`, followed by the seeds in `joined`.
+    /// Returns the seeds of the range `all`, followed by the seeds in the parameter `joined`.
     pub fn and(&self, joined: &[u64]) -> Vec<u64> {
         self.all.clone().chain(joined.iter().copied()).collect()
     }
@@ -118,7 +120,7 @@ pub fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(seeds)
 }
 
-/// Returns one seed that is derived from a text, such as a commit's id. The seed of a text never changes.
+/// Derives one seed from a text, such as a commit's id. The same text always yields the same seed.
 pub fn hash(text: &str) -> u64 {
     // FNV-1a, because the hashes of a library can change between its versions.
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -126,9 +128,9 @@ pub fn hash(text: &str) -> u64 {
     })
 }
 
-/// Returns the 500 consecutive seeds that are derived from a text.
+/// Derives 500 consecutive seeds from a text.
 ///
-/// The seeds of a text never change. Different texts are unlikely to have common seeds.
+/// The same text always yields the same seeds. Different texts are unlikely to yield common seeds.
 pub fn fresh(text: &str) -> Vec<u64> {
     // The seeds have at most 12 digits, and are greater than the seeds of a fixed range.
     let begin = 1_000_000 + hash(text) % 1_000_000_000 * FRESH;

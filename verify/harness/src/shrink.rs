@@ -1,14 +1,15 @@
-//! Removes the elements of an input that a failure does not need.
+//! Shortens a failing input: removes the elements that are not needed to reproduce the failure.
 
 use std::ops::Range;
 
-/// Removes elements in ranges, first half of the elements at a time and finally one at a time.
+/// Removes ranges of elements from a failing input, and keeps each removal after which the input still fails.
 ///
-/// `length` is the number of elements. `without` runs the program without a range of the current elements. If
-/// the failure still occurs, the elements stay removed, and `without` returns the number of remaining
-/// elements. If the failure no longer occurs, `without` returns `None`.
+/// The first ranges have half of the length, and later ranges are shorter, down to single elements. The
+/// function returns when no single element can be removed without losing the failure.
 ///
-/// Returns when no single element can be removed without losing the failure.
+/// `length` is the number of elements. `without` runs the program without the elements in a range. If the
+/// failure still occurs, `without` removes these elements permanently, and returns the number of remaining
+/// elements. If the failure no longer occurs, `without` keeps the elements, and returns `None`.
 ///
 /// # Errors
 /// Returns the first error of `without`, which ends the search.

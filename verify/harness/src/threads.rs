@@ -1,4 +1,4 @@
-//! Runs items in parallel, on as many threads as the machine has.
+//! Runs items in parallel, on one thread per available processor.
 
 use std::{
     ops::ControlFlow,
@@ -8,10 +8,11 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Calls `run` for every item, on as many threads as the machine has. Runs start in the order of the items.
+/// Calls `run` for every item, on one thread per available processor. Calls start in the order of the items.
 ///
-/// `take` receives each item and its result, one at a time, in the order in which the runs end. After `take`
-/// returns [`ControlFlow::Break`], no further run starts, but runs that have started still end.
+/// `take` receives each item and the result of `run`, in the order in which the calls of `run` end. Calls of
+/// `take` do not overlap. After `take` returns [`ControlFlow::Break`], no further call of `run` starts, but
+/// running calls still end, and `take` receives their results.
 pub fn run_each<T: Sync, R>(
     items: &[T],
     run: impl Fn(&T) -> R + Sync,

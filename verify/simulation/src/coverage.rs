@@ -24,7 +24,7 @@ impl Seen {
         self.0.count(what(table, name));
     }
 
-    /// Adds the counts of another simulated run.
+    /// Adds the counts of another simulated run to these counts.
     pub(crate) fn add(&mut self, other: Self) {
         self.0.add_all(other.0);
     }
@@ -66,7 +66,7 @@ impl Seen {
 
     /// Counts the faults that affected a request.
     ///
-    /// A fault's name in the counts contains no numbers, except for a leading status code.
+    /// Numbers are removed from the names of the faults, except for a status code at the start of a name.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -95,7 +95,8 @@ impl Seen {
         counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// Returns a sentence with the number of required behaviors and with the least frequent of them.
+    /// Returns a sentence with the number of required behaviors, and with the least frequent one and its
+    /// count.
     pub(crate) fn summary(&self) -> String {
         let required = required();
         let times = required.iter().map(|what| (self.0.of(what), what));
@@ -161,7 +162,9 @@ fn required() -> BTreeSet<String> {
     names.chain(faults).chain(edges).chain(hits).collect()
 }
 
-/// Required transitions between the activities of an informer's source.
+/// Transitions between the activities of an informer's source, each of which must occur.
+///
+/// An activity is, for example, listing, watching or backing off.
 const EDGES: [&str; 14] = [
     "idle → opening",
     "idle → listing",
@@ -179,7 +182,9 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Required faults that affected a request, named as in the server's request log, without numbers.
+/// Faults that must each affect a request.
+///
+/// The names are those in the server's request log, without numbers other than a leading status code.
 const HITS: [&str; 28] = [
     "401",
     "410",
@@ -211,7 +216,7 @@ const HITS: [&str; 28] = [
     "swap event",
 ];
 
-/// Returns the name of a source's activity, without the values in the variant's fields.
+/// Returns the name of a source's activity. The name does not contain the values of the variant's fields.
 pub(crate) fn edge(activity: Activity) -> &'static str {
     match activity {
         Activity::Idle => "idle",

@@ -1,6 +1,6 @@
 //! Draws simulated runs from seeds.
 //!
-//! A seed determines the settings, the changes, the faults and the user actions of its run.
+//! A seed determines the settings, the changes, the faults and the user actions of a simulated run.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Draws the simulated run of a seed. A seed always has the same run.
+/// Draws the simulated run of a seed. The same seed always yields the same run.
 pub(crate) fn draw(seed: u64) -> Life {
     let mut drawing = Drawing {
         rng: Rng::with_seed(seed),
@@ -50,7 +50,9 @@ pub(crate) fn draw(seed: u64) -> Life {
 
 struct Drawing {
     rng: Rng,
-    /// Label value of the last drawn object state. Each new state increments it, so all states differ.
+    /// Value of the label `v` in the last drawn object state.
+    ///
+    /// Each new state increments the value, so no two drawn states are equal.
     value: u32,
 }
 
@@ -140,7 +142,7 @@ impl Drawing {
     /// Draws the settings of an event handler.
     ///
     /// If `everything` is `true`, the handler has no filter and receives the events of all objects. The first
-    /// handler of each run is drawn in this way.
+    /// handler of each simulated run is drawn with `everything`.
     fn handler(&mut self, everything: bool) -> Handler {
         let rng = &mut self.rng;
         let resyncs = rng.bool();
@@ -168,7 +170,7 @@ impl Drawing {
         }
     }
 
-    /// Draws the time that passes before the next step: usually at most 10 s, sometimes 60 s to 400 s.
+    /// Draws the duration of a pause between two steps: usually at most 10 s, sometimes 60 s to 400 s.
     fn pause(&mut self) -> Duration {
         if self.rng.u8(..30) == 0 {
             return Duration::from_secs(self.rng.u64(60..400));

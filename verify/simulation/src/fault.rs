@@ -1,15 +1,16 @@
 //! Defines the faults that simulated runs inject into the server, and the permitted recovery times.
 //!
-//! The table [`KINDS`] contains the fault plan of each kind of fault, which the server executes. The table
-//! also contains the time within which the informer must recover after all faults have ended.
+//! The table [`KINDS`] contains the kinds of faults. For each kind, the table contains a fault plan, which is
+//! the text that the server executes, and the time within which the informer must recover after all faults
+//! have ended.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Maximum recovery time in seconds from a failure with one backoff pause.
+/// Maximum recovery time, in seconds, after a failure with one backoff pause.
 ///
-/// A pause lasts at most twice the cap of 30 s.
+/// A backoff pause lasts at most twice the cap of 30 s.
 const ONE_PAUSE: u64 = 60;
 
 /// Maximum delay of a response, in seconds.
@@ -18,45 +19,48 @@ const ONE_PAUSE: u64 = 60;
 /// starts when the response arrives.
 const DELAY_MAX: u32 = 20;
 
-/// Name of the fault that stops watches from sending events.
+/// Name of the fault that prevents watches from sending events and from ending, until [`THAWED`] occurs.
 pub(crate) const FROZEN: &str = "watch frozen";
 
-/// Name of the fault that lets frozen watches send events again.
+/// Name of the fault that ends [`FROZEN`]: the watches send the withheld events, and then further events.
 pub(crate) const THAWED: &str = "watch thawed";
 
 /// Name of the fault that makes a watch send an unchanged object again, at its old revision.
 pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
-/// Maximum recovery time in seconds from two consecutive failures, each with a backoff pause.
+/// Maximum recovery time, in seconds, after two consecutive failures, each with a backoff pause.
 ///
-/// For example, a server rejects a watch, and has lost the requested history when it accepts the watch again.
+/// For example, the server first rejects a watch. When the informer retries, the server has expired the
+/// revision from which the watch must continue.
 const TWO_PAUSES: u64 = 2 * ONE_PAUSE;
 
-/// A kind of fault, with its effects and its permitted recovery time.
+/// A kind of fault, with its effect on the received events and its permitted recovery time.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// Name of the kind in printed schedules and in coverage tables.
+    /// Name of the kind of fault in printed schedules and in coverage tables.
     pub(crate) name: &'static str,
     /// Maximum time, in seconds, from the end of all faults until the cache equals the server's state.
     pub(crate) heals_within: u64,
     /// Effect of the fault on the events that the informer receives.
     pub(crate) harm: Harm,
-    /// Draws the numbers of a fault of this kind, and returns the fault plan for the server.
+    /// Draws the random numbers in a fault plan of this kind, and returns the fault plan for the server.
     pub(crate) draw: fn(&mut Rng) -> String,
 }
 
 /// Effect of a fault on the events that an informer receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// The received events are correct. Events may be missing until the informer lists again.
+    /// The received events are correct. Some events may be missing until the informer lists again.
     None,
-    /// The server sends a wrong or repeated event. The informer detects or corrects the effect without a
-    /// comparison of its cache with the server.
+    /// The server sends a wrong or repeated event.
+    ///
+    /// The informer detects or corrects the effect even if it does not compare its cache with the server.
     Lies,
-    /// The server drops or reorders events. The informer detects this only if it compares its cache with the
-    /// server.
+    /// The server drops or reorders events.
+    ///
+    /// The informer detects this only by a comparison of its cache with the server.
     Loses,
-    /// The server is restored to an older state.
+    /// The server is restored to an older state, which decreases its revision.
     PutsBack,
 }
 
@@ -80,7 +84,12 @@ impl Fault {
         }
     }
 
-    /// Returns the fault of the kind with this name. The plan of the kind must not contain drawn numbers.
+    /// Returns the fault of the kind named `name`.
+    ///
+    /// The fault plan of the kind must not contain random numbers.
+    ///
+    /// # Panics
+    /// Panics if no kind has this name.
     pub(crate) fn named(name: &str) -> Self {
         let kind = KINDS.iter().position(|kind| kind.name == name);
         let kind = kind.expect("a kind of that name");
@@ -111,10 +120,13 @@ impl Fault {
     }
 }
 
-/// Fault plan that ends the watches of pods and expires their history, so that the informer lists again.
+/// Fault plan that makes the informer list again.
+///
+/// It ends the watches of pods, and expires the history from which the watches would continue.
 const LIST: &str = "expire history; cut watch pods";
 
-/// Maximum recovery time in seconds if the informer does not back off: it sends the next request within 1 s.
+/// Maximum recovery time, in seconds, of an informer that does not back off and sends its next request at
+/// once.
 const AT_ONCE: u64 = 1;
 
 const fn kind(name: &'static str, heals_within: u64, draw: fn(&mut Rng) -> String) -> Kind {
@@ -130,15 +142,15 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of repetitions of a fault that affects every request until all faults are cleared.
+/// Number of repetitions of a fault that must affect every request until all faults are cleared.
 ///
-/// Backoff keeps the number of requests below this number.
+/// The number exceeds the number of requests that the backoff permits.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.
 ///
-/// Most kinds permit one backoff pause, because a watch that ends immediately without an event also counts as
-/// a failure.
+/// Most kinds permit one backoff pause. The reason is that a watch that ends immediately without an event
+/// also counts as a failure.
 pub(crate) const KINDS: [Kind; 36] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {

@@ -14,28 +14,29 @@ use crate::{
     truth::{State, States},
 };
 
-/// The recorded events of one handler, and the first inconsistency among them.
+/// The recorded events of one handler, and a description of the first inconsistency among these events.
 #[derive(Clone)]
 pub(crate) struct History(Arc<Mutex<Heard>>);
 
 struct Heard {
     /// The last delivered state of each object.
     state: States,
-    /// Object states at the time of the initial-sync marker; `None` before the handler has received the
-    /// marker.
+    /// Last delivered state of each object at the time of the initial-sync marker.
+    ///
+    /// `None` before the handler has received the marker.
     at_sync: Option<States>,
     /// Resync period of the handler; zero disables resyncs.
     every: Duration,
     /// Registration time of the handler, from which the permitted number of resyncs is calculated.
     ///
-    /// `None` if the frequency of resyncs is not checked. With [`Queue::DeltaFifo`], a delayed resync can be
-    /// merged with the next resync.
+    /// `None` disables the check of the resync frequency. The check is disabled with [`Queue::DeltaFifo`],
+    /// which can merge a delayed resync with the next resync.
     since: Option<Instant>,
     /// Whether `Added` events before the initial-sync marker may lack the initial-list flag.
     ///
-    /// This is possible if the informer has several sources, because one source can complete its first list
-    /// before another. It is also possible if the handler has a filter, because an object can start to match
-    /// it.
+    /// Such events occur if the informer has several sources, because one source can complete its first list
+    /// before another source. They also occur if the handler has a filter, because a changed object can start
+    /// to match the filter.
     begins_early: bool,
     /// Whether a fault has falsified events, or has restored the server to an older state.
     ///
@@ -77,13 +78,14 @@ impl History {
         }
     }
 
-    /// Returns the last delivered state of every object.
+    /// Returns the last delivered state of every object that the handler considers present.
     pub(crate) fn state(&self) -> States {
         self.0.lock().state.clone()
     }
 
-    /// Returns the object states at the initial-sync marker; `None` before the handler has received the
-    /// marker.
+    /// Returns the last delivered state of each object at the time of the initial-sync marker.
+    ///
+    /// Returns `None` before the handler has received the marker.
     pub(crate) fn at_sync(&self) -> Option<States> {
         self.0.lock().at_sync.clone()
     }
@@ -120,7 +122,9 @@ impl History {
         std::mem::take(&mut self.0.lock().lines)
     }
 
-    /// Records an initial object as added, although the informer has not delivered it to this handler.
+    /// Records an `Added` event of an initial object, although the informer has not delivered the event.
+    ///
+    /// Only a planted bug uses this method, to imitate initial events without the informer.
     pub(crate) fn note<K: Resource>(&self, object: &Object<K>) {
         let event = Event::Added {
             object: object.clone(),
@@ -132,7 +136,7 @@ impl History {
 
 /// Event handler that records its events in a [`History`].
 ///
-/// Depending on the drawn settings, its callbacks are slow, or panic.
+/// According to the settings of the simulated handler, a callback can be slow or panic.
 pub(crate) struct Listening {
     history: History,
     pause: Duration,
@@ -153,7 +157,9 @@ impl<K: Resource + Send + Sync + 'static> EventHandler<K> for Listening {
     }
 }
 
-/// Marks the handler's callback as running until this value is dropped, even if the callback panics.
+/// Marks a callback of the handler as running until this value is dropped.
+///
+/// The value is also dropped if the callback panics.
 struct Telling<'a>(&'a History);
 
 impl<'a> Telling<'a> {

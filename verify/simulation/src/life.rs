@@ -1,7 +1,7 @@
 //! Defines a simulated run, [`Life`]: its initial settings and its steps.
 //!
 //! A `Life` is plain data that can be printed, shortened and run again. All random choices during the run are
-//! derived from [`Setting::rng`]. That seed does not change when steps are removed.
+//! derived from the seed [`Setting::rng`]. This seed does not change when steps are removed.
 
 use std::{fmt, num::NonZeroUsize, time::Duration};
 
@@ -24,20 +24,24 @@ pub(crate) struct Life {
     pub(crate) seed: u64,
     /// Initial settings of the server and of the informer.
     pub(crate) setting: Setting,
-    /// The steps, each with its index in the run as drawn. The indexes stay the same when steps are removed.
+    /// The steps, each with its index in the complete run.
+    ///
+    /// A step keeps its index when other steps are removed.
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
 /// Initial settings of a simulated informer and its server, and the action that ends the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
-    /// Seed of all random choices that the server and the informers make during the run.
+    /// Seed of all random choices that the server and the informers make while the simulated run executes.
     pub(crate) rng: u64,
     /// Representation of the objects that the informer stores.
     pub(crate) store: Store,
-    /// Number of objects from which the packing dictionaries are trained; `None` keeps objects unpacked.
+    /// Number of objects from which the cache trains the dictionaries that compress (pack) its objects.
+    ///
+    /// `None` if the cache does not compress objects.
     pub(crate) packed: Option<usize>,
-    /// Whether the cache keeps objects as undecoded bytes until they are read.
+    /// Whether the cache keeps an object as undecoded bytes until the object is read.
     pub(crate) lazy: bool,
     /// Selection of the objects that the informer observes.
     pub(crate) scope: Scope,
@@ -51,13 +55,13 @@ pub(crate) struct Setting {
     pub(crate) page_size: Option<u32>,
     /// Default resync period of the informer, in seconds.
     pub(crate) resync: u64,
-    /// Interval between comparisons of the cache with the server, in seconds; 0 disables them.
+    /// Interval between comparisons of the cache with the server, in seconds; 0 disables the comparisons.
     pub(crate) consistency: u64,
     /// Number of events in the server's watch cache; `None` disables the watch cache.
     pub(crate) watch_cache: Option<usize>,
     /// The objects that exist on the server before the informer starts.
     pub(crate) objects: Vec<Key>,
-    /// Action at the end of the run.
+    /// Action that ends the run.
     pub(crate) end: End,
 }
 
@@ -86,13 +90,15 @@ pub(crate) enum Scope {
 /// Type of the queue that holds an informer's changes before they are applied to the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// Queue that keeps the order of the received changes. The field is the maximum batch size.
+    /// Queue that keeps the changes in the order in which they were received.
+    ///
+    /// The field is the maximum number of changes per batch.
     InOrder(usize),
     /// Queue with one entry per object, as in client-go.
     DeltaFifo,
 }
 
-/// Action at the end of a simulated run.
+/// Action that ends a simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// All faults end, and the informer must recover. Then the informer is stopped.
@@ -155,7 +161,9 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes a handler, but never the first. The number, modulo the number of other handlers, selects it.
+    /// Removes a handler other than the first handler.
+    ///
+    /// The field, modulo the number of other handlers, selects the handler to remove.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,
@@ -179,7 +187,7 @@ pub(crate) struct Handler {
     pub(crate) resync: u64,
     /// Duration of each callback, in milliseconds.
     pub(crate) slow: u64,
-    /// Number of events per panic: the handler panics on every nth event; 0 disables panics.
+    /// Number of events per panic: the callback of every nth event panics. 0 disables panics.
     pub(crate) panics: u32,
     /// Buffer for the events that wait for delivery to the handler.
     pub(crate) buffer: ListenerBuffer,
@@ -188,8 +196,9 @@ pub(crate) struct Handler {
 }
 
 impl Setting {
-    /// Returns whether the informer observes an object in this namespace. `web` is whether the object has the
-    /// label `app=web`.
+    /// Returns whether the informer observes an object in the namespace `namespace`.
+    ///
+    /// `web` is whether the object has the label `app=web`.
     pub(crate) fn wants(&self, namespace: &str, web: bool) -> bool {
         match self.scope {
             Scope::Everywhere => true,
@@ -198,9 +207,10 @@ impl Setting {
         }
     }
 
-    /// Returns whether the informer has an index function that reads each object when it arrives.
+    /// Returns whether the informer has an index function that reads, and therefore decodes, every new
+    /// object.
     ///
-    /// Without such a function, the cache of a `lazy` informer keeps objects undecoded.
+    /// Without such a function, a cache with the setting `lazy` keeps the objects undecoded.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
     }
@@ -216,7 +226,7 @@ impl Setting {
 }
 
 impl Key {
-    /// Returns the keys of all objects that a run can create.
+    /// Returns the keys of all objects that a simulated run can create.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let namespaces = 0..NAMESPACES.len();
         namespaces.flat_map(|namespace| (0..NAMES).map(move |name| Self { namespace, name }))

@@ -44,14 +44,17 @@ bugs! {
     }
 }
 
-/// Wraps an event handler, and can drop the events of the initial objects.
+/// Event handler that passes events to another handler, and can drop the events of the initial objects.
+///
+/// [`Bug::LateWithoutBarrier`] uses this handler to imitate a late registration that misses changes.
 pub(crate) struct Late<H> {
     handler: H,
     skips: bool,
 }
 
 impl<H> Late<H> {
-    /// Wraps a handler. If `skips` is `true`, the handler does not receive the initial objects.
+    /// Wraps a handler. If `skips` is `true`, the wrapped handler does not receive the events of the initial
+    /// objects.
     pub(crate) fn new(handler: H, skips: bool) -> Self {
         Self { handler, skips }
     }
@@ -72,9 +75,10 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
     }
 }
 
-/// Returns whether a snapshot of the cache contains an object in exactly this state.
+/// Returns whether a snapshot of the cache contains exactly this state of an object.
 ///
-/// With [`Bug::BrokenUncounted`], a cached object with the same revision is sufficient.
+/// With [`Bug::BrokenUncounted`], also returns `true` if the snapshot contains another state of the object
+/// with the same revision.
 pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
     let kept = snapshot.get(object.object_name());
     let is_kept = kept.is_some_and(|kept| kept.is_same(object));
@@ -84,14 +88,15 @@ pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object
             && kept.is_some_and(|kept| kept.revision() == object.revision())
 }
 
-/// Returns the key of an object in the index `third`: the remainder of its label value divided by 3.
+/// Returns an object's key in the index `third`: the value of the object's label `v` modulo 3.
 pub(crate) fn third(value: u32) -> String {
     (value % 3).to_string()
 }
 
-/// Returns the index function of the index `third`, which receives an object's name and label value.
+/// Returns the index function of the index `third`.
 ///
-/// With [`Bug::StaleIndexValue`], the function uses the first value that it received for the name.
+/// The index function receives an object's name and the value of its label `v`. With
+/// [`Bug::StaleIndexValue`], the index function always uses the first value that it received for the name.
 pub(crate) fn index_function(bug: Option<Bug>) -> impl Fn(&str, u32) -> String + Send + Sync {
     let first = Mutex::new(BTreeMap::new());
     move |name, value| {

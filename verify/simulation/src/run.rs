@@ -1,4 +1,6 @@
-//! Implements the command of the simulation: selects seeds, simulates their runs, and reports the results.
+//! Implements the command `cargo xtask simulate`.
+//!
+//! Selects seeds, simulates the run of each seed, and reports the results.
 
 use std::ops::ControlFlow;
 
@@ -27,10 +29,12 @@ const FIXED: &str = "verify/simulation/seeds.toml";
 /// Maximum number of failing simulated runs that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Minimum number of simulated runs for which the required coverage is checked.
+/// Minimum number of simulated runs for a check of the coverage.
+///
+/// Fewer runs can miss a required behavior by chance.
 const FULL_RUN: usize = 500;
 
-/// Number of simulated runs in which a planted bug must be found.
+/// Number of seeds with which the simulation searches for each planted bug. At least one run must fail.
 const BUG_SEEDS: u64 = 1000;
 
 /// The arguments of the command line.
@@ -78,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-/// Results of several simulated runs: their coverage, failures and traces.
+/// Results of several simulated runs: their coverage, and their failures and traces by seed.
 #[derive(Default)]
 struct Tally {
     seen: Seen,
@@ -86,7 +90,10 @@ struct Tally {
     traces: Vec<(u64, Vec<String>)>,
 }
 
-/// Simulates the runs of all seeds. If `first_only` is `true`, no run starts after the first failure.
+/// Simulates the runs of all seeds, and returns their results.
+///
+/// If `first_only` is `true`, no further run starts after the first failure. Runs that have already started
+/// still end.
 fn live_all(
     seeds: &[u64],
     arguments: Option<&Arguments>,
@@ -160,13 +167,13 @@ fn judge(origin: Origin, seeds: &[u64], arguments: &Arguments) -> bool {
     failed == 0 && missing.is_empty()
 }
 
-/// Shortens a failing simulated run. Returns the text of its remaining steps and of its failure.
+/// Shortens a failing simulated run. Returns a text with the remaining steps and the failure.
 fn shortened(life: &mut Life, wrong: Wrong, bug: Option<Bug>) -> String {
     let wrong = shrink(life, wrong, &mut |life| live(life, bug).wrong);
     format!("{life}  {wrong}")
 }
 
-/// Shortens a failing simulated run, and prints it with the command that replays it.
+/// Shortens a failing simulated run, and prints the shortened run with the command that replays it.
 fn show(mut life: Life, wrong: Wrong) {
     say(&shortened(&mut life, wrong, None));
     let places: Vec<_> = life.steps.iter().map(|(at, _)| at.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Shortens the schedule of a failing simulated run.
+//! Shortens a failing simulated run by removing steps that are not needed to reproduce the failure.
 
 use std::convert::Infallible;
 
@@ -6,9 +6,10 @@ use harness::shrink::leave_out;
 
 use crate::{life::Life, world::Wrong};
 
-/// Removes the steps that a failure does not need. Returns the failure of the shortened run.
+/// Removes the steps that are not needed to reproduce a failure, and returns the failure of the shortened
+/// run.
 ///
-/// `judge` simulates a run, and returns its failure or `None`.
+/// `judge` simulates a run, and returns its failure, or `None` if the run passes.
 pub(crate) fn shrink(
     life: &mut Life,
     mut wrong: Wrong,
@@ -26,7 +27,7 @@ pub(crate) fn shrink(
     wrong
 }
 
-/// Keeps only the steps that have these indexes in the run as drawn.
+/// Keeps only the steps whose indexes are in `places`. The indexes are those in the complete run.
 pub(crate) fn keep(life: &mut Life, places: &[usize]) {
     life.steps.retain(|(at, _)| places.contains(at));
 }

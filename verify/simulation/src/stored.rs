@@ -1,4 +1,6 @@
-//! Abstracts over the representations of pods that an informer can store: typed, JSON, or metadata only.
+//! Abstracts over the Rust types that can represent pods in an informer's cache.
+//!
+//! The types are `Pod`, `DynamicObject` and `PartialObjectMeta<Pod>`.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
@@ -15,7 +17,7 @@ pub(crate) trait Stored:
     + Sync
     + 'static
 {
-    /// Returns the type information that identifies pods as the resource of this representation.
+    /// Returns the `DynamicType` with which this Rust type represents pods.
     fn dyntype() -> Self::DynamicType;
 }
 

@@ -25,16 +25,17 @@ pub(crate) type States = BTreeMap<ObjectName, State>;
 
 /// The recorded states of the server, which are the expected states of an informer's cache.
 pub(crate) struct Truth {
-    /// Recorded states, by revision.
+    /// Recorded states of the server, by revision.
     ///
-    /// A revision has several states if the server was restored to an older state and then reached it again.
+    /// A revision can have several states: a server that is restored to an older state reaches the same
+    /// revision again, with different objects.
     seen: BTreeMap<u64, Vec<States>>,
     /// Objects that existed when the informer started and have not changed since.
     lasting: States,
 }
 
 impl State {
-    /// Returns the compared parts of an object from the cache or from an event.
+    /// Returns the compared parts of an object in the cache or in an event.
     pub(crate) fn of<K: Resource>(object: &Object<K>) -> Self {
         let labels = object.labels();
         Self {
@@ -70,7 +71,8 @@ pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
 
 /// Returns the names of the objects in a snapshot that fail to decode.
 ///
-/// Reads every object, because packed and lazy objects are decoded only when they are read.
+/// Reads every object, because the cache decodes packed (compressed) and lazy objects only when they are
+/// read.
 pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
     let known = snapshot.broken().map(|(name, _)| name.clone());
     let kept = snapshot.iter().filter(|object| object.get().is_err());
@@ -79,13 +81,13 @@ pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
         .collect()
 }
 
-/// Returns the states without those of the objects with these names.
+/// Returns `states` without the states of the objects in `names`.
 pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> States {
     states.retain(|name, _| !names.contains(name));
     states
 }
 
-/// Checks that the decoded body of each object has the metadata that its [`Object`] reports.
+/// Checks that the decoded body of each object has the same metadata as its [`Object`].
 ///
 /// Skips objects that fail to decode.
 pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), String> {
@@ -108,7 +110,7 @@ pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), St
     Ok(())
 }
 
-/// Returns the current states on the server of the objects that the informer observes.
+/// Returns the current state on the server of each object that the informer observes.
 pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
     let objects = server.list("v1", "pods");
     let states = objects.iter().map(State::of_server);
@@ -117,7 +119,7 @@ pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
         .collect()
 }
 
-/// Returns the states of the objects in a namespace. `None` as the namespace selects all objects.
+/// Returns the states of the objects in a namespace. `None` for `namespace` selects all objects.
 pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
     let wanted = |name: &ObjectName| namespace.is_none() || name.namespace() == namespace;
     let states = states.iter().filter(|(name, _)| wanted(name));
@@ -126,7 +128,7 @@ pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
         .collect()
 }
 
-/// Returns a text with one line for each object whose states in `have` and `want` differ.
+/// Returns a text with one line for each object whose state in `have` differs from its state in `want`.
 pub(crate) fn difference(have: &States, want: &States) -> String {
     let names: BTreeSet<_> = have.keys().chain(want.keys()).collect();
     let lines = names.into_iter().filter_map(|name| {
@@ -144,7 +146,9 @@ impl Truth {
         }
     }
 
-    /// Records the server's state at the start of an informer.
+    /// Records the server's current state as the state with which an informer starts.
+    ///
+    /// Resets the objects that [`lasting`](Self::lasting) returns.
     pub(crate) fn begin(&mut self, server: &Server, setting: &Setting) {
         self.note(server, setting);
         self.lasting = on_server(server, setting);
@@ -155,7 +159,7 @@ impl Truth {
         &self.lasting
     }
 
-    /// Records the server's current state under its current revision.
+    /// Records the server's current state under the server's current revision.
     pub(crate) fn note(&mut self, server: &Server, setting: &Setting) {
         let states = on_server(server, setting);
         self.lasting
@@ -166,9 +170,10 @@ impl Truth {
         }
     }
 
-    /// Returns whether `have` equals a recorded state of a namespace at a revision.
+    /// Returns whether `have` equals a recorded state of the server at a revision.
     ///
-    /// `None` as the namespace means all namespaces. Returns `None` if no state was recorded at the revision.
+    /// Only the objects in `namespace` are compared; `None` selects all namespaces. Returns `None` if no
+    /// state was recorded at the revision.
     pub(crate) fn was(
         &self,
         revision: u64,
@@ -179,14 +184,15 @@ impl Truth {
         Some(seen.iter().any(|states| part(states, namespace) == *have))
     }
 
-    /// Returns the last recorded state at a revision; `None` if no state was recorded at the revision.
+    /// Returns the last recorded state of the server at a revision; `None` if no state was recorded at the
+    /// revision.
     pub(crate) fn at(&self, revision: u64) -> Option<&States> {
         self.seen.get(&revision)?.last()
     }
 
-    /// Returns whether `have` equals a recorded state of a namespace at any revision.
+    /// Returns whether `have` equals a recorded state of the server at any revision.
     ///
-    /// `None` as the namespace means all namespaces.
+    /// Only the objects in `namespace` are compared; `None` selects all namespaces.
     pub(crate) fn was_ever(&self, namespace: Option<&str>, have: &States) -> bool {
         let mut seen = self.seen.values().flatten();
         seen.any(|states| part(states, namespace) == *have)

@@ -1,4 +1,4 @@
-//! Records and checks an informer's requests and the response bodies that it reads.
+//! Records an informer's requests and the response bodies that the informer reads, and checks the requests.
 
 mod pace;
 
@@ -17,10 +17,12 @@ use parking_lot::Mutex;
 
 use self::pace::{Asked, Pace};
 
-/// JSON member that marks the event of an old object which the server sends again. Clients ignore the member.
+/// JSON member that marks an event with which the server sends an old object again.
+///
+/// Clients ignore this member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
-/// Returns whether a line is a `MODIFIED` event that contains the mark [`OLD_OBJECT`].
+/// Returns whether a line of a watch response is a `MODIFIED` event with the mark [`OLD_OBJECT`].
 pub(crate) fn is_old_object(line: &[u8]) -> bool {
     let is = |part: &str| memmem::find(line, part.as_bytes()).is_some();
     is(OLD_OBJECT) && is("\"type\":\"MODIFIED\"")
@@ -29,10 +31,12 @@ pub(crate) fn is_old_object(line: &[u8]) -> bool {
 /// Text that precedes a revision in a response body.
 const REVISION: &[u8] = b"\"resourceVersion\":\"";
 
-/// Text in the bookmark that ends a streaming list.
+/// Text that occurs only in the bookmark that ends a streaming list.
 const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";
 
-/// Record of the requests of a simulated run, of the revisions in their responses, and of the open bodies.
+/// Record of the requests and response bodies of a simulated run.
+///
+/// The record contains the number of requests, the number of open bodies, and the revisions in the bodies.
 #[derive(Clone, Default)]
 pub(crate) struct Wire(Arc<Mutex<Seen>>);
 
@@ -45,7 +49,9 @@ struct Seen {
 }
 
 impl Wire {
-    /// Returns the number of list and watch requests so far, without requests for further pages of a list.
+    /// Returns the number of requests that the informer has sent so far.
+    ///
+    /// A list in several pages counts as one request.
     pub(crate) fn requests(&self) -> usize {
         self.0.lock().requests
     }
@@ -94,7 +100,7 @@ impl Wire {
     }
 }
 
-/// Wraps a list and watch source, and records its requests and response bodies in a [`Wire`].
+/// A list and watch source that records the requests and response bodies of another source in a [`Wire`].
 pub(crate) struct Watched<S> {
     source: S,
     wire: Wire,
@@ -102,10 +108,10 @@ pub(crate) struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    /// Wraps a source, and records its requests in `wire`.
+    /// Wraps a source, and records its requests and response bodies in `wire`.
     ///
-    /// `compared` is whether the informer compares its cache with the server, which can cause a list at any
-    /// time.
+    /// `compared` is whether the informer compares its cache with the server. A comparison can cause a list
+    /// at any time.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
@@ -170,23 +176,26 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
 /// A response body that records the revisions and events that the informer reads.
 struct Body {
     wire: Wire,
-    /// Checks the later requests of the body's source; `None` for the body of a list.
+    /// Checker of the requests that the source sends after this response.
+    ///
+    /// `None` for the response to a list.
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is the body of a streaming list whose final bookmark has not arrived.
     ///
-    /// If the bookmark does not arrive in time, the source lists again, whatever the last event was. Until
-    /// the bookmark arrives, events of old objects are therefore not reported to `pace`.
+    /// Without this bookmark, the source lists again after a timeout, independent of the last event. While
+    /// this field is `true`, events of old objects are therefore reported to `pace` like other events.
     is_listing: bool,
     bytes: ByteStream,
-    /// Unprocessed end of the received data, which may contain an incomplete revision.
+    /// Last part of the received data, which may contain an incomplete revision.
     carried: Vec<u8>,
-    /// Received data after the last line end.
+    /// Received data after the last line end: an incomplete line.
     line: Vec<u8>,
 }
 
 impl Body {
-    /// Reports each complete line of the received data to `pace`, and whether it is the event of an old
-    /// object.
+    /// Adds a chunk to the received data, and reports each complete line to `pace`.
+    ///
+    /// The report contains whether the line is the event of an old object.
     fn read_lines(&mut self, chunk: &Bytes) {
         let Some(pace) = &self.pace else {
             return;

@@ -36,17 +36,17 @@ use crate::{
     wire::{self, Wire},
 };
 
-/// Maximum time until a stopped informer has ended. A running callback takes at most 200 ms.
+/// Maximum time until a stopped informer has ended. It exceeds the 200 ms of the slowest callback.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time within which all pending responses arrive. It is longer than any delay of a response.
+/// Waiting time after which all pending responses have arrived. It exceeds the maximum delay of a response.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// Maximum recovery time if the informer lists in pages at a fixed revision.
+/// Minimum of the permitted recovery time if the informer lists in pages at a fixed revision.
 ///
 /// Such a list returns the state at that revision, not the current state. If backoff delays the list and the
-/// server restarts meanwhile, the watch from that revision expires, and the informer backs off once more before
-/// it lists the current state. Each pause lasts at most twice the cap of 30 s.
+/// server restarts meanwhile, the watch from that revision expires. The informer then backs off once more
+/// before it lists the current state. Each pause lasts at most twice the cap of 30 s.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// Description of a property that a simulated run has violated.
@@ -59,11 +59,11 @@ pub(crate) struct Outcome {
     pub(crate) wrong: Option<Wrong>,
     /// Number of occurrences of the behaviors that the run has exercised.
     pub(crate) seen: Seen,
-    /// A line of text for each request, and for each event that a handler received.
+    /// Lines of text: one for each request, and one for each event that a handler received.
     pub(crate) trace: Vec<String>,
 }
 
-/// Executes a simulated run, with a planted bug if `bug` is set, and returns the result.
+/// Executes a simulated run, and returns the result. If `bug` is set, the informer contains the planted bug.
 pub(crate) fn live(life: &Life, bug: Option<Bug>) -> Outcome {
     let lived = std::panic::catch_unwind(|| {
         let runtime = runtime::Builder::new_current_thread()
@@ -98,14 +98,15 @@ struct World<'a, K> {
     rng: Rng,
     informer: Running<K>,
     users: Vec<User<K>>,
-    /// Background tasks that check that the cache reflects the user's own writes and deletions.
+    /// Background tasks that wait until the cache reflects the user's own writes, and check the cache.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether the server had states that are not recorded in `truth`.
+    /// Whether `truth` lacks some states of the server: the server deletes the objects of a namespace one by
+    /// one, but only the last state is recorded.
     gaps: bool,
-    /// Names of past faults that falsified events or restored the server. Some checks do not apply after
-    /// them.
+    /// Names of past faults that falsified or lost events or restored the server. Some checks do not apply
+    /// after such a fault.
     harm: BTreeSet<&'static str>,
-    /// Cached objects that failed to decode when they were read, with the time of the read.
+    /// Cached objects that failed to decode, each with the time at which it was read.
     unreadable: Vec<(Instant, Object<K>)>,
     outcome: Outcome,
 }
@@ -250,7 +251,7 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Creates or updates an object on the server, and returns the server's response.
     ///
-    /// Returns `None` if the server rejects the write: a restored server may be deleting the namespace.
+    /// Returns `None` if the server rejects the write, for example because it is deleting the namespace.
     fn write(&mut self, written: Written) -> Option<Value> {
         let name = path(written.key);
         let answer = if self.server.get("v1", "pods", &name).is_some() {
@@ -262,7 +263,7 @@ impl<'a, K: Stored> World<'a, K> {
         answer.ok()
     }
 
-    /// Deletes an object on the server. Returns its last state, or `None` if it does not exist.
+    /// Deletes an object on the server. Returns its last state, or `None` if the object did not exist.
     fn delete(&mut self, key: Key) -> Option<Value> {
         let deleted = self.server.delete("v1", "pods", &path(key)).ok();
         self.truth.note(&self.server, &self.life.setting);
@@ -288,10 +289,11 @@ impl<'a, K: Stored> World<'a, K> {
             .map_err(|error| error.to_string())
     }
 
-    /// Returns a fault plan that sends a cached, unchanged object to the watches again at its old revision.
+    /// Returns a fault plan that makes the server send an unchanged object again, at its old revision.
     ///
-    /// The source has received newer revisions since. Aggregated API servers send such events when access to
-    /// an object is granted. Returns `None` if no cached object is suitable.
+    /// The object is in the cache, and its source has received newer revisions of other objects since.
+    /// Aggregated API servers send such events when they grant access to an object. Returns `None` if the
+    /// cache contains no such object.
     fn old_object(&self) -> Option<String> {
         let snapshot = self.informer.informer.indexer().snapshot();
         let namespace_of = |namespace: &str| match self.life.setting.scope {
@@ -334,8 +336,8 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Restores the server to an older state, and waits until the informer has recovered.
     ///
-    /// The informer detects the restore only if it sends a request before the server's revision has passed
-    /// that of the cache. The simulation therefore writes no object during the wait.
+    /// The informer detects the restore only if it sends a request while the server's revision is less than
+    /// the revision of the cache. The simulation therefore writes no object until the informer has recovered.
     async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
         let faults = self.server.faults();
         faults.clear();
@@ -359,7 +361,7 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Returns the maximum recovery time after the end of all faults.
     ///
-    /// It is the recovery time of the slowest fault, plus the time for which handlers can block the informer.
+    /// The slowest fault determines the time. The time for which handlers can block the informer is added.
     fn heals_within(&self) -> Duration {
         let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
             Step::Fault(fault) => Some(fault.heals_within()),
@@ -376,7 +378,7 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// Ends the informer, starts a new informer, and registers the same handlers again.
+    /// Ends the informer as [`end`](Self::end) does, and starts a new informer with the same handlers.
     async fn restart(&mut self, kill: bool) -> Result<(), Wrong> {
         self.end(kill).await?;
         let setting = &self.life.setting;
@@ -392,8 +394,8 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Stops or drops the informer. Checks that it ends in time, and that the handlers' events are
-    /// consistent.
+    /// Stops the informer, or drops the informer if `kill` is `true`. Checks that the informer ends in time,
+    /// and that the events of each handler are consistent.
     async fn end(&mut self, kill: bool) -> Result<(), Wrong> {
         let informer = &mut self.informer;
         if kill {
@@ -472,7 +474,7 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// Returns a pod in this state. It has no revision, so the server applies the write unconditionally.
+/// Returns a pod with this state. The pod has no revision, so the server applies writes unconditionally.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {
@@ -490,7 +492,7 @@ fn pod(written: Written) -> Value {
     })
 }
 
-/// Waits for a future, and returns an error if the future panics.
+/// Waits for a future, and returns its output. Returns an error if the future panics.
 async fn sound<T>(waited: impl Future<Output = T>) -> Result<T, Wrong> {
     let waited = AssertUnwindSafe(waited).catch_unwind();
     waited.await.map_err(|_| "a panic".to_owned())

@@ -1,12 +1,12 @@
-//! Reads the commands of a Markdown file: the lines of its fenced blocks with the language `sh`.
+//! Reads the shell commands of a Markdown file: the lines of its fenced code blocks with the language `sh`.
 
 use anyhow::{Result, bail};
 
 use super::shell;
 
-/// Other names of the language `sh` in Markdown.
+/// Other language names that Markdown files can use for shell commands.
 ///
-/// Blocks with these names are rejected, because their commands would not be checked.
+/// Blocks with these names are rejected, because only the commands in `sh` blocks are checked.
 const OTHER_SHELLS: [&str; 4] = ["bash", "console", "shell", "zsh"];
 
 /// A shell command in a document, with its location.
@@ -15,23 +15,25 @@ pub(super) struct Command {
     /// Path of the document, relative to the root of the workspace.
     pub(super) file: String,
     pub(super) line: usize,
-    /// Text of the command, joined to one line and without a comment.
+    /// Text of the command without comments. Continued lines are joined to a single line.
     pub(super) text: String,
 }
 
 impl Command {
-    /// Returns whether CI must run the command, because its document is README.md or in the folder `docs`.
+    /// Returns whether CI must run the command.
+    ///
+    /// CI must run every command in `README.md` and in the folder `docs`.
     pub(super) fn must_run(&self) -> bool {
         self.file == "README.md" || self.file.starts_with("docs/")
     }
 }
 
-/// Returns the commands of a document, in order.
+/// Returns the commands of a Markdown document, in the order of the document.
 ///
 /// # Errors
 ///
-/// Returns an error if a block uses another name for `sh`. The error contains the file and the line of the
-/// block.
+/// Returns an error if a code block has one of the names in [`OTHER_SHELLS`]. The error contains the file and
+/// the line of the block.
 pub(super) fn read(file: &str, markdown: &str) -> Result<Vec<Command>> {
     let mut language = None;
     let mut lines = Vec::new();

@@ -1,6 +1,6 @@
-//! Lists the commands of the documents that CI does not run, or runs with additional options.
+//! Lists the commands in documents that CI does not run, and those that CI runs with additional options.
 
-/// Commands that CI does not run, grouped by the reason.
+/// Commands that CI does not run, grouped by reason. Each entry is a reason and the commands.
 pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
     (
         "the package is not on crates.io yet",
@@ -71,15 +71,15 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
     ),
 ];
 
-/// Commands that CI runs with additional options, and these options.
+/// Commands that CI runs with additional options. Each entry is a command and its additional options.
 ///
-/// With the options, a command ends within seconds and uses the builds of other stages.
+/// The options shorten the command to a few seconds, and let it use the builds of other stages.
 pub(super) const SHORTENED: [(&str, &str); 1] = [(
     "cargo bench -p kube-informer --bench snapshots",
     "--all-features --profile dev -- 1000",
 )];
 
-/// Returns the reason why CI does not run this command; `None` if the command is not in [`NOT_RUN`].
+/// Returns the reason why CI does not run a command; `None` if the command is not in [`NOT_RUN`].
 pub(super) fn not_run(command: &str) -> Option<&'static str> {
     let group = NOT_RUN
         .iter()
@@ -87,13 +87,13 @@ pub(super) fn not_run(command: &str) -> Option<&'static str> {
     group.map(|&(reason, _)| reason)
 }
 
-/// Returns the additional options of this command in CI; `None` if the command is not in [`SHORTENED`].
+/// Returns the additional options of a command in CI; `None` if the command is not in [`SHORTENED`].
 pub(super) fn shortened(command: &str) -> Option<&'static str> {
     let entry = SHORTENED.iter().find(|(text, _)| *text == command);
     entry.map(|&(_, options)| options)
 }
 
-/// Returns the commands of the tables [`NOT_RUN`] and [`SHORTENED`].
+/// Returns all commands in [`NOT_RUN`] and [`SHORTENED`].
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
     let not_run = NOT_RUN.iter().flat_map(|(_, commands)| *commands);
     not_run

@@ -1,6 +1,6 @@
-//! Determines the action for each command of the documents, before any command runs.
+//! Determines what `cargo xtask commands` does for each command of the documents, before any command runs.
 //!
-//! A command without an action is reported as a finding, with the file and the line of the command.
+//! A command without an action is reported as an error, with the file and the line of the command.
 
 use std::collections::BTreeSet;
 
@@ -10,23 +10,23 @@ use super::document::Command;
 use super::exceptions;
 use super::stages::{Stage, Stages};
 
-/// Start of the text of each command that runs `kube-informer-cli`.
+/// Prefix of each documented command that runs `kube-informer-cli`.
 const PROGRAM: &str = "cargo run --release --package kube-informer-cli -- ";
 
 /// Action that `cargo xtask commands` performs for a command of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Stop the previous server, and start the server of this command in the background.
+    /// Stop the server of the previous `Serve` command, and start this command's server in the background.
     Serve,
-    /// Run the command to its end, with the address of the server.
+    /// Run the command to its end, with the address of the running server.
     Run,
-    /// Run the command until it has printed output, check that it keeps running, and stop it.
+    /// Run the command until it has printed output, check that it keeps running, and then stop it.
     Watch,
-    /// Run the command with these additional options. The command needs no server.
+    /// Run the command with these additional options. The command does not need a server.
     Shorten(&'static str),
-    /// Do not run the command, because this stage of CI runs it.
+    /// Do not run the command here, because this stage of CI runs it.
     Stage(Stage),
-    /// Do not run the command, for this reason.
+    /// Do not run the command. The field is the reason.
     NotRun(&'static str),
 }
 
@@ -34,8 +34,8 @@ pub(super) enum Action {
 ///
 /// # Errors
 ///
-/// Returns an error if a command has no action, or if an exception is wrong. The error contains all findings,
-/// one per line.
+/// Returns an error if a command has no action, if a command needs a server that no earlier command starts,
+/// or if an entry of `exceptions.rs` is wrong or unused. The error contains one line per problem.
 pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let mut findings = Vec::new();
@@ -59,9 +59,9 @@ pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Actio
     Ok(actions)
 }
 
-/// Returns the action of a command, or the text of a finding.
+/// Returns the action of a command, or the text of an error.
 ///
-/// `is_served` is whether an earlier command of the same file starts a server.
+/// `is_served` is whether an earlier command of the same document starts a server.
 fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action, String> {
     let text = command.text.as_str();
     let stage = stages.running(text);
@@ -95,7 +95,7 @@ fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action,
     Ok(action)
 }
 
-/// Returns the action of a command that starts or uses a server; `None` for other commands.
+/// Returns the action of a command that starts or uses a server; `None` for every other command.
 fn session(text: &str) -> Option<Action> {
     let mut words = text.strip_prefix(PROGRAM).unwrap_or(text).split(' ');
     let is_program = text.starts_with(PROGRAM);
@@ -108,7 +108,7 @@ fn session(text: &str) -> Option<Action> {
     }
 }
 
-/// Returns a finding for each exception whose command is in no document.
+/// Returns an error text for each entry of `exceptions.rs` whose command is in no document.
 fn unused(commands: &[Command]) -> impl Iterator<Item = String> {
     let texts: BTreeSet<_> = commands
         .iter()

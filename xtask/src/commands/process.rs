@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Interval at which the state and the output of a process are checked.
+/// Interval between two checks of the state and the output of a process.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A running process that writes its output to a file. Dropping this value kills the process.
@@ -19,16 +19,17 @@ pub(super) struct Process {
     log: PathBuf,
 }
 
-/// Measures the real time since its start.
+/// Measures the real time that has passed since the stopwatch was started.
 #[expect(
     clippy::disallowed_types,
     reason = "processes take real time, and there is no runtime here"
 )]
 pub(super) struct Stopwatch(std::time::Instant);
 
-/// Returns a command that inherits the environment of this program, without the variables that Cargo sets.
+/// Returns a command that inherits the environment of this program, except for the variables that Cargo sets.
 ///
-/// Build scripts depend on these variables, and would run again if the variables differed.
+/// Build scripts depend on these variables. If a nested `cargo` received them, it would run build scripts
+/// again.
 pub(super) fn command(program: &str, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
@@ -46,7 +47,7 @@ pub(super) fn command(program: &str, root: &Path) -> Command {
 impl Process {
     /// Starts a shell command as a process that writes its output to the file `log`.
     ///
-    /// The command replaces the shell, so that signals to the process reach the command.
+    /// Bash replaces itself with the command (`exec`), so signals to the process reach the command.
     ///
     /// # Errors
     ///
@@ -73,11 +74,13 @@ impl Process {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Waits until `read` finds a value in the output of the process, and returns the value.
+    /// Waits until `read` returns a value, and returns the value.
+    ///
+    /// `read` receives all output of the process so far, and is called repeatedly.
     ///
     /// # Errors
     ///
-    /// Returns an error if the process has ended, or if `limit` has passed.
+    /// Returns an error if the process ends first, or if `limit` passes first.
     pub(super) fn wait_for<T>(
         &mut self,
         limit: Duration,
@@ -101,11 +104,11 @@ impl Process {
         }
     }
 
-    /// Waits until the process has ended.
+    /// Waits until the process has ended, and returns its exit status.
     ///
     /// # Errors
     ///
-    /// Returns an error if `limit` has passed.
+    /// Returns an error if the process has not ended within `limit`.
     pub(super) fn wait(&mut self, limit: Duration) -> Result<ExitStatus> {
         let watch = Stopwatch::start();
         loop {
@@ -119,11 +122,11 @@ impl Process {
         }
     }
 
-    /// Checks that the process keeps running for this time.
+    /// Waits for the duration `time`, and checks that the process is still running.
     ///
     /// # Errors
     ///
-    /// Returns an error if the process has ended.
+    /// Returns an error if the process ends within `time`.
     pub(super) fn keeps_running(&mut self, time: Duration) -> Result<()> {
         match self.wait(time) {
             Ok(status) => bail!("it has ended ({status})"),
@@ -133,7 +136,8 @@ impl Process {
 
     /// Sends SIGINT to the process, as Ctrl-C does, and waits until the process has ended.
     ///
-    /// Returns the exit code that a shell reports.
+    /// Returns the exit code. If a signal has ended the process, the exit code is 128 plus the signal's
+    /// number, as in a shell.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
-//! Starts and stops the server that a command of a document runs.
+//! Starts and stops the embedded API server with the command that a document contains.
 //!
-//! The server is stopped as documented, by Ctrl-C. The signal is sent only to the server's process id.
+//! Like a reader of the document, this module stops the server by Ctrl-C. The signal is sent only to the
+//! server's process id.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,24 +10,28 @@ use anyhow::{Result, ensure};
 
 use super::process::Process;
 
-/// Maximum time until a started server is reachable. One document starts a server with 100,000 objects.
+/// Maximum time until a started server is reachable.
+///
+/// The limit is high because one document starts a server with 100,000 objects.
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// Maximum time from Ctrl-C until the server has ended.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
-/// Exit code of a server after Ctrl-C, as documented in docs/server.md.
+/// Exit code of a server after Ctrl-C, as documented in `docs/server.md`.
 const INTERRUPTED: i32 = 130;
 
-/// A running server that a command of a document has started.
+/// A running server that was started by a command of a document.
 pub(super) struct Server {
     process: Process,
     access: Access,
-    /// Data directory of the server. It is removed when this field is dropped, after the process has ended.
+    /// Data directory of the server; `None` if the server stores no data.
+    ///
+    /// The directory is removed when this field is dropped, after the process has ended.
     _data: Option<DataDir>,
 }
 
-/// The kubeconfig and the address of a server, which the server prints when it starts.
+/// Path of the kubeconfig and address of a server. The server prints both when it starts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) kubeconfig: String,
@@ -38,7 +43,8 @@ pub(super) struct Access {
 struct DataDir(PathBuf);
 
 impl Server {
-    /// Starts a server, and waits until it has printed its kubeconfig and address.
+    /// Starts a server with the command `text`, and waits until the server has printed its kubeconfig and
+    /// address.
     ///
     /// # Errors
     ///
@@ -61,12 +67,12 @@ impl Server {
         &self.access
     }
 
-    /// Stops the server.
+    /// Stops the server by Ctrl-C.
     ///
     /// # Errors
     ///
-    /// Returns an error if the server has already ended, does not end in time, or ends with an undocumented
-    /// exit code.
+    /// Returns an error if the server has already ended, if it does not end in time, or if its exit code is
+    /// not the documented one.
     pub(super) fn stop(mut self) -> Result<()> {
         let code = self.process.interrupt(STOP_MAX)?;
         ensure!(
@@ -79,9 +85,12 @@ impl Server {
 }
 
 impl DataDir {
-    /// Returns the data directory in the text of a command, if any.
+    /// Returns the data directory in the option `--data-dir` of a command; `None` without this option.
     ///
-    /// The directory must not exist, because it is removed later and could contain a user's data.
+    /// # Errors
+    ///
+    /// Returns an error if the directory exists. An existing directory could contain a user's data, and the
+    /// directory is removed when the server has ended.
     fn of(root: &Path, text: &str) -> Result<Option<DataDir>> {
         let mut words = text.split(' ').skip_while(|&word| word != "--data-dir");
         let Some(name) = words.nth(1) else {
@@ -104,7 +113,9 @@ impl Drop for DataDir {
     }
 }
 
-/// Parses the kubeconfig and the address in the output of a server; `None` if the output is not complete.
+/// Parses the kubeconfig and the address in the output of a server.
+///
+/// Returns `None` if the server has not printed both.
 fn access(printed: &str) -> Option<Access> {
     let value = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name));
     Some(Access {

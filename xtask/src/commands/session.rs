@@ -1,6 +1,7 @@
 //! Runs the commands of one document in order, against the server that an earlier command has started.
 //!
-//! Servers listen on a loopback address. Every wait has a time limit, and no process remains at the end.
+//! Servers listen on a loopback address. Every wait has a time limit. All processes have ended when the
+//! session ends.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,25 +15,25 @@ use super::server::Server;
 /// Maximum duration of a command that uses a server.
 const RUN_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a command with additional options, which may compile programs.
+/// Maximum duration of a command that runs with additional options. Such a command may compile programs.
 const SHORTENED_MAX: Duration = Duration::from_secs(600);
 
-/// Maximum time until a watch command prints its first line.
+/// Maximum time until a command with `--watch` prints its first line.
 const WATCH_MAX: Duration = Duration::from_secs(20);
 
-/// Time for which a watch command must keep running after its first line.
+/// Time for which a command with `--watch` must keep running after its first line.
 const WATCH_TIME: Duration = Duration::from_secs(2);
 
-/// Options with which curl fails if the server rejects the request.
+/// Options with which curl exits with an error if the server rejects the request.
 const CURL_FAILS: &str = "--fail --silent --show-error";
 
-/// Placeholder in the documents for the host and port of the server.
+/// Placeholder in the documents for the host and port of the running server.
 const ADDRESS: &str = "ADDRESS";
 
-/// Runs the commands of one document, and owns the server that they use.
+/// Executor of the commands of one document. It owns the server that the commands use.
 pub(super) struct Session<'a> {
     root: &'a Path,
-    /// Folder of the files to which the commands write their output.
+    /// Folder for the output files of the commands.
     logs: &'a Path,
     server: Option<Server>,
 }
@@ -48,6 +49,8 @@ impl<'a> Session<'a> {
 
     /// Stops the previous server, and starts the server of this command.
     ///
+    /// Returns a text with the time until the server was reachable.
+    ///
     /// # Errors
     ///
     /// Returns an error if the previous server does not end as documented, or if the new server does not
@@ -59,7 +62,7 @@ impl<'a> Session<'a> {
         Ok(format!("serves after {}", seconds(&watch)))
     }
 
-    /// Runs a command to its end.
+    /// Runs a command to its end, and returns a text with its duration.
     ///
     /// # Errors
     ///
@@ -68,7 +71,7 @@ impl<'a> Session<'a> {
         self.finish(command, &command.text, RUN_MAX)
     }
 
-    /// Runs a command to its end, with these options added.
+    /// Runs a command with additional options to its end, and returns a text with its duration.
     ///
     /// # Errors
     ///
@@ -79,11 +82,13 @@ impl<'a> Session<'a> {
         Ok(format!("{outcome} with {options}"))
     }
 
-    /// Runs a command that does not end on its own until it has printed output, and stops it.
+    /// Runs a command that does not end on its own, such as `kubectl get --watch`.
+    ///
+    /// Stops the command after it has printed output and has kept running for [`WATCH_TIME`].
     ///
     /// # Errors
     ///
-    /// Returns an error if the command prints nothing, or if it ends.
+    /// Returns an error if the command prints nothing in time, or if it ends on its own.
     pub(super) fn watch(&self, command: &Command) -> Result<String> {
         let mut process = self.start(command, &command.text)?;
         let watch = Stopwatch::start();
@@ -132,7 +137,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the text of a command with the address of the server.
+/// Returns the text of a command with the address of the server in place of [`ADDRESS`].
 ///
 /// A `curl` command also receives options with which it fails if the server rejects the request.
 fn typed(text: &str, address: &str) -> String {

@@ -1,8 +1,11 @@
-//! Splits shell text into commands: joins continued lines and drops comments.
+//! Splits shell text into commands: joins continued lines and removes comments.
 //!
 //! Quotes over several lines and here-documents are not supported.
 
-/// Returns the commands in numbered lines, each with the number of the command's first line.
+/// Splits numbered lines of shell text into commands, and returns each command with the number of its first
+/// line.
+///
+/// Lines that end with a backslash are joined with the next line.
 pub(super) fn commands<'a>(
     lines: impl IntoIterator<Item = (usize, &'a str)>,
 ) -> Vec<(usize, String)> {
@@ -30,7 +33,7 @@ pub(super) fn commands<'a>(
 
 /// Returns a command without its comment.
 ///
-/// A comment begins with a `#` at the start of a word outside quotes.
+/// A comment starts with a `#` that is outside quotes and at the start of a word.
 fn without_comment(command: &str) -> &str {
     let mut quote = None;
     let mut escaped = false;

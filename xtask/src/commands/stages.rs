@@ -1,11 +1,11 @@
-//! Reads the commands in the stages of `.ci/run`.
+//! Reads the commands in the stages of the CI script `.ci/run`.
 //!
-//! A stage runs a command if one of its lines equals the command, with or without the script's time limit as
-//! a prefix. A line with further options or variables is a different command.
+//! A stage runs a command if one of the stage's lines equals the command. The line may also start with the
+//! script's time limit. A line with further options or variables is a different command.
 
 use super::shell;
 
-/// Text with which the script limits the duration of a command. It precedes the command.
+/// Prefix with which the script limits the duration of a command.
 const LIMITED: &str = "timeout --kill-after=5 \"$RUN_MAX\" ";
 
 /// The commands of all CI stages, in the order of the script.
@@ -13,18 +13,18 @@ pub(super) struct Stages {
     commands: Vec<(Stage, String)>,
 }
 
-/// A stage of CI, by name.
+/// A stage of the CI script, with its name and the CI runs that include it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stage {
     name: String,
     tier: Tier,
 }
 
-/// The CI runs that include a stage.
+/// CI runs that include a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
     EveryChange,
-    /// Only CI runs with the argument `full`.
+    /// Only CI runs that are started with the argument `full`.
     Full,
 }
 
@@ -39,7 +39,9 @@ impl std::fmt::Display for Stage {
 }
 
 impl Stages {
-    /// Parses the CI script. Ignores a function `stage_NAME` whose name is in no list of stages.
+    /// Parses the CI script.
+    ///
+    /// Ignores a function `stage_NAME` if no list of stages in the script contains `NAME`.
     pub(super) fn parse(script: &str) -> Stages {
         let mut lists = Vec::new();
         let mut commands = Vec::new();
@@ -68,7 +70,7 @@ impl Stages {
         }
     }
 
-    /// Returns the first stage that runs this command; `None` if no stage does.
+    /// Returns the first stage that runs a command; `None` if no stage runs the command.
     pub(super) fn running(&self, command: &str) -> Option<&Stage> {
         let runs = |line: &str| {
             line == command || line.strip_prefix(LIMITED).is_some_and(|it| it == command)

@@ -1,9 +1,10 @@
-//! Generates test data for the embedded server: an object of each kind, in protobuf and in JSON.
+//! Generates test data for the embedded server: one object of each kind, in protobuf and in JSON.
 //!
 //! All fields of the objects are set. The objects are those of Kubernetes' compatibility tests, in
 //! `testdata/HEAD` of the Go modules that define the API types.
 //!
-//! The test data contains every kind in the table of fields, except the kinds in [`WITHOUT`].
+//! The kinds are those in the table of fields, which `schema.rs` generates, except the kinds in [`WITHOUT`].
+//! The kinds in [`BESIDES`] are added.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -16,19 +17,19 @@ use flate2::write::GzEncoder;
 
 use super::wire::Sources;
 
-/// Folders of the test objects, relative to the folder of a module.
+/// Possible folders of the test objects, relative to the folder of a Go module.
 const FOLDERS: [&str; 2] = ["testdata/HEAD", "pkg/apis/testdata/HEAD"];
 
-/// Kinds without a test object.
+/// Kinds in the table of fields for which Kubernetes has no test object.
 const WITHOUT: [&str; 1] = ["apiregistration.k8s.io/v1/APIService"];
 
-/// Kinds with a test object that belong to no resource or subresource.
+/// Kinds that have a test object, but are not the kind of a resource or subresource.
 const BESIDES: [&str; 1] = ["v1/DeleteOptions"];
 
 /// Returns the test data: one line per kind, with columns separated by tabs.
 ///
-/// The columns are `apiVersion/Kind`, the protobuf in hexadecimal, and the JSON. `schema` is the table of
-/// fields, which names the kinds.
+/// The columns are `apiVersion/Kind`, the object in protobuf as hexadecimal digits, and the object in JSON.
+/// `schema` is the text of the table of fields, which contains the kinds.
 pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     let kinds = super::rows(schema)
         .filter(|row| !row.starts_with('\t'))
@@ -47,7 +48,7 @@ pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     Ok(lines)
 }
 
-/// Reads the test object of a kind, and returns its protobuf and its JSON.
+/// Reads the test object of a kind, and returns the object in protobuf and in JSON.
 fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     let name = file_name(kind);
     let folder = sources
@@ -76,16 +77,20 @@ fn file_name(kind: &str) -> String {
     }
 }
 
-/// Writes the lines to a file, compressed with gzip.
+/// Writes the lines of the test data to a file, compressed with gzip.
 pub(super) fn write(path: &Path, lines: &str) -> Result<()> {
     let mut file = GzEncoder::new(Vec::new(), Compression::best());
     file.write_all(lines.as_bytes())?;
     std::fs::write(path, file.finish()?).with_context(|| format!("can't write {}", path.display()))
 }
 
-/// Checks that a compressed file contains exactly these lines.
+/// Checks that a file compressed with gzip contains exactly the lines of the test data.
 ///
 /// The compressed bytes are not compared, because they depend on the compressor.
+///
+/// # Errors
+///
+/// Returns an error if the file can't be read, or if the lines differ.
 pub(super) fn check(path: &Path, lines: &str) -> Result<()> {
     let file = std::fs::File::open(path)
         .with_context(|| format!("can't read {}; run `cargo xtask kinds`", path.display()))?;

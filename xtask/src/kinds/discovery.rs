@@ -1,7 +1,8 @@
-//! Types of the discovery documents, with the fields that `cargo xtask kinds` uses.
+//! Types for the Kubernetes discovery documents, with the fields that `cargo xtask kinds` uses.
 //!
-//! The documents are unaggregated (`APIGroupList`, `APIResourceList`). Unlike the aggregated document of the
-//! same release, they describe the core group in the same format as the other groups.
+//! The documents are unaggregated (`APIGroupList`, `APIResourceList`). In these documents, the core group has
+//! the same format as the other groups. In the aggregated document of the same release, the core group has a
+//! different format.
 
 use std::path::PathBuf;
 
@@ -40,9 +41,11 @@ pub(super) struct Resource {
     /// Name of the resource, such as `pods`, or of the subresource, such as `pods/status`.
     pub(super) name: String,
     pub(super) kind: String,
-    /// Group of the kind, such as `policy` for `pods/eviction`; `None` if the list's group and version apply.
+    /// Group of the kind, such as `policy` for `pods/eviction`.
+    ///
+    /// `None` if the kind has the group and version of the list.
     pub(super) group: Option<String>,
-    /// Version of the kind; `None` if the list's group and version apply.
+    /// Version of the kind; `None` if the kind has the group and version of the list.
     pub(super) version: Option<String>,
     pub(super) singular_name: String,
     pub(super) namespaced: bool,
@@ -53,7 +56,7 @@ pub(super) struct Resource {
     pub(super) categories: Vec<String>,
 }
 
-/// Report of `go mod download -json` for one module: the folder of the module, or an error.
+/// Output of `go mod download -json` for one module: the folder of the module, or an error.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Download {

@@ -1,7 +1,8 @@
-//! Generates the table of fields, with the strategies of each field for a strategic merge patch.
+//! Generates the table of fields of the embedded server from the OpenAPI document of Kubernetes.
 //!
-//! The table contains exactly the OpenAPI definitions that are reachable from the served kinds, sorted by
-//! name. A field with an unsupported type is an error, so no field is omitted.
+//! For each field, the table contains the type, and the strategies for a strategic merge patch. The table
+//! contains exactly the OpenAPI definitions that are reachable from the served kinds, sorted by name. A field
+//! with an unsupported type is an error, so no field is omitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,10 +10,10 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
-/// Prefix of references to definitions in the OpenAPI document.
+/// Prefix of the references to definitions in the OpenAPI document.
 const DEFINITIONS: &str = "#/definitions/";
 
-/// The fields of the OpenAPI v2 document that this module uses.
+/// The OpenAPI v2 document, with the fields that this module uses.
 #[derive(Debug, Deserialize)]
 struct Document {
     definitions: BTreeMap<String, Definition>,
@@ -50,9 +51,10 @@ struct Property {
     merge_key: String,
 }
 
-/// Returns the table of fields.
+/// Returns the text of the table of fields.
 ///
-/// `text` is the OpenAPI document, and `served` contains the served kinds as `apiVersion/Kind`.
+/// `module` is the Go module of the OpenAPI document, for the header of the table. `text` is the OpenAPI
+/// document. `served` contains the kinds that the embedded server serves, as `apiVersion/Kind`.
 pub(super) fn table(module: &str, text: &str, served: &BTreeSet<String>) -> Result<String> {
     let document: Document =
         serde_json::from_str(text).context("swagger.json is not an OpenAPI v2 document")?;
@@ -108,9 +110,10 @@ impl Document {
             .with_context(|| format!("swagger.json refers to {name} and does not define it"))
     }
 
-    /// Returns the names of the definitions that are reachable from `roots`.
+    /// Returns the names of the definitions that are reachable from the definitions in `roots`.
     ///
-    /// Definitions of scalars are omitted, because the rows of fields contain the scalar types.
+    /// Definitions of scalars are omitted: in the table, a field has the scalar type instead of a reference
+    /// to such a definition.
     fn reachable<'a>(&'a self, roots: impl Iterator<Item = &'a str>) -> Result<BTreeSet<&'a str>> {
         let mut reached: BTreeSet<&str> = BTreeSet::new();
         let mut open: Vec<&str> = roots.collect();
@@ -168,7 +171,7 @@ impl Document {
 }
 
 impl Definition {
-    /// Returns whether the definition is a scalar type, such as a quantity or a time.
+    /// Returns whether the definition is a scalar type, such as the definition of quantities or of times.
     fn is_scalar(&self) -> bool {
         self.properties.is_empty()
             && self
@@ -183,7 +186,9 @@ impl Property {
         self.reference.as_deref()?.strip_prefix(DEFINITIONS)
     }
 
-    /// Returns the name of the definition to which the property, its items or its members refer.
+    /// Returns the name of the definition to which the property refers; `None` if it refers to no definition.
+    ///
+    /// For a list or a map, the reference is that of the items or of the values.
     fn target(&self) -> Option<&str> {
         let nested = self.items.as_deref().or(self.members.as_deref());
         self.reference().or_else(|| nested?.target())

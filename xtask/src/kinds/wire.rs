@@ -1,8 +1,9 @@
-//! Generates the table of messages: the protobuf fields of the served kinds, and their rules for JSON.
+//! Generates the table of messages of the embedded server: the protobuf fields and JSON rules of the served
+//! kinds.
 //!
-//! Field numbers and types are those of the `generated.proto` files of the pinned modules, which contain the
-//! full name of each type. The rules for omitted JSON members are those of the Go struct tags, because proto
-//! files do not contain them.
+//! Field numbers and types come from the `generated.proto` files of the pinned Go modules, which contain the
+//! full name of each type. The rules for omitted JSON members come from the Go struct tags, because proto
+//! files do not contain such rules.
 //!
 //! The table contains exactly the messages that are reachable from the served kinds, sorted by name. It is an
 //! error if only the proto file or only the Go struct has a field. It is also an error if a type has a method
@@ -19,7 +20,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use go_source::{GoField, Package};
 use proto::ProtoField;
 
-/// Go modules that define the types of the served kinds.
+/// Go modules that define the types of the kinds that the embedded server serves.
 ///
 /// Version `v0.x.y` of these modules is released together with Kubernetes `v1.x.y`.
 pub(super) const MODULES: [&str; 4] = [
@@ -43,7 +44,8 @@ const ROOTS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Types with a method `MarshalJSON`, and the names of their JSON forms in the table.
+/// Go types with a method `MarshalJSON`, each with the name of its JSON representation in the table of
+/// messages.
 const FORMS: [(&str, &str); 10] = [
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "json"),
@@ -75,27 +77,32 @@ const FORMS: [(&str, &str); 10] = [
     ),
 ];
 
-/// Name of the JSON form of a type that is written as one of its two fields.
+/// Name of the JSON representation of certain types with two fields.
+///
+/// The JSON of such a type is the JSON of one of the two fields.
 const EITHER: &str = "either";
 
-/// The scalar protobuf types that occur in the fields of the served kinds.
+/// The scalar protobuf types that occur in the fields of the kinds that the embedded server serves.
 const SCALARS: [&str; 6] = ["bool", "bytes", "double", "int32", "int64", "string"];
 
-/// The Go modules of one Kubernetes release.
+/// The downloaded Go modules that define the API types of one Kubernetes release.
 pub(super) struct Sources {
-    /// Name and folder of each module.
+    /// Name and folder of each Go module.
     pub(super) modules: Vec<(&'static str, PathBuf)>,
 }
 
-/// The messages of all proto files, and the Go packages that define their types.
+/// The messages of all proto files, and the Go packages that define the types of these messages.
 #[derive(Default)]
 struct Library {
     messages: BTreeMap<String, Vec<ProtoField>>,
-    /// The Go packages, by the name of the proto package.
+    /// The Go packages, by the name of the proto package in the same folder.
     packages: BTreeMap<String, Package>,
 }
 
-/// Returns the table of messages. `schema` is the table of fields, which contains the kinds of definitions.
+/// Returns the text of the table of messages.
+///
+/// `version` is the version of the Go modules, for the header of the table. `schema` is the text of the table
+/// of fields, which contains the kinds of each definition.
 pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<String> {
     let mut library = Library::default();
     for (module, folder) in &sources.modules {
@@ -104,7 +111,7 @@ pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<St
     library.table(version, &kinds_of(schema))
 }
 
-/// Returns the names of the messages that describe kinds in the table of fields, with these kinds.
+/// Returns the names of the messages that describe kinds, each with the kinds that it describes.
 ///
 /// Adds the messages of [`ROOTS`].
 fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
@@ -122,9 +129,9 @@ fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     kinds
 }
 
-/// Returns the name of the protobuf message of an OpenAPI definition.
+/// Returns the name of the protobuf message that corresponds to an OpenAPI definition.
 ///
-/// For example, the name is `k8s.io.kube_aggregator.x` for `io.k8s.kube-aggregator.x`.
+/// For example, the message of `io.k8s.kube-aggregator.x` is `k8s.io.kube_aggregator.x`.
 fn message_name(definition: &str) -> String {
     let name = definition.replace('-', "_");
     match name.strip_prefix("io.k8s.") {
@@ -148,7 +155,7 @@ fn header(version: &str) -> String {
 // === impl Library ===
 
 impl Library {
-    /// Reads every file `generated.proto` in a module's folder and its subfolders.
+    /// Reads every `generated.proto` file in the folder of a Go module and in all subfolders.
     fn read(&mut self, module: &str, folder: &Path) -> Result<()> {
         let mut open = vec![folder.to_owned()];
         while let Some(folder) = open.pop() {
@@ -197,7 +204,10 @@ impl Library {
         Ok(table)
     }
 
-    /// Returns the JSON form of a message, and the table rows of its fields.
+    /// Returns the name of a message's JSON representation, such as `object` or `list`, and the message's
+    /// table rows.
+    ///
+    /// Each row describes a field of the message.
     fn message(&mut self, name: &str) -> Result<(&'static str, Vec<Row>)> {
         let fields = self.messages.get(name).context("no proto file has it")?;
         let (package, type_name) = name.rsplit_once('.').context("a name without a package")?;
@@ -226,7 +236,8 @@ impl Library {
     }
 }
 
-/// The table row of a field, and the name of the message to which the field refers.
+/// A row of the table of messages, which describes a field. Also contains the message that the field refers
+/// to.
 struct Row {
     cells: [String; 4],
     target: Option<String>,
@@ -251,7 +262,13 @@ impl Row {
     }
 }
 
-/// Returns the table rows of a message, from its proto fields and the Go fields with the same numbers.
+/// Returns the table rows of a message, ordered by field number.
+///
+/// `fields` are the message's proto fields, and `tags` the fields of the Go struct by number.
+///
+/// # Errors
+///
+/// Returns an error if the two types do not have the same field numbers.
 fn rows(fields: &[ProtoField], tags: &BTreeMap<u32, GoField>) -> Result<Vec<Row>> {
     let numbers: BTreeSet<u32> = fields.iter().map(|field| field.number).collect();
     ensure!(

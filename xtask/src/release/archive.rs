@@ -1,7 +1,7 @@
 //! Writes the release archive of `kubectl-informer`: one folder in a `.tar.gz` file.
 //!
-//! The same files produce the same bytes, because entries are sorted, and the owner and the time of each
-//! entry are fixed. The module requires GNU tar and gzip.
+//! The same files and the same modification time produce the same bytes, because the archive entries are
+//! sorted and have a fixed owner. The module requires GNU tar and gzip.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ pub(super) struct Entry {
     pub(super) name: &'static str,
 }
 
-/// Returns the files of the archive: the program, its README, the licences and the bill of materials.
+/// Returns the files of the archive: the executable, its README, the licences and the bill of materials.
 ///
-/// The archive has no shell completions, because the program has no subcommand that writes them.
+/// The archive contains no shell completions, because the executable has no subcommand that writes them.
 pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Path) -> [Entry; 5] {
     let entry = |source: PathBuf, name| Entry { source, name };
     [
@@ -40,13 +40,14 @@ pub(super) fn name(program: &str, version: &str, target: &str) -> String {
     format!("{program}-{version}-{target}")
 }
 
-/// Writes the archive `NAME.tar.gz` to `folder`, checks its list of files, and returns its path.
+/// Writes `entries` to the archive `name.tar.gz` in `folder`, and returns the path of the archive.
 ///
-/// `seconds` is the modification time of all entries, in seconds since the Unix epoch.
+/// All files are inside one folder `name` of the archive. `seconds` is the modification time of all files, in
+/// seconds since the Unix epoch.
 ///
 /// # Errors
 ///
-/// A file can't be copied, tar fails, or the files in the archive differ from `entries`.
+/// A file can't be copied, tar fails, or the files in the finished archive differ from `entries`.
 pub(super) fn write(
     folder: &Path,
     name: &str,

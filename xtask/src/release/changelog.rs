@@ -1,4 +1,4 @@
-//! Reads the section of `CHANGELOG.md` for a version, as release notes.
+//! Reads the release notes of a version from `CHANGELOG.md`.
 //!
 //! Supported headings are `## 0.2.0`, `## [0.2.0] - 2026-12-01` and `## Unreleased`. The module does not
 //! check whether the entries of a section are complete.
@@ -8,21 +8,21 @@ use anyhow::{Context as _, Result, ensure};
 /// Title of the changelog section for changes that are not released yet.
 const UNRELEASED: &str = "Unreleased";
 
-/// The section of the changelog that describes the version of a release.
+/// A section of the changelog whose entries are the release notes of a version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Section {
     /// Entries of the section in Markdown, without the heading.
     pub(super) notes: String,
-    /// Whether the heading names the version. `false` if the heading is `Unreleased`.
+    /// Whether the heading of the section contains the version. `false` if the heading is `Unreleased`.
     pub(super) is_dated: bool,
 }
 
-/// Returns the section for `version` or, if the changelog has none, the section of unreleased changes.
+/// Returns the section for `version`. If the changelog has no such section, returns the section `Unreleased`.
 ///
 /// # Errors
 ///
-/// - The returned section would have no entry.
-/// - The changelog has a section for `version`, and the section of unreleased changes has entries too.
+/// - The section to return has no entry.
+/// - The changelog has a section for `version`, and the section `Unreleased` has entries too.
 pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     let unreleased = find(changelog, UNRELEASED).unwrap_or_default();
     let Some(notes) = find(changelog, version) else {
@@ -49,7 +49,7 @@ pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     })
 }
 
-/// Returns the text below the heading `title`, up to the next heading of level 2.
+/// Returns the text between the heading `title` and the next heading of level 2.
 ///
 /// Returns an empty text if the section has no entry, and `None` if the changelog has no such heading.
 fn find(changelog: &str, title: &str) -> Option<String> {
@@ -62,7 +62,7 @@ fn find(changelog: &str, title: &str) -> Option<String> {
     Some(format!("{}\n", body.join("\n").trim()))
 }
 
-/// Returns the title of a Markdown heading of level 2, without brackets and date.
+/// Returns the title of the section, without brackets and date, if `line` is a Markdown heading of level 2.
 ///
 /// Returns `None` for any other line.
 fn heading(line: &str) -> Option<&str> {

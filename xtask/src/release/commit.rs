@@ -1,6 +1,6 @@
-//! Reads the Git commit that a release is made from.
+//! Reads the Git commit from which a release is made.
 //!
-//! The module rejects a working tree with changes, and a version whose tag is on another commit.
+//! The module rejects a working tree with uncommitted changes, and a version whose tag is on another commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::process;
 
-/// The current Git commit, whose files are those of the working tree.
+/// The Git commit at `HEAD`, from which a release is made. The working tree has no uncommitted changes.
 pub(super) struct Commit {
     pub(super) id: String,
     /// Commit time in seconds since the Unix epoch.

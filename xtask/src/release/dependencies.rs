@@ -1,4 +1,4 @@
-//! Resolves the packages that a program is built from, with `cargo tree` for one package and one target.
+//! Determines the packages from which a program is built, with `cargo tree` for one package and one target.
 //!
 //! `cargo metadata` is not sufficient, because it enables the features that any workspace member needs. Its
 //! output would include packages that the program does not contain.
@@ -15,7 +15,7 @@ use super::process;
 /// Map from each package to the packages that it directly depends on.
 pub(super) type Tree = BTreeMap<Id, BTreeSet<Id>>;
 
-/// The packages that a program is built from.
+/// The packages from which a program is built, with the dependencies of each package.
 pub(super) struct Resolved {
     /// All packages that the build needs, including the package of the program.
     pub(super) built: Tree,
@@ -24,7 +24,7 @@ pub(super) struct Resolved {
     pub(super) linked: Tree,
 }
 
-/// Resolves the dependencies of `package` for the target triple `target`.
+/// Determines the packages that `package` needs in a build for the target triple `target`.
 ///
 /// # Errors
 ///
@@ -45,7 +45,9 @@ pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolv
     })
 }
 
-/// Parses the output of `cargo tree`, with the depth, a tab, the name and the version in each line.
+/// Parses the output of `cargo tree`, and returns the dependencies of each package.
+///
+/// Each line contains the depth of a package in the tree, a tab, the name and the version.
 ///
 /// # Errors
 ///

@@ -1,9 +1,8 @@
-//! Combines the licences of the packages that `kubectl-informer` contains into one text.
+//! Creates one text with the licences of all packages that `kubectl-informer` contains.
 //!
-//! The release archive includes this text.
-//!
-//! MIT, BSD, ISC and other licences require that each copy of a program contains their text and copyright
-//! notice. The module reads the texts from the files of the packages, and lists equal texts once.
+//! MIT, BSD, ISC and other licences require that each copy of a program includes the licence text and the
+//! copyright notice. Therefore the release archive contains this text. The module reads the licences from the
+//! files of the packages, and lists equal licence texts once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +12,7 @@ use anyhow::{Context as _, Result};
 
 use super::packages::Package;
 
-/// Upper-case prefixes of the names of files with a licence or a copyright notice.
+/// Prefixes, in upper case, by which the name of a licence or copyright file is recognized.
 const NAMES: [&str; 6] = [
     "LICENSE",
     "LICENCE",
@@ -23,10 +22,10 @@ const NAMES: [&str; 6] = [
     "UNLICENSE",
 ];
 
-/// Note for a package that has no file with a licence text.
+/// Note in the list of packages for a package that has no licence file.
 const NO_TEXT: &str = "; its package has no text of a licence";
 
-/// Returns one text with the names of all `packages`, their licences, and the texts of the licences.
+/// Returns a text that lists all `packages` with the names of their licences, followed by the licence texts.
 ///
 /// # Errors
 ///
@@ -60,7 +59,9 @@ fn read(folder: &Path) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// Renders the list of `packages`, then the licence texts. Each item of `files` is a title and a text.
+/// Formats the list of `packages`, then the licence texts.
+///
+/// Each item of `files` contains a title, with the package and the file name, and the text of a licence file.
 fn render(program: &str, packages: &[&Package], files: &[(String, String)]) -> String {
     let mut titles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (title, text) in files {

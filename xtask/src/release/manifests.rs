@@ -1,4 +1,4 @@
-//! Checks the manifests of published packages for the requirements of crates.io and docs.rs.
+//! Checks that the manifests of published packages meet the requirements of crates.io and docs.rs.
 //!
 //! The module does not check whether a category exists, because crates.io ignores unknown categories.
 
@@ -7,7 +7,7 @@ use super::packages::Package;
 /// Maximum number of keywords that crates.io accepts for a package. Categories have the same maximum.
 const LABELS_MAX: usize = 5;
 
-/// Returns the problems in the manifest of `package`, one line of text for each problem.
+/// Returns one line of text for each problem in the manifest of `package`.
 pub(super) fn findings(package: &Package) -> Vec<String> {
     let mut findings = Vec::new();
     let fields = [
@@ -40,7 +40,8 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns a line for each dependency inside the workspace that does not require the version of `package`.
+/// Returns one line for each dependency on a workspace crate whose required version differs from the version
+/// of `package`.
 ///
 /// Dev-dependencies are exempt.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
@@ -55,7 +56,7 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a line for each feature of a library that docs.rs does not document.
+/// Returns one line for each feature of a library that docs.rs does not document.
 ///
 /// The feature `default` and internal features, which start with `__`, are exempt.
 fn documented(package: &Package) -> Vec<String> {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::process;
 
-/// Name and version of a package, which identify the package in a `Cargo.lock` with a single registry.
+/// Name and version, which together identify a package, because `Cargo.lock` uses only one registry.
 pub(super) type Id = (String, String);
 
 /// The part of the `cargo metadata` output that a release uses.
@@ -24,10 +24,10 @@ pub(super) struct Metadata {
     pub(super) target_directory: PathBuf,
 }
 
-/// A package of the workspace or a dependency, as `cargo metadata` describes the package.
+/// A package in the output of `cargo metadata`: a member of the workspace, or a dependency.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct Package {
-    /// Package id of Cargo, which includes the source of the package.
+    /// Package id that Cargo assigns. The id includes the source of the package, such as a registry.
     #[serde(rename = "id")]
     pub(super) key: String,
     pub(super) name: String,
@@ -56,7 +56,7 @@ pub(super) struct Dependency {
     pub(super) req: String,
     /// Kind of the dependency: `None` for a normal dependency, otherwise `dev` or `build`.
     pub(super) kind: Option<String>,
-    /// Folder of the dependency, or `None` if it is outside of this workspace.
+    /// Folder of a path dependency. `None` for a dependency from a registry or a Git repository.
     pub(super) path: Option<PathBuf>,
 }
 
@@ -77,7 +77,7 @@ impl Package {
 }
 
 impl Metadata {
-    /// Returns the output of `cargo metadata` for the workspace in `root`.
+    /// Runs `cargo metadata` for the workspace in `root`, and returns the parsed output.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Metadata {
     }
 }
 
-/// Returns the SHA-256 checksum of each registry package in `lock`, the text of `Cargo.lock`.
+/// Returns the SHA-256 checksum of each package from a registry. `lock` is the text of `Cargo.lock`.
 pub(super) fn checksums(lock: &str) -> BTreeMap<Id, String> {
     let entries = lock.split("[[package]]").skip(1);
     let checksums = entries.filter_map(|entry| {

@@ -1,7 +1,8 @@
 //! Generates the software bill of materials (SBOM) of `kubectl-informer`, as CycloneDX 1.5 in JSON.
 //!
-//! The same commit produces the same bytes. The document has no serial number, and its timestamp is the
-//! commit time. A component that the build needs but the program does not contain has the scope `excluded`.
+//! The same commit produces the same bytes, because the document has no serial number and its timestamp is
+//! the commit time. A component has the scope `excluded` if the build needs it but the program does not
+//! contain it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::dependencies::Resolved;
 use super::packages::{Id, Package};
 
-/// The program that the bill of materials describes.
+/// The program that the bill of materials describes, with its target triple and commit time.
 pub(super) struct Subject<'a> {
     /// Name of the program.
     pub(super) program: &'a str,
@@ -26,7 +27,7 @@ pub(super) struct Subject<'a> {
 ///
 /// # Errors
 ///
-/// A package in `resolved` is missing in `packages`.
+/// `packages` does not contain a package of `resolved`.
 pub(super) fn document(
     subject: &Subject<'_>,
     resolved: &Resolved,
@@ -99,7 +100,8 @@ fn described(package: &Package, kind: &str) -> Value {
     component
 }
 
-/// Returns the package URL of a package, which also identifies its component in the document.
+/// Returns the package URL of a package. The URL also identifies the component of the package in the
+/// document.
 fn reference((name, version): &Id) -> String {
     // `+` is the only character of names and versions that a package URL escapes.
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))

@@ -1,4 +1,4 @@
-//! Tests of the release command with the packages of this workspace.
+//! Tests the steps of `cargo xtask release` that write no file, with the packages of this workspace.
 
 use super::*;
 

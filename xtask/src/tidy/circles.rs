@@ -1,8 +1,9 @@
 //! Rule `import-circle`: sibling modules of a crate do not import each other in a circle.
 //!
 //! Siblings are modules with the same parent. A module imports a sibling if its code, or the code of a module
-//! inside it, contains a path into the sibling. A path also counts if it contains a name that another module
-//! imports from the sibling. A parent and its child modules may import each other. Test code is exempt.
+//! inside it, contains a path into the sibling. If a path leads to a name that another module imports or
+//! re-exports, the path also counts as a path to the origin of the name. A parent and its child modules may
+//! import each other. Test code is exempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +69,7 @@ fn circles(krate: &Crate<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns all imports of sibling modules, sorted.
+/// Returns all imports between sibling modules of a crate, sorted.
 fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     let mut imports = BTreeSet::new();
     for (file, named) in modules {
@@ -97,9 +98,9 @@ fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     imports
 }
 
-/// Returns the path in the `use` declaration that imports `target` into its module.
+/// Returns the path of the `use` declaration that binds the name to which the path `target` leads.
 ///
-/// Returns `None` if `target` is not an imported name.
+/// Returns `None` if the name is not bound by a `use` declaration.
 fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str>> {
     let lengths = (0..target.len()).rev();
     let mut prefixes = lengths.map(|length| target.split_at(length));
@@ -109,7 +110,9 @@ fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str
     Some(import.resolve_import(module))
 }
 
-/// Returns the sibling modules of the circle that contains `import`, or an empty set if there is no circle.
+/// Returns the sibling modules of the circle to which `import` belongs.
+///
+/// Returns an empty set if `import` belongs to no circle.
 fn circle<'a>(imports: &BTreeSet<Import<'a>>, import: &Import<'a>) -> BTreeSet<&'a str> {
     let reachable = |start: &'a str| {
         let mut reached = BTreeSet::new();

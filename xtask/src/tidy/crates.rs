@@ -10,12 +10,13 @@ use super::rust::Source;
 /// File names of crate roots: the root of a library, then the root of a program.
 pub(super) const ROOTS: [&str; 2] = ["lib.rs", "main.rs"];
 
-/// A crate of the workspace, with its source files.
+/// A crate of the workspace: its folder and its source files.
 pub(super) struct Crate<'a> {
     /// Path of the folder that contains the crate root, relative to the workspace root, without a trailing
     /// `/`.
     pub(super) folder: &'a str,
-    /// Source files below the folder, except test files. The string is the path relative to the folder.
+    /// Source files below the folder, except test files. Each string is the path of a file, relative to the
+    /// folder.
     pub(super) files: Vec<(&'a str, &'a Source<'a>)>,
 }
 

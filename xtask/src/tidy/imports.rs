@@ -1,9 +1,11 @@
 //! Rule `import-order`: modules import only modules that the crate root declares above them.
 //!
-//! The module list of the crate root is therefore also the order in which data flows. The rule checks paths
-//! that start with `crate::`, and `super::` paths that lead to the root. In a crate with `lib.rs` and
-//! `main.rs`, the order for a module is that of the root that declares the module. The program names the
-//! library by its crate name. A module may not use an item that a root defines or re-exports. Crate roots and
+//! The module list of a crate root therefore shows the order in which data flows. The rule checks paths that
+//! start with `crate::`, and `super::` paths that lead to the crate root. A module may not use an item that a
+//! crate root defines or re-exports.
+//!
+//! If a crate has `lib.rs` and `main.rs`, a module follows the order in the root that declares the module.
+//! The rule does not check paths in which a program refers to its library by the crate name. Crate roots and
 //! test code are exempt.
 
 use super::crates::{Crate, ROOTS};
@@ -13,7 +15,7 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-order";
 
-/// Folder of a crate's additional programs. Each file in the folder is a crate root without modules.
+/// Folder of additional programs in a crate. Each file in the folder is a crate root that declares no module.
 const PROGRAMS: &str = "bin/";
 
 /// The top-level modules of a crate, in the order in which a crate root declares them.
@@ -24,7 +26,8 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Reads the module order from the `mod` lines of the crate root `source`, whose file name is `root`.
+    /// Reads the module order from the `mod` declarations in `source`, the crate root with the file name
+    /// `root`.
     fn of<'a>(root: &'a str, source: &Source<'_>) -> Order<'a> {
         let code = source.production();
         let tokens = tokens(&code);

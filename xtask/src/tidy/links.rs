@@ -1,7 +1,7 @@
-//! Rule `dead-link`: relative links in Markdown lead to existing files, folders and headings.
+//! Rule `dead-link`: relative links in Markdown files lead to existing files, folders and headings.
 //!
-//! The rule does not check links with a scheme, such as `https://`. In Markdown files below `crates`, it also
-//! skips links to Rust items. rustdoc includes these files and checks such links.
+//! The rule does not check links with a scheme, such as `https://`. In Markdown files below `crates`, the
+//! rule also skips links to Rust items, because these files are included in rustdoc, which checks such links.
 
 use std::collections::BTreeSet;
 
@@ -88,7 +88,7 @@ fn has_scheme(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
-/// Returns whether a link target has the form of a Rust item, such as `crate::Snapshot` or `fn@take()`.
+/// Returns whether a link target looks like a Rust item, such as `crate::Snapshot` or `fn@take()`.
 fn is_item(target: &str) -> bool {
     let name = target.split('#').next().unwrap_or_default();
     let in_name = |c: char| c.is_ascii_alphanumeric() || "_:@!()<>".contains(c);

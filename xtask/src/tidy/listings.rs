@@ -12,7 +12,7 @@ use crate::tree::Tree;
 
 const RULE: &str = "stale-listing";
 
-/// Returns a finding for each quoting comment whose code block is missing or does not match.
+/// Returns a finding for each `from:` or `diff:` comment whose code block is missing or does not match.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (document, text) in tree.files("md") {
@@ -31,7 +31,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The source files of a code block, from the comment before the block.
+/// The source files that a code block quotes, parsed from the comment before the block.
 enum Claim<'a> {
     From(&'a str),
     Diff(&'a str, &'a str),
@@ -69,15 +69,18 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// Returns the lines inside the fenced code block at the start of `lines`, or `None` without such a block.
+/// Returns the lines inside the fenced code block at the start of `lines`.
+///
+/// Returns `None` if `lines` does not start with a fenced code block, or if the block has no end.
 fn block<'a, 'b>(lines: &'b [&'a str]) -> Option<&'b [&'a str]> {
     let (first, rest) = lines.split_first()?;
     let end = rest.iter().position(|line| *line == "```")?;
     first.starts_with("```").then(|| &rest[..end])
 }
 
-/// Returns whether `file` contains the lines of `block` consecutively, all with the same additional
-/// indentation.
+/// Returns whether `file` contains the lines of `block` consecutively.
+///
+/// All lines of the block may have the same additional indentation in `file`.
 fn stands_in(block: &[&str], file: &[&str]) -> bool {
     let Some(first) = block.first() else {
         return false;
@@ -93,7 +96,7 @@ fn stands_in(block: &[&str], file: &[&str]) -> bool {
     })
 }
 
-/// Returns whether the unified diff `diff` contains all differences between the files `old` and `new`.
+/// Returns whether the unified diff `diff` is the complete difference between the files `old` and `new`.
 fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     let Some(first) = diff.iter().position(|line| line.starts_with("@@ ")) else {
         return false;
@@ -119,9 +122,10 @@ fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     from.eq(to)
 }
 
-/// Returns the start of a hunk in the old file, as a line number counted from 1.
+/// Returns the line of the old file at which a hunk starts, counted from 1.
 ///
-/// The result for `@@ -7,3 +7,4 @@` is 7, and that for a line which is not a hunk header is `None`.
+/// For the hunk header `@@ -7,3 +7,4 @@`, the result is 7. For a line that is not a hunk header, it is
+/// `None`.
 fn hunk_start(line: &str) -> Option<usize> {
     let ranges = line.strip_prefix("@@ -")?;
     let digits = ranges.split_once([',', ' '])?.0;

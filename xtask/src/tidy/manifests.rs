@@ -1,14 +1,14 @@
 //! Rule `dev-version`: a dev-dependency on a crate of this workspace has a path and no version.
 //!
-//! Cargo requires that a dev-dependency with a version is published first. Two crates that use each other in
-//! their tests could then not be published.
+//! If a dev-dependency has a version, Cargo requires that the dependency is published first. Two crates that
+//! need each other for their tests could then not be published.
 
 use std::collections::BTreeSet;
 
 use super::finding::Finding;
 use crate::tree::Tree;
 
-/// A line `key = value` of a manifest, with the TOML table that contains the line.
+/// A line `key = value` of a `Cargo.toml`, with the TOML table that contains the line.
 pub(super) struct Entry<'a> {
     pub(super) table: &'a str,
     pub(super) key: &'a str,
@@ -18,7 +18,7 @@ pub(super) struct Entry<'a> {
 
 /// Returns a finding for each dev-dependency on a crate of this workspace that has a version.
 ///
-/// A version that is inherited from the workspace counts as a version.
+/// A dependency with `workspace = true` counts as a dependency with a version.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let manifests = || {
         tree.files("toml")
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns all `key = value` lines of a manifest. A value that spans several lines is not supported.
+/// Returns all `key = value` lines of a `Cargo.toml`. A value that spans several lines is not supported.
 pub(super) fn entries(manifest: &str) -> impl Iterator<Item = Entry<'_>> {
     let mut table = "";
     manifest

@@ -1,8 +1,8 @@
 //! Extracts prose, links and anchors from Markdown.
 //!
 //! Line numbers are counted from 1 and are those of the original document. The module supports inline links,
-//! images, link definitions, and headings that start with `#`. It does not support links in HTML and
-//! underlined headings.
+//! images, link definitions, and headings that start with `#`. It supports neither HTML links nor underlined
+//! headings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link<'a> {
     pub(super) line: usize,
-    /// Path and anchor that the link refers to, without the title of the link.
+    /// Path and anchor to which the link refers, without the title of the link.
     pub(super) target: &'a str,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn prose(markdown: &str) -> String {
     kept
 }
 
-/// Returns the links in `prose`, a text that the function [`prose`] returned.
+/// Returns the links in `prose`, which is a document that the function [`prose`] has processed.
 pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (index, line) in prose.lines().enumerate() {
@@ -38,7 +38,9 @@ pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     links
 }
 
-/// Returns the anchors of a document on GitHub: one per heading, and those of `<a id="…">` or `<a name="…">`.
+/// Returns the anchors that a document has on GitHub.
+///
+/// They are one anchor per heading, and the anchors of `<a id="…">` and `<a name="…">`.
 pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut repeats = BTreeMap::new();
@@ -60,7 +62,7 @@ pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Returns all lines of a document, with an empty line for each line of a fenced code block.
+/// Returns the lines of a document. Each line of a fenced code block is replaced by an empty line.
 fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     markdown.lines().map(move |line| {
@@ -70,7 +72,7 @@ fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the length of the link target at the start of `rest`, up to the closing parenthesis.
+/// Returns the number of bytes before the parenthesis that closes the link target at the start of `rest`.
 fn closing(rest: &str) -> usize {
     let mut open = 0_usize;
     let end = rest.find(|c| match c {

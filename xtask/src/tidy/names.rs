@@ -3,12 +3,12 @@
 use super::finding::Finding;
 use super::rust::Source;
 
-/// Banned names of files and folders, which do not describe the content.
+/// Banned names of files and folders. Such a name does not describe the content of the file or folder.
 const BANNED: [&str; 8] = [
     "utils", "util", "common", "helpers", "misc", "types", "manager", "base",
 ];
 
-/// Returns a finding if `path` contains a banned file or folder name, or is that of a `mod.rs`.
+/// Returns a finding if `path` contains a banned file or folder name, or if the file is called `mod.rs`.
 pub(super) fn check(path: &str) -> Option<Finding> {
     if path.ends_with("/mod.rs") {
         let advice =

@@ -1,23 +1,23 @@
 //! Extracts the paths from Rust code, such as `crate::queue::Queue`, and resolves them to modules.
 //!
-//! The module works on tokens instead of a syntax tree. It does not resolve paths in macro patterns, glob
-//! imports and `#[path]` attributes.
+//! The module works on tokens instead of a syntax tree. It supports neither paths in macro patterns nor glob
+//! imports nor `#[path]` attributes.
 
 use super::rust::Token;
 
-/// A path in Rust code, such as `crate::queue::Queue`. Each member of a `{…}` group is a separate path.
+/// A path in Rust code, such as `crate::queue::Queue`. Each member of a group `{…}` is a separate path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedPath<'a> {
     /// Segments of the path, including `crate`, `self` and `super`.
     names: Vec<&'a str>,
-    /// Name that a `use` declaration binds to the path. `None` for a path outside of a `use`.
+    /// Name that a `use` declaration binds to the path. `None` for a path outside of a `use` declaration.
     pub(super) imported_as: Option<&'a str>,
     /// Line of the path in the file, counted from 1.
     pub(super) line: usize,
 }
 
 impl<'a> NamedPath<'a> {
-    /// Returns the absolute path, from the crate root, of a path in the code of the module `own`.
+    /// Returns the absolute path, from the crate root, for a path in the code of the module `own`.
     ///
     /// Returns `None` if the path does not start with `crate`, `self` or `super`, or leads above the crate
     /// root.
@@ -36,7 +36,7 @@ impl<'a> NamedPath<'a> {
         Some(absolute)
     }
 
-    /// Returns the absolute path, from the crate root, of a `use` path in the module `own`.
+    /// Returns the absolute path, from the crate root, for a path in a `use` declaration of the module `own`.
     ///
     /// A path without `crate`, `self` or `super` is resolved relative to `own`, because it may start with a
     /// child module.
@@ -46,7 +46,8 @@ impl<'a> NamedPath<'a> {
     }
 }
 
-/// Returns all paths of `use` declarations, and all other paths that start with `crate`, `self` or `super`.
+/// Returns the paths in all `use` declarations, and all other paths that start with `crate`, `self` or
+/// `super`.
 pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let (mut at, mut found) = (0, Vec::new());
@@ -70,9 +71,10 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     found
 }
 
-/// Adds the path or the group of paths at the token `at` to `found`, after the segments of `prefix`.
+/// Parses the path or the group of paths that starts at the token `at`, and adds each path to `found`.
 ///
-/// Returns the position of the first token that does not belong to the path.
+/// Each added path starts with the segments of `prefix`. Returns the position of the first token after the
+/// path or the group.
 fn members<'a>(
     tokens: &[Token<'a>],
     mut at: usize,

@@ -34,7 +34,7 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
 
 /// Returns a finding for each vague phrase in a Markdown text.
 ///
-/// The comments of a Rust file are also checked as Markdown.
+/// The text can also be the comments of a Rust file, because doc comments are Markdown.
 pub(super) fn check(path: &str, markdown: &str) -> Vec<Finding> {
     let prose = markdown::prose(markdown).to_lowercase();
     let mut findings = Vec::new();

@@ -1,4 +1,4 @@
-//! Rules `unfinished` and `narration`: texts have no marks of unfinished work and do not narrate their
+//! Rules `unfinished` and `narration`: a text has no mark of unfinished work and does not describe its
 //! history.
 //!
 //! In Rust files, both rules check the comments, and `unfinished` also checks the code for macros such as
@@ -8,13 +8,13 @@ use super::finding::Finding;
 use super::markdown;
 use super::rust::{Source, is_word};
 
-/// Marks of unfinished work. A line may contain a mark if it also contains the number of an issue.
+/// Words that mark unfinished work. A line may contain such a word if it also contains an issue number.
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
 /// Macros that panic in place of missing code.
 const STUBS: [&str; 2] = ["todo!", "unimplemented!"];
 
-/// Phrases that describe the history of a text or of code instead of the current state.
+/// Phrases that describe an earlier state of a text or of code instead of the current state.
 const NARRATION: [&str; 6] = [
     "previously we",
     "as requested",
@@ -24,7 +24,7 @@ const NARRATION: [&str; 6] = [
     "we now",
 ];
 
-/// Returns the findings of both rules in a Rust file: in its comments, and in its code for stub macros.
+/// Returns the findings of both rules in the comments of a Rust file, and those for stub macros in its code.
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = text(source.path, &source.comments);
     for stub in STUBS {

@@ -1,4 +1,4 @@
-//! Rules `dead-path` and `dead-test`: file paths and tests that certain documents name exist.
+//! Rules `dead-path` and `dead-test`: the files and tests that certain documents name must exist.
 //!
 //! `dead-path` checks the documents in [`MAPS`], and `dead-test` checks [`CLIENT_GO`]. A document that does
 //! not exist has no findings.
@@ -17,21 +17,21 @@ const MAPS: [&str; 4] = [
     "docs/from-kube-rs.md",
 ];
 
-/// Document with tables of client-go's behaviors and defects. The tables name the tests of each row.
+/// Document with tables of client-go's behaviors and defects. The last column of a row names tests.
 const CLIENT_GO: &str = "docs/client-go.md";
 
-/// Mark in the first column of a table row that describes a behavior.
+/// Character in the first column of each table row that describes a behavior of client-go.
 const STAR: char = '★';
 
-/// First letters of defect numbers, such as `D7`, in the first column of a table row.
+/// First letters of the defect numbers, such as `D7`, in the first column of a table row.
 ///
-/// `D` is a defect of client-go's informer, `W` one of its work queue, and `S` a weakness.
+/// `D` is a defect of client-go's informer, `W` is a defect of its work queue, and `S` is a minor defect.
 const DEFECTS: [char; 3] = ['D', 'W', 'S'];
 
 /// Returns a finding for each path in backticks that does not exist.
 ///
-/// A path is relative to the workspace root or to any folder, such as `queue/in_order.rs`. A group `{a,b}` is
-/// expanded to two paths.
+/// A path may be relative to the workspace root or to any other folder, such as `queue/in_order.rs`. A group
+/// `{a,b}` is expanded to two paths.
 pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (map, line, quoted) in MAPS.iter().flat_map(|map| all_quoted(tree, map)) {
@@ -45,7 +45,7 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns a finding for each test that a table row of a behavior or a defect names and that does not exist.
+/// Returns a finding for each missing test that the row of a behavior or a defect names.
 ///
 /// The last column of the row names the tests: function names in backticks, with or without a module path.
 /// Type names in backticks are ignored.
@@ -79,7 +79,7 @@ fn is_defect(cell: &str) -> bool {
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Returns all texts in backticks in the document `map`, each with the path of the document and the line.
+/// Returns all texts in backticks in the document `map`. Each item is the path `map`, a line and a text.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,
@@ -106,8 +106,9 @@ fn expand(quoted: &str) -> Vec<String> {
     braces.unwrap_or_else(|| vec![quoted.to_owned()])
 }
 
-/// Returns whether `text` is certainly a file path of this repository.
+/// Returns whether `text` looks like a file path of this repository.
 ///
+/// A path has a known extension or starts with `crates/`, and contains no character such as `*` or `:`.
 /// `mod.rs` is not such a path, because the repository has no file with this name.
 fn is_path(text: &str) -> bool {
     let plain = text
@@ -119,7 +120,7 @@ fn is_path(text: &str) -> bool {
     plain && text != "mod.rs" && (ending || text.starts_with("crates/"))
 }
 
-/// Returns whether `name` has the form of a function name: lower case, with at least one underscore.
+/// Returns whether `name` looks like a function name: lower case, with at least one underscore.
 fn is_function(name: &str) -> bool {
     name.contains('_')
         && name

@@ -1,7 +1,7 @@
-//! Splits a Rust file into code, comments and tests.
+//! Separates the code, the comments and the tests of a Rust file.
 //!
-//! The code and the comments are copies of the file in which spaces replace all other characters except line
-//! breaks. Therefore an offset is the same position in the file and in both copies.
+//! The code and the comments are copies of the file. In each copy, spaces replace all other characters except
+//! line breaks. Therefore an offset refers to the same position in the file and in both copies.
 
 mod lexer;
 
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use lexer::Class;
 
-/// A Rust file, with its code, its comments and the ranges of its tests.
+/// A Rust file, with separate copies of its code and its comments, and the ranges of its tests.
 pub(super) struct Source<'a> {
     /// Path of the file, relative to the workspace root, with `/` as separator.
     pub(super) path: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Source<'a> {
     pub(super) tests: Vec<Range<usize>>,
 }
 
-/// A token of Rust code: a word, a single sign, or one of `::`, `->`, `=>`.
+/// A token of Rust code: a word or number, a punctuation character, or one of `::`, `->`, `=>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) text: &'a str,
@@ -49,12 +49,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns whether the file is called `tests.rs` or is inside a folder `tests`.
+    /// Returns whether the file is called `tests.rs` or is inside a folder called `tests`.
     pub(super) fn is_test_file(&self) -> bool {
         is_test_file(self.path)
     }
 
-    /// Returns [`Source::code`] with spaces in place of the tests.
+    /// Returns a copy of [`Source::code`] with spaces in place of the test code.
     pub(super) fn production(&self) -> String {
         let mut bytes = self.code.clone().into_bytes();
         for range in &self.tests {
@@ -110,7 +110,7 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Returns the offset after the bracket that closes the bracket at `open`.
+/// Returns the offset after the bracket that closes the bracket at the offset `open`.
 ///
 /// Returns the length of the code if the bracket is not closed.
 pub(super) fn closing(code: &str, open: usize) -> usize {
@@ -135,7 +135,7 @@ fn is_test_file(path: &str) -> bool {
     parts.next() == Some("tests.rs") || parts.any(|folder| folder == "tests")
 }
 
-/// Returns the byte ranges of all items with the attribute `#[cfg(test)]`, including the attribute.
+/// Returns the byte ranges of all items with the attribute `#[cfg(test)]`. A range includes the attribute.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (start, attribute) in code.match_indices("#[cfg(test)]") {
@@ -146,9 +146,9 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the offset after the item at `start`.
+/// Returns the offset after the item that starts at the offset `start`.
 ///
-/// An item ends at its first `;` or with its first block `{…}`. Text inside other brackets is skipped.
+/// An item ends after its first `;` or its first block `{…}`. A `;` inside other brackets does not count.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = code.as_bytes().get(at) {
@@ -162,7 +162,7 @@ fn end_of_item(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// Returns a copy of `source` with spaces in place of all text that is not of `class`.
+/// Returns a copy of `source` in which spaces replace all text of other classes than `class`.
 fn keep(source: &str, class: Class) -> String {
     let mut bytes = source.as_bytes().to_vec();
     for span in lexer::spans(source) {

@@ -1,9 +1,12 @@
-//! Rule `foreign-type`: public signatures of the library name only types of the crates in [`ALLOWED`].
+//! Rule `foreign-type`: public signatures of the library name no dependency except those in [`ALLOWED`].
 //!
-//! A type of another crate in a public signature makes that crate part of the library's API. The rule checks
-//! `pub` functions, fields, constants, type aliases, re-exports, enums and traits, and the headers of `From`
-//! impls. It reports names of other dependencies, and names that are imported from them. `pub(crate)` items
-//! are not checked. The lint `unreachable_pub` ensures that all other `pub` items are public.
+//! A type of a dependency in a public signature makes the dependency part of the library's API. The rule
+//! checks `pub` functions, fields, constants, type aliases, re-exports, enums and traits, and the headers of
+//! `From` impls. It reports the name of any other dependency, and each name that is imported from such a
+//! dependency.
+//!
+//! `pub(crate)` items are not checked. The lint `unreachable_pub` ensures that each item with a plain `pub`
+//! is part of the public API.
 
 mod items;
 
@@ -16,8 +19,8 @@ use super::rust::{Source, Token, tokens};
 /// Dependencies whose types may occur in public signatures of the library.
 ///
 /// They are the crates that users build on, the crates for streams and bytes, and `serde` for trait bounds.
-/// `kube_client` and `kube_runtime` are optional. A build without their features fails if code outside of
-/// these features names them.
+/// `kube_client` and `kube_runtime` are optional. The rule allows these two crates in any signature, because
+/// a build without their features fails if code outside of these features names them.
 const ALLOWED: [&str; 7] = [
     "kube_core",
     "k8s_openapi",
@@ -28,7 +31,9 @@ const ALLOWED: [&str; 7] = [
     "serde",
 ];
 
-/// Returns the dependencies of a manifest that public signatures may not name, with `_` in place of `-`.
+/// Returns the names of the dependencies in `manifest` that public signatures may not contain.
+///
+/// In each name, `_` replaces `-`.
 pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
     manifests::entries(manifest)
         .filter(|entry| entry.table == "dependencies")
@@ -75,7 +80,7 @@ pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Find
     findings
 }
 
-/// Returns the names that `use` declarations import from crates of `foreign`, each with its crate.
+/// Returns each name that a `use` declaration imports from a crate of `foreign`, mapped to that crate.
 fn imports<'a>(tokens: &[Token<'_>], foreign: &'a BTreeSet<String>) -> BTreeMap<String, &'a str> {
     let mut names = BTreeMap::new();
     for (at, _) in tokens

@@ -1,11 +1,12 @@
-//! Runs kube's `reflector` over `watcher` as a measured program of the benchmarks.
+//! Measures an informer built from kube's `watcher` and `reflector`, for comparison with the informer of this
+//! project.
 //!
 //! Guarantees: the setup follows kube's documentation for low memory use, with default features and the
-//! default backoff. By default, `Event::modify` drops managedFields. The handler consumes the stream of the
-//! reflector, so the handler receives each object after the store contains it. The program counts as synced
-//! when the first list has ended and the store is ready.
+//! default backoff. Unless the flag `--prune` is false, `Event::modify` drops managedFields. The handler
+//! consumes the stream of the reflector, so it receives each object after the store contains the object. The
+//! program counts as synced when the first list has ended and the store is ready.
 //!
-//! The crate `gauge` does the measurements.
+//! This crate does not implement the measurements. The crate `gauge` implements them.
 
 use std::{future::ready, sync::Arc};
 
@@ -38,7 +39,7 @@ struct Arguments {
 /// Returns an error if the flags are incomplete or the measurement fails.
 ///
 /// # Panics
-/// Panics if Tokio's runtime can't be created.
+/// Panics if the Tokio runtime can't be created.
 #[tokio::main]
 pub async fn run() -> Result<()> {
     let Arguments { flags } = Arguments::parse();
@@ -101,11 +102,11 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// The event handler of this program. It counts the received events in [`Told`].
+/// The event handler of this program. It records the received events in `told`.
 struct Counting {
     told: Arc<Told>,
     looks: bool,
-    /// Sender of the notification that the first list has ended. `None` after the notification was sent.
+    /// Sender that reports the end of the first list to the measurement. `None` after the report was sent.
     synced: Option<oneshot::Sender<()>>,
 }
 

@@ -1,5 +1,5 @@
-//! Runs the program `peer-kube-rs`, which measures kube's reflector with jemalloc. The program `subject` uses
-//! the same allocator.
+//! Runs the program `peer-kube-rs`, which measures kube's reflector. It uses jemalloc, as does `subject`, the
+//! measured program of this project.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,7 +1,8 @@
-//! Starts measured programs that list and watch at the same time, and collects their results.
+//! Starts several processes of a measured program, which list and watch at the same time, and collects their
+//! results.
 //!
-//! Guarantees: each program is a process with its own connections. Dropping [`Clients`] kills all its
-//! processes.
+//! Guarantees: each client is a process with its own connections. Dropping [`Clients`] kills all processes
+//! that it has started.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -15,10 +16,10 @@ use tokio::{
 
 use crate::case::Case;
 
-/// Maximum time to wait for the next line that a program prints.
+/// Maximum time to wait for the next line of a client's output.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
-/// Returns the name of the case `name` when `clients` clients run at the same time.
+/// Returns the name of the variant of the case `name` in which `clients` clients run at the same time.
 pub(super) fn at_once(name: &str, clients: usize) -> String {
     match clients {
         1 => name.to_owned(),
@@ -26,7 +27,7 @@ pub(super) fn at_once(name: &str, clients: usize) -> String {
     }
 }
 
-/// The client processes of one run. Dropping this value kills the processes.
+/// The client processes of one run, all of the same program. Dropping this value kills the processes.
 pub(super) struct Clients(Vec<Running>);
 
 struct Running {
@@ -35,7 +36,8 @@ struct Running {
 }
 
 impl Clients {
-    /// Starts `count` processes of `program`. Each process waits until it has received `events` changes.
+    /// Starts `count` processes of `program` with the arguments of `case`. After its sync, each process waits
+    /// until it has received `events` pod changes.
     ///
     /// # Errors
     /// Returns an error if the program can't be started.
@@ -64,11 +66,10 @@ impl Clients {
         (0..count).map(start).collect::<Result<_>>().map(Self)
     }
 
-    /// Waits until each client has printed its next line.
+    /// Waits until each client has printed the line `expected` as its next line of output.
     ///
     /// # Errors
-    /// Returns an error if a client prints a line other than `expected`, ends, or prints nothing for
-    /// [`SILENCE_MAX`].
+    /// Returns an error if a client prints another line, exits, or prints nothing for [`SILENCE_MAX`].
     pub(super) async fn all_print(&mut self, expected: &str) -> Result<()> {
         for client in &mut self.0 {
             let line = client.line().await?;
@@ -80,8 +81,8 @@ impl Clients {
         Ok(())
     }
 
-    /// Waits until all clients have printed their results and exited. Returns the longest sync time, and the
-    /// mean of each other figure.
+    /// Waits until all clients have printed their results and exited. Returns the combined results: the
+    /// longest sync time of all clients, and the mean of every other field.
     ///
     /// # Errors
     /// Returns an error if a client fails, prints no JSON object, or prints nothing for [`SILENCE_MAX`].
@@ -107,8 +108,8 @@ impl Running {
     }
 }
 
-/// Combines the figures of several clients into one set: the longest sync time, and the mean of each other
-/// figure. A figure that no client printed is `null`.
+/// Combines the results of several clients into one result: the longest sync time of all clients, and the
+/// mean of every other field. A field that no client printed is `null`.
 fn together(figures: &[Map<String, Value>]) -> Map<String, Value> {
     let of = |field: &str| -> Vec<f64> {
         let values = figures.iter().filter_map(|line| line.get(field)?.as_f64());

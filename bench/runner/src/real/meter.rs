@@ -1,35 +1,37 @@
-//! Measures the CPU time and the memory of another process, as read from Linux's `/proc`.
+//! Measures the CPU time and the peak memory of another process, as read from Linux's `/proc`.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep};
 
-/// Interval between two reads of the CPU time while a process settles. It is ten ticks of the kernel's clock.
+/// Interval between two reads of the process's CPU time in [`Meter::settle`]. The interval has ten ticks of
+/// the kernel's clock.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Number of consecutive idle intervals after which a process counts as settled.
+/// Number of consecutive idle intervals after which the process counts as settled.
 const QUIET_INTERVALS: u32 = 5;
 
-/// Maximum CPU time of the process in an interval that counts as idle. The background tasks of kube-apiserver
-/// use up to two ticks (20 ms) at a time.
+/// Maximum CPU time that the process may use in an interval that counts as idle. The background tasks of
+/// kube-apiserver use up to two ticks (20 ms) at a time.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Maximum time to wait until a process is idle. After this time, a busy process also counts as settled.
+/// Maximum time to wait until the process has settled. After this time, the measurement continues even if the
+/// process is busy.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
-/// Duration of the measurement that determines the CPU time of the idle process.
+/// Duration of the measurement of the CPU time that the process uses without clients.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Measures the CPU time and the memory of one process, which is identified by its process id.
+/// Measures the CPU time and the peak memory of the process with the id `id`.
 #[derive(Debug)]
 pub(super) struct Meter {
     id: u32,
-    /// CPU time that the process uses without clients, in seconds per second.
+    /// CPU time that the process uses without clients, in seconds of CPU time per second of wall time.
     idle: f64,
 }
 
-/// The wall time, and the CPU time of the measured process, at which a measurement starts.
+/// The start of a measurement: the time, and the CPU time that the measured process had used until then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     at: Instant,
@@ -38,7 +40,7 @@ pub(super) struct Start {
 
 impl Meter {
     /// Creates a meter for the process `id`, which must have no clients yet. Waits until the process has
-    /// settled, and then measures the CPU time that the idle process uses.
+    /// settled, and then measures the CPU time that the process uses without clients.
     ///
     /// # Errors
     /// Returns an error if the process does not exist, or the kernel is not Linux.
@@ -58,16 +60,16 @@ impl Meter {
         })
     }
 
-    /// Returns the CPU time of the process since `start`, in seconds, minus the CPU time that the idle
-    /// process uses in the same period.
+    /// Returns the CPU time that the process has used since `start` for its clients, in seconds. The CPU time
+    /// that the process uses without clients in the same period is subtracted.
     pub(super) fn spent_s(&self, start: &Start) -> Result<f64> {
         let cpu = self.cpu()?.saturating_sub(start.cpu).as_secs_f64();
         let idle = self.idle * start.at.elapsed().as_secs_f64();
         Ok((cpu - idle).max(0.0))
     }
 
-    /// Waits until the process has been idle for [`QUIET_INTERVALS`] intervals, which is after any garbage
-    /// collection. Returns after [`SILENCE_MAX`] at the latest.
+    /// Waits until the process has been idle for [`QUIET_INTERVALS`] consecutive intervals. A garbage
+    /// collection that was running has then ended. If the process stays busy, returns after [`SILENCE_MAX`].
     pub(super) async fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = 0;
@@ -85,21 +87,24 @@ impl Meter {
         Ok(())
     }
 
-    /// Resets the kernel's peak of the process (`VmHWM`) to its current resident memory.
+    /// Resets the peak resident memory that the kernel records for the process (`VmHWM`) to the current
+    /// resident memory of the process.
     pub(super) fn reset_peak(&self) -> Result<()> {
         let path = format!("/proc/{}/clear_refs", self.id);
         // proc(5): 5 resets the peak resident set size.
         fs::write(&path, "5").with_context(|| format!("can't write {path}"))
     }
 
-    /// Returns the peak resident memory of the process since [`reset_peak`](Self::reset_peak), in KiB.
+    /// Returns the peak resident memory of the process since the last [`reset_peak`](Self::reset_peak), in
+    /// KiB.
     pub(super) fn peak_kib(&self) -> Result<u64> {
         let status = self.read("status")?;
         let peak = peak_of(&status);
         peak.with_context(|| format!("/proc/{}/status has no VmHWM", self.id))
     }
 
-    /// Returns the user and system CPU time of all threads of the process since its start.
+    /// Returns the user and system CPU time that all threads of the process have used since the process
+    /// started.
     fn cpu(&self) -> Result<Duration> {
         let stat = self.read("stat")?;
         let ticks = ticks_of(&stat);
@@ -114,8 +119,8 @@ impl Meter {
     }
 }
 
-/// Returns the sum of `utime` and `stime` in clock ticks. `stat` is the content of `/proc/PID/stat`, in which
-/// they are the 14th and 15th fields.
+/// Returns the user and system CPU time in `stat`, in clock ticks. `stat` is the content of `/proc/PID/stat`,
+/// whose 14th and 15th fields are `utime` and `stime`.
 fn ticks_of(stat: &str) -> Option<u64> {
     // The name, the second field, may have spaces and parentheses.
     let (_, rest) = stat.rsplit_once(')')?;

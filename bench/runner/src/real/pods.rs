@@ -1,6 +1,7 @@
-//! Writes the pods of the measurement to the real server, and changes them while clients watch.
+//! Writes generated pods to the real server of a measurement, and changes them while clients watch.
 //!
-//! All requests go through the API of the server, as in a cluster.
+//! Guarantees: all pods are written with requests to the API of the server, as in a cluster, and not directly
+//! to etcd. This module does not read watches.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,23 +13,27 @@ use serde_json::{Map, Value, json};
 use source::{Corpus, CorpusKind, Encoding, Version};
 use tokio::time::{Instant, sleep_until};
 
-/// Seed with which the pods are generated. All servers receive the same pods.
+/// Seed from which the pods are generated. The seed is constant, so the pods are the same in all
+/// measurements.
 const SEED: u64 = 1;
 
-/// Maximum number of concurrent write requests.
+/// Maximum number of write requests that are sent to the server at the same time.
 const PARALLEL: usize = 32;
 
-/// Distance between the indexes of two pods that are changed in sequence. It is a prime number. Unless it
-/// divides the number of pods, a full round changes every pod once.
+/// Difference between the indexes of two pods that are changed one after the other. The difference is a prime
+/// number, so each round of changes includes every pod once, unless the number of pods is a multiple of
+/// 7,919.
 const STEP: usize = 7_919;
 
-/// Query parameter with the field manager that creates a pod, as the `ReplicaSet` controller does in a cluster.
+/// Query parameter that sets the field manager of a request that creates a pod. In a cluster, the
+/// `ReplicaSet` controller uses this field manager.
 const CREATOR: &str = "fieldManager=kube-controller-manager";
 
-/// Query parameter with the field manager that patches the status of a pod, as in a cluster.
+/// Query parameter that sets the field manager of a request that patches the status of a pod. In a cluster,
+/// the kubelet uses this field manager.
 const KUBELET: &str = "fieldManager=kubelet";
 
-/// The pods that were written to a server, and the client that changes them.
+/// The pods that a measurement has written to the server, and a client that sends changes of these pods.
 pub(super) struct Pods {
     client: Client,
     /// API path of each pod: `/api/v1/namespaces/NAMESPACE/pods/NAME`.
@@ -36,7 +41,8 @@ pub(super) struct Pods {
 }
 
 impl Pods {
-    /// Creates `count` generated pods that are bound to nodes, and then patches the status of each pod.
+    /// Creates `count` generated pods and their namespaces, and then patches the status of each pod. The
+    /// specification of each pod already names a node, so the pods need no scheduler.
     ///
     /// # Errors
     /// Returns an error if the server rejects a request.
@@ -93,11 +99,12 @@ impl Pods {
         self.patch_status(path, &status).await
     }
 
-    /// Patches `count` pods through their `status` subresource, as a kubelet does, at up to `rate` pods per
-    /// second. Returns when the server has confirmed the last change.
+    /// Patches pods `count` times through their `status` subresource, as a kubelet does, with at most `rate`
+    /// patches per second. A pod may be patched several times. Returns when the server has confirmed the last
+    /// patch.
     ///
     /// # Errors
-    /// Returns an error if the server rejects a change.
+    /// Returns an error if the server rejects a patch.
     pub(super) async fn change(&self, count: usize, rate: u32) -> Result<()> {
         let begun = Instant::now();
         let changes = (0_u32..).take(count).map(|number| async move {
@@ -112,11 +119,11 @@ impl Pods {
             .await
     }
 
-    /// Lists the pods, and returns the number of pods in the list and the mean size of a pod in bytes of
-    /// JSON.
+    /// Lists the pods, and returns a JSON object with two values: the number of pods in the list (`pods`),
+    /// and the mean size of a pod in bytes of JSON (`json_bytes`).
     ///
     /// # Errors
-    /// Returns an error if the list fails, or if the list has not as many pods as were written.
+    /// Returns an error if the list fails, or if its number of pods differs from the number of written pods.
     pub(super) async fn served(&self) -> Result<Value> {
         let request = Request::get("/api/v1/pods?resourceVersion=0").body(Vec::new())?;
         let list = self.client.request_text(request).await?;
@@ -149,8 +156,8 @@ impl Pods {
     }
 }
 
-/// Returns the generated pod at index `at` as JSON with its status, but without the fields that the server
-/// sets.
+/// Returns the generated pod with the index `at` as JSON, including its status. The metadata fields that the
+/// server sets, such as `uid`, are omitted.
 fn pod(corpus: &Corpus, at: usize) -> Result<Map<String, Value>> {
     let version = Version {
         revision: 1,
@@ -181,12 +188,13 @@ fn path(pod: &Map<String, Value>) -> Result<String> {
     Ok(format!("/api/v1/namespaces/{namespace}/pods/{name}"))
 }
 
-/// Returns the path of the collection that contains the object at `path`.
+/// Returns the path of the collection that contains the object at `path`. For the path of a pod, it is
+/// `/api/v1/namespaces/NAMESPACE/pods`.
 fn folder(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(folder, _)| folder)
 }
 
-/// Returns the current time in nanoseconds since 1970.
+/// Returns the current time for the annotation `bench/ts`, in nanoseconds since 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "clients compare it with the machine's clock"

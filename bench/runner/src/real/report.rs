@@ -1,7 +1,8 @@
 //! Formats the results of `cargo xtask bench real` as Markdown tables.
 //!
-//! For each client, this module also selects the initial list with the least server CPU time, within a limit
-//! of the server's peak memory.
+//! For each client, this module also selects the kind of initial list that costs the server least CPU time.
+//! It does not select a list whose server peak memory is much higher than that of another list of the same
+//! client.
 
 use std::fmt::Write as _;
 
@@ -13,8 +14,8 @@ use crate::{
 
 const MIB: f64 = 1.0 / 1024.0;
 
-/// Columns of a table of figures. Each column has a head, the name of the shown field, a factor that converts
-/// the unit, and the number of digits after the decimal point.
+/// Columns of the table that shows the measured figures. Each column has a head, the name of the shown field,
+/// a factor that converts the unit, and the number of digits after the decimal point.
 const COLUMNS: [(&str, &str, f64, usize); 6] = [
     ("until synced, s", "sync_s", 1.0, 2),
     ("client CPU, s", "sync_cpu_s", 1.0, 2),
@@ -28,12 +29,12 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Maximum server peak memory of the selected initial list, as a multiple of the smallest server peak memory
-/// of the same client.
+/// Maximum server peak memory of a selected initial list, as a multiple of the smallest server peak memory
+/// among the initial lists of the same client.
 const MEMORY_AT_MOST: f64 = 1.5;
 
-/// Returns the tables of all results: one table of figures for each number of clients, and a table of the
-/// initial list that is selected for each client.
+/// Returns all results as Markdown: one table of figures for each number of clients, and one table that
+/// compares the initial lists of each client.
 pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     let served = |field| samples.median(SERVED, field);
     let (pods, bytes) = (served("pods"), served("json_bytes"));
@@ -59,8 +60,8 @@ pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     text + &choices(clients, samples)
 }
 
-/// Returns the table of figures for runs with `clients` clients. The table has one row per case, and each
-/// cell has the minimum and the median.
+/// Returns the table of figures for the runs with `clients` clients at the same time. The table has one row
+/// per case. Each cell has the minimum of the case's runs, followed by the median if it differs.
 fn figures(clients: usize, samples: &Samples) -> String {
     let heads = COLUMNS.iter().map(|column| column.0);
     let mut table = row(std::iter::once("").chain(heads));
@@ -85,8 +86,9 @@ fn figures(clients: usize, samples: &Samples) -> String {
     table
 }
 
-/// Returns a table cell with the minimum and the median of `spread`. If `less` is present, its minimum and
-/// its median are subtracted first.
+/// Returns the text of a table cell: the minimum of `spread`, followed by the median if it differs. If `less`
+/// is present, its minimum is subtracted from the minimum of `spread`, and its median from the median.
+/// `shown` formats a number.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -98,7 +100,7 @@ fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> 
     }
 }
 
-/// Returns the table that compares the initial lists of each client, and marks the selected one. The table
+/// Returns the table that compares the initial lists of each client, and marks the selected list. The table
 /// has no rows for a client that was measured with fewer than two initial lists.
 fn choices(clients: &[usize], samples: &Samples) -> String {
     let mut rows = String::new();
@@ -135,21 +137,24 @@ fn choices(clients: &[usize], samples: &Samples) -> String {
     )
 }
 
-/// Returns the name of the client: the part of a case's name before the last comma.
+/// Returns the name of the client in a case: the part of the case's name `name` before the last comma.
 fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }
 
-/// The cost of an initial list for the server: the minimum CPU time in seconds, and the median peak memory in
-/// KiB.
+/// The cost of one kind of initial list for the server: the minimum CPU time of all runs in seconds, and the
+/// median peak memory of all runs in KiB.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu: f64,
     peak: f64,
 }
 
-/// Returns the index of the selected initial list. It has the least CPU time among the lists whose peak
-/// memory is at most [`MEMORY_AT_MOST`] times the smallest peak. Returns `None` if `costs` is empty.
+/// Returns the index of the selected initial list in `costs`, which has the costs of all initial lists of one
+/// client.
+///
+/// The selected list has the least CPU time among the lists whose peak memory is at most [`MEMORY_AT_MOST`]
+/// times the smallest peak memory. Returns `None` if `costs` is empty.
 fn chosen(costs: &[Cost]) -> Option<usize> {
     let least = costs
         .iter()

@@ -1,9 +1,9 @@
-//! Runs the measurements of `cargo xtask bench real` in sequence. The measurement consists of rounds, a round
-//! has one block per case, and a block has several runs.
+//! Runs the measurements of `cargo xtask bench real` one after the other. The measurement consists of rounds.
+//! A round has one block for each case and number of clients, and a block has several runs.
 //!
-//! Guarantees: each block starts a new kube-apiserver over the same etcd.
+//! Guarantees: each block starts a new kube-apiserver process over the same etcd.
 //!
-//! This module does not format the results; the module `report` does.
+//! This module does not format the results. The module `report` formats them.
 
 use anyhow::{Context as _, Result};
 use kube_client::Client;
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{case::Case, child::Programs, samples::Samples};
 
-/// The state of a running measurement: the server, the pods written to it, and the samples measured so far.
+/// The state of a running measurement: the server, the pods in the server, and the samples measured so far.
 pub(super) struct Session<'a> {
     options: &'a Options,
     programs: &'a Programs,
@@ -28,7 +28,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Starts a server, writes its pods, measures all rounds, and returns the samples.
+    /// Starts a server, writes pods to the server, measures all rounds, and returns the samples.
     ///
     /// # Errors
     /// Returns an error if the server or a client fails.
@@ -56,7 +56,8 @@ impl<'a> Session<'a> {
         Ok(begun.samples)
     }
 
-    /// Measures one round: a block without a client, and then one block for each case and number of clients.
+    /// Measures one round: first a block without clients, and then one block for each case and number of
+    /// clients.
     async fn round(&mut self, round: usize) -> Result<()> {
         let meter = self.new_server().await?;
         for _ in 0..self.options.runs {
@@ -77,7 +78,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Starts a new server, and measures all runs of one case with `clients` clients at the same time.
+    /// Measures one block: starts a new kube-apiserver process, and then runs the case several times, each
+    /// time with `clients` clients that list and watch at the same time.
     async fn block(&mut self, round: usize, case: &Case, clients: usize) -> Result<()> {
         let meter = self.new_server().await?;
         let name = at_once(&case.name, clients);
@@ -89,8 +91,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Restarts kube-apiserver, and waits until the work of its start has ended. Returns a meter for the new
-    /// process.
+    /// Restarts kube-apiserver, and waits until the new process has settled after its start. Returns a meter
+    /// for the CPU time and memory of the new process.
     async fn new_server(&mut self) -> Result<Meter> {
         self.server.restart_api_server().await?;
         Meter::of_idle(self.server.api_server_id()).await
@@ -116,8 +118,8 @@ impl<'a> Session<'a> {
         Ok(Value::Object(line))
     }
 
-    /// Changes pods, and returns the CPU time that the server needs for the changes and their delivery to
-    /// watches, in seconds.
+    /// Changes pods, and returns the CPU time that the server uses for these changes and for their delivery
+    /// to the open watches, in seconds.
     async fn events_cpu_s(&self, meter: &Meter) -> Result<f64> {
         meter.settle().await?;
         let before = meter.start()?;
@@ -127,7 +129,8 @@ impl<'a> Session<'a> {
         meter.spent_s(&before)
     }
 
-    /// Adds a line of figures to the samples, and prints the line in the format that `Samples::of_log` reads.
+    /// Adds the result `line` of the case `name` to the samples. Also prints the result to standard error, in
+    /// the format that [`Samples::of_log`] reads.
     fn record(&mut self, round: usize, name: &str, line: &Value) -> Result<()> {
         eprintln!("round {round} of {}: {name}", self.options.rounds);
         eprintln!("  {line}");

@@ -1,4 +1,4 @@
-//! Tests the complete text of the tables for given samples.
+//! Tests of the table texts: each test compares the complete text of tables for given samples.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! Generates templates of custom resources that resemble Argo CD's `Application`, with a deployment history
-//! and the state of the deployed resources.
+//! Generates templates of custom resources that resemble the kind `Application` of Argo CD. They contain a
+//! deployment history and the state of the deployed resources.
 //!
-//! Guarantees: an object has 4 to 6 KB of JSON, and its keys are sorted, as an API server sends custom
-//! resources.
+//! Guarantees: an object has 4 to 6 KB of JSON. Its keys are sorted, as in the custom resources that an API
+//! server sends.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -23,8 +23,8 @@ const RESOURCES: [(&str, &str, &str); 10] = [
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// Returns the template of an `Application` that deploys `workload`. The values that differ between objects
-/// are placeholders, which `slots` records.
+/// Returns the template of an Argo CD `Application` that deploys `workload`. The template has placeholders
+/// for the values that differ between objects. The placeholders are recorded in `slots`.
 pub(super) fn application(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

@@ -1,8 +1,8 @@
 //! Generates templates of pods that belong to a Deployment in a cluster with a service mesh.
 //!
 //! Guarantees: a pod has about 8.1 KB of JSON and 5.5 KB of protobuf. It has two containers with ten
-//! environment variables each, probes, mounts, conditions, and two managedFields entries of about 1.1 KB
-//! each.
+//! environment variables each, probes, mounts and conditions. It also has two managedFields entries of about
+//! 1.1 KB each.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -43,8 +43,8 @@ const SETTINGS: [(&str, &[&str]); 12] = [
     ("REGION", &["eu-central-1", "eu-west-1", "us-east-1"]),
 ];
 
-/// Returns the template of a pod that belongs to `workload`. The values that differ between objects are
-/// placeholders, which `slots` records.
+/// Returns the template of a pod that belongs to the Deployment `workload`. The template has placeholders for
+/// the values that differ between objects. The placeholders are recorded in `slots`.
 pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let name = &workload.name;
     let image = format!(
@@ -165,7 +165,8 @@ fn uid(rng: &mut Rng) -> String {
     )
 }
 
-/// Returns a container with the fields that the application container and the proxy container share.
+/// Returns a container named `name` with the image `image`. It has only the fields that the application
+/// container and the proxy container have in common.
 fn container(name: &str, image: &str, rng: &mut Rng) -> Value {
     let (cpu, memory) = (
         one_of(rng, &["50m", "100m", "250m", "500m", "1"]),
@@ -306,8 +307,9 @@ fn pod_address(slots: &mut Slots) -> String {
     format!("10.{}", slots.mark(Slot::Address))
 }
 
-/// Returns the managedFields entry (`fieldsV1`) of the controller that created the pod. It has about 1.1 KB,
-/// and does not list all fields of the pod.
+/// Returns the value `fieldsV1` of the managedFields entry of the controller that created the pod. The value
+/// has about 1.1 KB, and does not list all fields of the pod. `name` is the name of the application
+/// container.
 fn template_fields(name: &str) -> Value {
     let container = fields(&["f:image", "f:imagePullPolicy", "f:name", "f:resources"]);
     let mut containers = Map::new();
@@ -376,7 +378,7 @@ fn fields(names: &[&str]) -> Value {
         .collect()
 }
 
-/// Returns the managedFields key of the list item whose member `member` has the value `value`.
+/// Returns the managedFields key of a list item: the item whose member `member` has the value `value`.
 fn key(member: &str, value: &str) -> String {
     format!("k:{}", json!({ member: value }))
 }

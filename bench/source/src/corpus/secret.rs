@@ -1,6 +1,6 @@
-//! Generates templates of Secrets with keys, certificates and tokens.
+//! Generates templates of Secrets that contain keys, certificates and tokens.
 //!
-//! Guarantees: the data of each Secret consists of random bytes, which can't be compressed.
+//! Guarantees: the data of each Secret consists of random bytes, so compression does not make it smaller.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
-/// Returns the template of a Secret that has a key, a certificate and a token of `workload`. The values that
-/// differ between objects are placeholders, which `slots` records.
+/// Returns the template of a Secret with a key, a certificate and a token of `workload`. The template has
+/// placeholders for the values that differ between objects. The placeholders are recorded in `slots`.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

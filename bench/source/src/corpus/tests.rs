@@ -1,4 +1,4 @@
-//! Tests the generated objects of every kind, in JSON and protobuf.
+//! Tests the objects that a [`Corpus`] generates, for every kind, in JSON and in protobuf.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use serde::Serialize;
@@ -17,8 +17,8 @@ fn json(corpus: &Corpus, at: usize) -> Value {
     serde_json::from_str(&format!("{}{members}", corpus.kind().json_start())).unwrap()
 }
 
-/// Removes all members with the value null from a JSON value. Go writes null for some unset fields, but the
-/// Rust types omit these fields.
+/// Removes all members whose value is null from a JSON value, at every depth. Go writes null for some unset
+/// fields, but the Rust types omit these fields.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

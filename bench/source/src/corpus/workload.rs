@@ -1,4 +1,4 @@
-//! Generates the workloads of the simulated cluster: their names, namespaces and weights.
+//! Generates the workloads of the simulated cluster: Deployments with names, namespaces and weights.
 //!
 //! Guarantees: each pair of namespace and name is unique. The workloads have the same order as their objects
 //! in a list.
@@ -78,8 +78,8 @@ const TEAMS: [&str; 16] = [
 
 const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 
-/// A generated Deployment. All objects of a workload have the same template, and differ only in names, times
-/// and similar values.
+/// A generated Deployment, and the objects that belong to it. These objects have the same template, and
+/// differ only in names, times and similar values.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,
@@ -89,19 +89,19 @@ pub(super) struct Workload {
     pub(super) stage: &'static str,
     pub(super) domain: &'static str,
     pub(super) component: &'static str,
-    /// Hash of the pod template, as in the name of the `ReplicaSet`.
+    /// Hash of the Deployment's pod template, as it appears in the name of the `ReplicaSet`.
     pub(super) hash: String,
-    /// Number that determines the share of this workload in all objects, relative to the weights of other
-    /// workloads.
+    /// Weight of this workload. The number of its objects is roughly proportional to its weight.
     pub(super) weight: usize,
-    /// Seed from which the template of this workload is generated.
+    /// Seed from which the random parts of this workload's template are generated.
     pub(super) seed: u64,
 }
 
 // === impl Workload ===
 
 impl Workload {
-    /// Returns `count` random workloads, in the order of their objects in a list.
+    /// Returns `count` workloads that are generated from `seed`. The workloads have the same order as their
+    /// objects in a list.
     pub(super) fn draw(count: usize, seed: u64) -> Vec<Workload> {
         let mut rng = Rng::with_seed(mix(seed));
         let mut workloads: Vec<_> = (0..count).map(|at| Workload::one(at, &mut rng)).collect();
@@ -134,7 +134,7 @@ impl Workload {
     }
 }
 
-/// Returns a random pod template hash of ten characters.
+/// Returns a random pod template hash, which has ten characters.
 pub(super) fn hash(rng: &mut Rng) -> String {
     (0..10)
         .map(|_| char::from(LETTERS[rng.usize(..LETTERS.len())]))

@@ -1,8 +1,10 @@
-//! Compares the history with a complete record that keeps every version of every object.
+//! Tests that the versions computed by [`History`] match a complete record of all versions, and that
+//! revisions expire.
 
 use super::*;
 
-/// Returns a complete record: the entry at index N has the versions of all objects after N changes.
+/// Returns a complete record of the first `changes` changes. The entry with the index N has the versions of
+/// all objects after N changes.
 fn remembered(history: &History, objects: usize, changes: u64) -> Vec<Vec<Version>> {
     let moment = Moment {
         changes: 0,

@@ -1,5 +1,5 @@
-//! Reads the protobuf messages of built-in kinds from a table, which the embedded API server of this project
-//! also uses.
+//! Reads the protobuf message types of all built-in kinds from a generated table. The embedded API server of
+//! this project uses the same table.
 //!
 //! Guarantees: the field numbers and types are those of Kubernetes 1.36. `cargo xtask kinds` generates the
 //! table from the sources of Kubernetes.
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-/// The table of protobuf messages as text. The first lines of the table describe its format.
+/// The text of the table of protobuf message types. Comments at the start of the text describe its format.
 const V1_36: &str = include_str!("../../../../crates/apiserver/src/kinds/wire_v1_36.tsv");
 
-/// Messages whose JSON members, as Go writes them, do not have the order of the field numbers. Each entry has
-/// the name of the message and the members that Go writes first.
+/// Messages whose JSON members Go does not write in the order of the field numbers. Each entry has the name
+/// of the message, and the JSON names of the members that Go writes before all other members.
 const REORDERED: [(&str, &[&str]); 3] = [
     (
         "k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference",
@@ -43,24 +43,25 @@ const REORDERED: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The protobuf messages of all built-in kinds, by name and by kind.
+/// The protobuf message types of all built-in kinds, which can be found by the name of the message and by the
+/// kind.
 pub(crate) struct Messages {
     all: BTreeMap<&'static str, Message>,
-    /// Name of the message of each kind. The key is the kind, written as `apiVersion/Kind`.
+    /// Name of the message of each built-in kind. The key is the kind in the format `apiVersion/Kind`.
     kinds: BTreeMap<&'static str, &'static str>,
 }
 
-/// A protobuf message type: its fields, and the form of its values in JSON.
+/// A protobuf message type: its fields, and the way in which JSON represents its values.
 pub(super) struct Message {
     pub(super) form: Form,
-    /// Fields of the message, in ascending order of their numbers.
+    /// Fields of the message, in ascending order of their field numbers.
     pub(super) fields: Vec<Field>,
-    /// JSON names of the fields that Go writes first in JSON. Empty if Go writes all fields in the order of
-    /// their numbers.
+    /// JSON names of the fields that Go writes before all other fields in JSON. Empty if Go writes all fields
+    /// in the order of their field numbers.
     first: &'static [&'static str],
 }
 
-/// The form that the values of a message type have in JSON.
+/// The way in which JSON represents the values of a message type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Object,
@@ -69,7 +70,7 @@ pub(super) enum Form {
     Json,
     Time,
     Quantity,
-    /// A form that the encoder does not support. No generated object needs such a form.
+    /// A representation that the encoder does not support. No generated object contains such a value.
     Other,
 }
 
@@ -80,14 +81,14 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) container: Container,
     pub(super) value: Type,
-    /// Whether the members of this field's message are, in JSON, members of the parent object.
+    /// Whether JSON writes the members of this field's message directly into the parent object.
     pub(super) is_inline: bool,
-    /// Whether Go writes this field only if it is present. Go always writes the other fields, except lists,
-    /// maps and bytes.
+    /// Whether the field is a pointer in Go. In protobuf, Go omits a pointer that is absent. For any other
+    /// absent field, Go writes a zero value, except for lists, maps and bytes.
     pub(super) is_pointer: bool,
 }
 
-/// The number of values that a field has: one value, a list or a map.
+/// The way in which a field holds its values: as one value, as a list of values, or as a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Container {
     One,
@@ -96,23 +97,24 @@ pub(super) enum Container {
     Map,
 }
 
-/// The protobuf type of a field's value. For a list or a map, it is the type of an element.
+/// The protobuf type of a field's value. For a list, it is the type of an item, and for a map, the type of a
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Bool,
     Bytes,
     Double,
-    /// An integer of 32 or 64 bits. Both widths have the same encoding.
+    /// An integer of 32 or 64 bits. Protobuf encodes both as a varint.
     Integer,
     Text,
-    /// A message. The value is the name of its message type.
+    /// A nested message. The value is the name of its message type.
     Message(&'static str),
 }
 
 // === impl Messages ===
 
 impl Messages {
-    /// Parses the table of protobuf messages.
+    /// Parses the text of the table of protobuf message types.
     ///
     /// # Errors
     ///
@@ -160,7 +162,7 @@ impl Messages {
 // === impl Message ===
 
 impl Message {
-    /// Returns the fields of the message in the order in which Go writes them in JSON.
+    /// Returns the fields of the message in the order in which Go writes their members in JSON.
     pub(super) fn in_json(&self) -> Vec<&Field> {
         let mut fields: Vec<_> = self.fields.iter().collect();
         // The sort is stable, so all other fields keep their order.
@@ -191,8 +193,8 @@ impl Form {
 // === impl Field ===
 
 impl Field {
-    /// Parses a field from a row of the table. The row has four columns, separated by tabs: number, name,
-    /// type, presence.
+    /// Parses one field of a message from a row of the table. The row has four columns that are separated by
+    /// tabs: field number, JSON name, type and presence.
     fn from_row(row: &'static str) -> Result<Field> {
         let mut columns = row.split('\t');
         let mut next = || columns.next().context("a column is missing");

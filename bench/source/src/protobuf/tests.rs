@@ -1,4 +1,5 @@
-//! Compares the bytes of the encoder with the bytes that Go wrote for the same objects.
+//! Tests of the protobuf encoder, which compare its bytes with the bytes that Go's encoder writes for the
+//! same objects.
 
 use std::io::Read as _;
 
@@ -7,8 +8,8 @@ use serde_json::json;
 
 use super::*;
 
-/// Objects that Kubernetes encoded in both protobuf and JSON, compressed with gzip. Each line has one kind in
-/// three columns: `apiVersion/Kind`, the protobuf in hexadecimal digits, and the JSON.
+/// Test objects that Kubernetes encoded in both protobuf and JSON, compressed with gzip. Each line has one
+/// object of one kind, in three columns: `apiVersion/Kind`, the protobuf in hexadecimal digits, and the JSON.
 const PAIRS: &[u8] =
     include_bytes!("../../../../crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz");
 

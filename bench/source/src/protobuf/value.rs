@@ -1,7 +1,8 @@
-//! Encodes the values of scalar fields, and of messages whose JSON form is not an object with the message's
-//! fields.
+//! Encodes two groups of values as protobuf: scalar values, and messages with a special JSON representation,
+//! such as times and quantities.
 //!
-//! Guarantees: a value that Go would not decode to the same value is an error.
+//! Guarantees: a value is an error if Go's decoder would not decode it to the same value. This module does
+//! not encode messages that are JSON objects; the parent module does.
 
 use anyhow::{Context as _, Result, bail};
 use base64::Engine as _;
@@ -12,11 +13,11 @@ use serde_json::Value;
 use super::table::{Field, Form, Messages, Type};
 use super::{put_bytes, put_members, put_number};
 
-/// Appends a field with the field number `number` and the scalar value `value` to `out`.
+/// Appends to `out` a field with the number `number` and the scalar value `value`.
 ///
 /// # Errors
-/// Returns an error if `value` does not have the type `value_type`, or if that type is not a supported
-/// scalar.
+/// Returns an error if `value` does not have the type `value_type`, or if `value_type` is not a supported
+/// scalar type.
 pub(super) fn put_scalar(
     number: u32,
     value_type: Type,
@@ -36,8 +37,8 @@ pub(super) fn put_scalar(
     Ok(())
 }
 
-/// Appends the zero value that Go writes for an absent field that is not a pointer in Go. Writes nothing for
-/// absent bytes.
+/// Appends to `out` the bytes that Go writes for an absent field. The field must not be a pointer in Go. The
+/// bytes are a zero value of the field's type. Go writes nothing for a field of the type `bytes`.
 ///
 /// # Errors
 /// Returns an error if the field must be present, or has an unsupported type.
@@ -63,11 +64,11 @@ pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Appends the fields of a message whose JSON form is not an object with its fields, such as a time or a
-/// quantity.
+/// Appends to `out` the fields of a message that JSON does not represent as an object with these fields. An
+/// example is a time, which is a string in JSON.
 ///
 /// # Errors
-/// Returns an error if `value` does not have the form `form`.
+/// Returns an error if `value` does not have the JSON representation `form`.
 pub(super) fn put_special(form: Form, value: &Value, out: &mut Vec<u8>) -> Result<()> {
     match (form, value) {
         (Form::Json, value) => put_bytes(out, 1, value.to_string().as_bytes()),

@@ -1,4 +1,4 @@
-//! Tests the request parser: lists, watches and control requests from their URI and `Accept` header.
+//! Tests how the object server parses list and watch requests, and which of these requests it rejects.
 
 use http::HeaderValue;
 

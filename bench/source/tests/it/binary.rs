@@ -1,4 +1,6 @@
-//! Tests protobuf responses with an independent decoder, which shares no code with the server's encoder.
+//! Tests protobuf responses of the benchmark's object server.
+//!
+//! The tests use an independent decoder, which shares no code with the server's encoder.
 
 use http::{Method, StatusCode};
 use prost::Message;
@@ -84,7 +86,8 @@ struct Status {
     code: i32,
 }
 
-/// Checks the `runtime.Unknown` envelope of a protobuf body and its kind, and decodes the message inside.
+/// Asserts that `bytes` is a `runtime.Unknown` envelope for `v1` and this kind, and decodes the message in
+/// the envelope.
 fn open<M: Message + Default>(bytes: &[u8], kind: &str) -> M {
     let unknown = Unknown::decode(bytes.strip_prefix(b"k8s\0").unwrap()).unwrap();
     let types = unknown.types.unwrap();

@@ -1,8 +1,8 @@
-//! Compares response bodies of the benchmark's object server with those of a real kube-apiserver.
+//! Compares responses of the benchmark's object server with those of a real kube-apiserver.
 //!
-//! `captures/` contains responses of kube-apiserver, recorded by `captures/capture.py`. The tests compute the
-//! expected chunks from the bytes of a body, by the rules of Go's HTTP server. The recorded responses and the
-//! object server's responses must both have these chunks.
+//! `captures/` contains responses of kube-apiserver, recorded by `captures/capture.py`. From the bytes of
+//! each body, the tests compute the lengths of the chunks that Go's HTTP server sends. Both the recorded
+//! responses and the object server's responses must have chunks of these lengths.
 
 mod wire;
 mod writes;
@@ -22,7 +22,9 @@ const PROTOBUF_EVENTS: &str = "application/vnd.kubernetes.protobuf;stream=watch"
 const STREAMING: &str =
     "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// A recorded response of kube-apiserver, and the request to which the object server must respond equally.
+/// A recorded response of kube-apiserver, with the request that returned it.
+///
+/// The object server must respond to the same request with an equivalent response.
 #[derive(Clone, Copy)]
 struct Case {
     capture: &'static str,
@@ -81,8 +83,8 @@ impl Case {
         }
     }
 
-    /// Sends the request to a new object server and returns the response. During a watch, makes three
-    /// changes, one after the other.
+    /// Sends the request to a new object server and returns the response. If the request is a watch, makes
+    /// three changes, one after the other, and then ends the watch.
     async fn served(&self) -> Wire {
         let served = Served::new(self.kind, 60).await;
         let path = format!("{}{}", self.kind.kind().path(), self.query);
@@ -112,7 +114,7 @@ impl Case {
     }
 }
 
-/// Requests `path` over HTTP/2 and returns the DATA frames of the response, as hyper's client delivers them.
+/// Requests `path` over HTTP/2. Returns the body as the DATA frames that hyper's client delivers.
 async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     let answer = served.ask_http2(path, accept).await;
     let mut body = answer.into_body();
@@ -128,9 +130,10 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     }
 }
 
-/// Returns the lengths of the chunks in which Go's server sends `writes`.
+/// Returns the lengths of the chunks that Go's HTTP server sends for `writes`, with a buffer of this size.
 ///
-/// After some writes Go's server may flush its buffer. A flush is then assumed if one of `chunks` ends there.
+/// Go's server may flush the buffer after a write with `may_flush`. The function assumes a flush if one of
+/// the actual `chunks` ends at the end of that write.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

@@ -1,20 +1,22 @@
 //! Measures the longest time for which an informer blocks the other tasks of its thread.
 //!
-//! The limit is 5 ms, on a runtime with one thread, with 200,000 objects and three indices. The informer runs
-//! once with typed and once with packed objects.
+//! The limit is 5 ms, on a runtime with one thread, with 200,000 objects and three indices. The program runs
+//! an informer twice: once with typed and once with packed objects.
 //!
 //! ```text
 //! cd bench && MALLOC_CONF=background_thread:true cargo run --release --bin gaps
 //! ```
 //!
-//! The informer frees large values on another thread. The allocator is jemalloc: glibc's allocator returns
-//! memory to the kernel under a lock that every thread needs, and so blocks all threads, here for 60 to 160
-//! ms. With `MALLOC_CONF`, jemalloc returns memory on a background thread instead of a thread that allocates.
+//! The informer frees large values on another thread. The allocator is jemalloc, because glibc's allocator
+//! holds a lock while it returns memory to the kernel. All threads need this lock, so glibc blocks every
+//! thread, here for 60 to 160 ms. With this `MALLOC_CONF`, jemalloc returns memory to the kernel on a
+//! background thread.
 //!
-//! A task that yields but never sleeps records each gap: the time from one poll of the task to the next. On
-//! Linux, a gap excludes the time in which the thread was runnable but had no processor. The program first
-//! runs an idle phase, without an informer. If a gap exceeds the limit during the informer's phases and also
-//! during the idle phase, the result is inconclusive and the exit code is 2.
+//! The task [`tick`] yields but never sleeps. It records each gap: the time from one poll of the task to the
+//! next. On Linux, a gap excludes the time in which the thread was runnable but had no processor.
+//!
+//! The program first runs an idle phase, without an informer. If a gap exceeds the limit both in the idle
+//! phase and in a phase of the informer, the result is inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -52,7 +54,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const OBJECTS: u64 = 200_000;
 const LIMIT: Duration = Duration::from_millis(5);
 
-/// Size of a chunk of a list's body in bytes. It equals the size of a connection's buffer.
+/// Minimum size of each chunk of a list's body in bytes, except the last chunk. It equals the size of a
+/// connection's buffer.
 const CHUNK: usize = 64 * 1024;
 
 fn main() -> ExitCode {
@@ -135,9 +138,10 @@ async fn live(form: &str, packed: bool, gaps: &Gaps) {
     drop(pods);
 }
 
-/// A source of pods for three lists: all pods, all pods with changes, and no pods.
+/// A source of pods for an informer. The first list has all pods, the second list has all pods with changes,
+/// and the third list is empty.
 ///
-/// A watch has no events. It ends with the error 410 (Expired) when `expired` is notified.
+/// A watch has no events. The watch ends with the error 410 (Expired) when `expired` is notified.
 #[derive(Default)]
 struct Lists {
     lists: AtomicU64,
@@ -216,13 +220,14 @@ fn pod(text: &mut String, round: u64, number: u64) {
     );
 }
 
-/// The phases so far. Each has its name and the longest gap: the longest time between two polls of [`tick`].
+/// Name and longest gap of each phase so far. A gap is the time between two consecutive polls of [`tick`].
 #[derive(Clone, Default)]
 struct Gaps(Arc<Mutex<Vec<(String, Duration)>>>);
 
 impl Gaps {
-    /// Prints the longest gap of the current phase and starts the next phase. Tasks that are ready run first,
-    /// so their gaps count for the current phase.
+    /// Prints the longest gap of the current phase and starts the next phase.
+    ///
+    /// First lets the runnable tasks run, so their gaps count for the current phase.
     async fn phase(&self, name: &str) {
         for _ in 0..100 {
             yield_now().await;
@@ -261,7 +266,7 @@ impl Gaps {
     }
 }
 
-/// Records the time between consecutive polls of this task as gaps. Never returns.
+/// Records the time between every two consecutive polls of this task as a gap. Never returns.
 async fn tick(gaps: Gaps) {
     let mut processor = Processor::of_this_thread();
     loop {
@@ -276,7 +281,7 @@ async fn tick(gaps: Gaps) {
     }
 }
 
-/// The kernel's scheduling statistics of one thread, or `None` if the kernel does not provide them.
+/// The file with the kernel's scheduling statistics of one thread, or `None` if the kernel has no such file.
 struct Processor(Option<File>);
 
 impl Processor {
@@ -284,7 +289,8 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the total time in which the thread was runnable but did not run, or zero without statistics.
+    /// Returns the total time in which the thread was runnable but did not run. Returns zero if there are no
+    /// statistics.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

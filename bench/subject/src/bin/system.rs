@@ -1,4 +1,4 @@
-//! `subject-system`: the `subject` program with the C library's allocator instead of jemalloc.
+//! `subject-system`: the benchmark program `subject`, with the C library's allocator instead of jemalloc.
 
 fn main() -> anyhow::Result<()> {
     subject::run()

@@ -1,9 +1,10 @@
-//! Starts and measures a child process, and contains the main functions of that process.
+//! Starts the child process of the benchmark and measures its CPU time and memory.
 //!
-//! The child is either the server under load or, for comparison, a program that only writes to sockets.
+//! The child is either the server under load or, for comparison, a program that only writes to sockets. This
+//! module also contains the main function of each.
 //!
-//! Guarantees: the child ends after its parent, even if the parent is killed, because its standard input is
-//! closed then. CPU time and memory are the values that the kernel reports.
+//! Guarantees: the child ends when its parent ends or is killed, because the child's standard input is then
+//! closed. The kernel provides the CPU time and the memory.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -17,10 +18,10 @@ use tokio::time::Instant;
 
 use crate::client::{micros, pause, pod};
 
-/// First command-line argument of a process that runs the server.
+/// First command-line argument of the child process that runs the server.
 pub(crate) const ROLE: &str = "be-the-server";
 
-/// First command-line argument of a process that only writes to sockets.
+/// First command-line argument of the child process that only writes to sockets.
 pub(crate) const BARE: &str = "be-a-loop";
 
 /// Status line and headers of a watch response.
@@ -29,14 +30,14 @@ const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 /// Unit of the CPU times in `/proc/PID/stat`: 1/100 s on Linux.
 const TICK: Duration = Duration::from_millis(10);
 
-/// CPU time of a process, in user and in kernel mode.
+/// CPU time that a process has used in user mode and in kernel mode.
 #[derive(Clone, Copy)]
 pub(crate) struct Cpu {
     pub(crate) user: Duration,
     pub(crate) system: Duration,
 }
 
-/// A running child process, which listens at `address`. Dropping the value kills the process.
+/// A running child process, which listens on the TCP address `address`. Dropping the value kills the process.
 pub(crate) struct Subject {
     child: Child,
     /// Standard input of the child. The child ends when this pipe is closed.
@@ -45,9 +46,9 @@ pub(crate) struct Subject {
     _output: BufReader<ChildStdout>,
 }
 
-/// Main function of the child that runs the server. Serves pods until standard input ends.
+/// Main function of the child that runs the server. Returns when standard input is closed.
 ///
-/// The first argument is the number of pods.
+/// The first argument is the number of pods that the server stores.
 pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     let objects: u32 = arguments.first().context("how many objects")?.parse()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -68,10 +69,12 @@ pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     })
 }
 
-/// Main function of the child that only writes to sockets. Writes each event to all sockets, at a fixed rate.
+/// Main function of the child that only writes to sockets. It first accepts all connections. It then writes
+/// events at a fixed rate, each to every connection.
 ///
-/// The arguments are the number of sockets, the number of events, and the events per second. This measures
-/// the cost of a delivery without selecting the watchers and without encoding the event for each watcher.
+/// The arguments are the number of connections, the number of events, and the events per second. Unlike the
+/// server, the child does not select the watchers of an event, and it does not encode an event for each
+/// watcher.
 pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     let [watchers, events, rate] = arguments else {
         bail!("watchers, events, rate");
@@ -112,7 +115,9 @@ impl Subject {
         Subject::spawn(&[ROLE, &objects.to_string()])
     }
 
-    /// Starts a child process that only writes events to this number of sockets, `rate` events per second.
+    /// Starts a child process that accepts `watchers` connections and writes `events` events to each of them.
+    ///
+    /// The child writes `rate` events per second to each connection, and runs no API server.
     pub(crate) fn start_bare(watchers: u32, events: u32, rate: u32) -> anyhow::Result<Subject> {
         let numbers = [watchers, events, rate].map(|number| number.to_string());
         Subject::spawn(&[BARE, &numbers[0], &numbers[1], &numbers[2]])

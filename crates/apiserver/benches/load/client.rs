@@ -1,6 +1,6 @@
-//! Provides clients with little overhead: watchers that measure the lag of each event, and a writer.
+//! Provides the benchmark's clients, which use little CPU time: watchers and a writer.
 //!
-//! The writer replaces pods at a fixed rate.
+//! The watchers measure the lag of each event. The writer replaces pods at a fixed rate.
 //!
 //! Guarantees: a watch that ends, or that receives fewer or more events than expected, is an error.
 
@@ -18,19 +18,20 @@ use tokio::time::Instant;
 /// Length of a pod's JSON in a write request, in bytes. The server adds about 140 bytes.
 const SIZE: usize = 880;
 
-/// The JSON before the time of a write. The time is in microseconds since [`Seen::began`].
+/// The JSON that precedes the time of a write in a pod. The time is in microseconds since [`Seen::began`].
 const STAMP: &str = "\"bench/ts\":\"";
 
-/// Number of digits of the time after [`STAMP`].
+/// Number of digits of the time that follows [`STAMP`].
 const DIGITS: usize = 12;
 
-/// Size of a read buffer, in bytes.
+/// Size of the buffer for received bytes, in bytes.
 const READ: usize = 64 * 1024;
 
-/// The lags that all watchers of a run have measured.
+/// The measured lags of all events that the watchers of a run have received.
 pub(crate) struct Seen {
     pub(crate) began: Instant,
-    /// Lag of each delivered event, from before the write until the read, in microseconds.
+    /// Lag of each received event in microseconds, measured from before the write until the watcher has read
+    /// the event.
     pub(crate) lags: RefCell<Vec<u32>>,
 }
 
@@ -38,7 +39,9 @@ fn name(number: u32) -> String {
     format!("pod-{number:07}")
 }
 
-/// Returns the JSON of pod `number`. The stored pod has 1 KB, and each pod has a different node.
+/// Returns the JSON of pod number `number`, with the time of the write, `stamp`, in microseconds.
+///
+/// The pod has about 1 KB in the server. Each pod has a different node.
 pub(crate) fn pod(number: u32, stamp: u64) -> String {
     let start = format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"default","labels":{{"app":"bench"}},"annotations":{{"bench/ts":"{stamp:0DIGITS$}","filler":""#,
@@ -74,7 +77,9 @@ pub(crate) fn micros(since: Duration) -> u64 {
 pub(crate) struct Watcher(tokio::net::TcpStream);
 
 impl Watcher {
-    /// Opens a watch without initial events, and reads the headers of the response.
+    /// Opens a watch without initial events, and waits for the headers of the response.
+    ///
+    /// `selector` is a query parameter that selects pods, or empty for all pods.
     pub(crate) async fn open(address: SocketAddr, selector: &str) -> anyhow::Result<Watcher> {
         let mut stream = tokio::net::TcpStream::connect(address).await?;
         let path = format!(
@@ -93,7 +98,10 @@ impl Watcher {
         Ok(Watcher(stream))
     }
 
-    /// Reads the watch until it has delivered `events` events, and adds their lags to `seen`.
+    /// Reads events until the watch has delivered `events` events. Adds the lag of each event to `seen`.
+    ///
+    /// # Errors
+    /// Returns an error if the watch ends early or delivers more events.
     pub(crate) async fn follow(mut self, seen: Rc<Seen>, events: u64) -> anyhow::Result<Watcher> {
         let finder = memmem::Finder::new(STAMP);
         let (mut buffer, mut kept, mut told) = (vec![0; READ], 0, 0);
@@ -134,7 +142,7 @@ impl Watcher {
     }
 }
 
-/// Replaces pods at a fixed rate over one connection. Blocks its thread.
+/// A client that replaces pods at a fixed rate over one connection. It blocks its thread.
 pub(crate) struct Writer {
     pub(crate) address: SocketAddr,
     pub(crate) began: Instant,
@@ -144,7 +152,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Replaces the pods one after the other, cyclically, until the server has acknowledged `writes` writes.
+    /// Replaces the pods in a cycle, one pod per write, until the server has acknowledged `writes` writes.
     pub(crate) fn write(&self, writes: u32) -> anyhow::Result<()> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;
@@ -170,7 +178,8 @@ impl Writer {
     }
 }
 
-/// Reads one response with a `Content-Length` into `buffer`. Returns the length of its headers and body.
+/// Reads one response, which must have a `Content-Length`, into `buffer`. Returns the length of the status
+/// line, headers and body in bytes.
 fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<usize> {
     let mut read = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Measures the server under load, with clients in another process over plain TCP.
+//! Measures the CPU time, lag and memory of the server under load, with clients over plain TCP.
 //!
 //! ```sh
 //! cargo bench -p kube-informer-apiserver --bench load
@@ -6,20 +6,21 @@
 //! ```
 //!
 //! The scenarios and their limits:
-//! - `everything`: 1,000 watchers of all pods at 100 writes/s. At most 9 µs of the server's CPU time per
-//!   delivery (in the median second), and a lag of at most 1 s.
+//! - `everything`: 1,000 watchers of all pods at 100 writes/s. The mean CPU time of the server per delivered
+//!   event is computed for each second, and the median of these means is at most 9 µs. The lag is at most 1 s.
 //! - `by-node`: 10,000 watchers by `spec.nodeName` at 500 writes/s. A lag of at most 1 s.
 //! - `stored`: 1,000,000 objects in less than 3 GB of memory.
 //! - `build`: a server without a socket, built in less than 10 ms.
 //!
 //! An object has 1 KB. The server runs in a child process, so its CPU time (user and system) and memory are
-//! measured separately. On a loopback device, the system time of the server includes the receiving side of
-//! TCP. Most of the cost of a delivery is in the kernel and varies between machines and runs. For comparison,
-//! the benchmark also measures a process that only writes such events to the same number of sockets.
+//! measured separately. Over the loopback interface, the server's system time includes TCP's work for the
+//! receiver. Most of the cost of a delivery is in the kernel and varies between machines and runs. For
+//! comparison, the benchmark also measures a process that only writes such events to the same number of
+//! sockets.
 //!
-//! The lag of a delivery is the time from before the write request until after the read of the event. It
-//! includes queueing in the client. The run fails if a watcher does not receive every matching write exactly
-//! once, or if a limit is exceeded.
+//! The lag of an event is the time from before the write request until a watcher has read the event. The lag
+//! includes the time in which the event waits in the client. The run fails if a watcher does not receive
+//! every matching write exactly once, or if a limit is exceeded.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
@@ -77,7 +78,7 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// Returns the content of `LOAD.md`: a table of the requirements and results.
+/// Returns the content of `LOAD.md`: a table with the requirement and the result of each scenario.
 fn document(rows: &[Row]) -> anyhow::Result<String> {
     let cpu = std::fs::read_to_string("/proc/cpuinfo")?;
     let model = cpu.lines().find(|line| line.starts_with("model name"));

@@ -1,4 +1,4 @@
-//! Runs the load scenarios and compares their measurements with the limits.
+//! Runs the scenarios of the load benchmark and compares the measurements with the limits.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use crate::client::{Seen, Watcher, Writer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Maximum lag of a delivery, from before the write request until after the watcher's read.
+/// Maximum lag of an event, measured from before the write request until the watcher has read the event.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Time after the last write within which all deliveries must arrive.
+/// Maximum time from the last write until all watchers have received all events.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum CPU time of the server per delivered event, in microseconds.
+/// Maximum CPU time of the server per event that a watcher receives, in microseconds.
 const DELIVERY_MAX: f64 = 9.0;
 
-/// Minimum ratio of the actual to the requested write rate for a valid run.
+/// Minimum ratio of the measured write rate to the requested rate. With a lower rate, the run is not valid.
 const RATE_MIN: f64 = 0.98;
 
 pub(crate) struct Options {
-    /// Time during which pods are written, in seconds.
+    /// Duration of the writes, in seconds.
     pub(crate) seconds: u32,
     /// Whether the results are written to `LOAD.md`.
     pub(crate) write: bool,
 }
 
-/// The parameters of a run: number of watchers and pods, and writes per second.
+/// The load of a run: number of watchers and pods, and number of writes per second.
 #[derive(Clone)]
 struct Load {
     watchers: u32,
@@ -42,15 +42,16 @@ struct Load {
     by_node: bool,
 }
 
-/// The measurements of a run with a server.
+/// The measurements of a run against the API server.
 struct Figures {
     writes: u32,
     deliveries: usize,
     cpu: Cpu,
     took: Duration,
-    /// CPU time per delivery in microseconds, for each complete second with deliveries, in ascending order.
+    /// Mean CPU time per delivered event, in microseconds, for each complete second with deliveries. Sorted
+    /// in ascending order.
     each_second: Vec<f64>,
-    /// Lags of all deliveries in microseconds, in ascending order.
+    /// Lags of all delivered events in microseconds, in ascending order.
     lags: Vec<u32>,
     peak_kib: u64,
 }
@@ -63,7 +64,7 @@ pub(crate) struct Row {
     pub(crate) missed: Option<String>,
 }
 
-/// Measures the CPU time and the lag of deliveries to 1,000 watchers of all pods, at 100 writes/s.
+/// Measures the lag, and the CPU time per delivered event, with 1,000 watchers of all pods at 100 writes/s.
 pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 1_000,
@@ -91,7 +92,8 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     })
 }
 
-/// Measures the CPU time and the lag of deliveries to 10,000 watchers of one node each, at 500 writes/s.
+/// Measures the lag, and the CPU time per write, with 10,000 watchers at 500 writes/s. Each watcher selects
+/// the pods of a different node.
 ///
 /// For comparison, also measures the CPU time of the same writes without watchers.
 pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
@@ -123,7 +125,7 @@ pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
     })
 }
 
-/// Measures the peak memory of a server that stores 1,000,000 pods.
+/// Measures the peak memory of a server in which 1,000,000 pods are stored.
 pub(crate) fn stored() -> anyhow::Result<Row> {
     const OBJECTS: u32 = 1_000_000;
     const KIB_MAX: u64 = 3_000_000_000 / 1024;
@@ -142,14 +144,14 @@ pub(crate) fn stored() -> anyhow::Result<Row> {
     })
 }
 
-/// Returns the CPU time per operation in microseconds.
+/// Returns the mean CPU time of each of `count` operations, in microseconds.
 fn micros_each(cpu: Cpu, count: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let count = count as f64;
     cpu.all().as_secs_f64() * 1e6 / count
 }
 
-/// Measures the time to build a server without a socket, with all built-in kinds, as tests do.
+/// Measures the time to build a server with all built-in kinds and without a socket.
 pub(crate) fn build() -> Row {
     const SERVERS: usize = 100;
     const MAX: Duration = Duration::from_millis(10);
@@ -177,7 +179,8 @@ impl Load {
         LocalSet::new().run_until(self.follow(seconds)).await
     }
 
-    /// Runs the child that only writes to sockets. Returns its CPU time per delivery in microseconds.
+    /// Runs the child process that only writes to sockets. Returns its CPU time per delivered event in
+    /// microseconds.
     async fn run_bare(&self, seconds: u32) -> anyhow::Result<f64> {
         LocalSet::new().run_until(self.follow_bare(seconds)).await
     }
@@ -278,8 +281,8 @@ impl Figures {
         f64::from(self.writes) / self.took.as_secs_f64()
     }
 
-    /// Returns the reason why the run is not valid or exceeds the maximum lag. Returns `None` if there is no
-    /// such reason.
+    /// Returns the reason why the run fails: the write rate was too low, or a lag exceeded the maximum.
+    /// Returns `None` if the run does not fail.
     fn missed(&self, load: &Load) -> Option<String> {
         if self.rate() < f64::from(load.rate) * RATE_MIN {
             return Some(format!(

@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - Only the method, the path and the query are used, as in Kubernetes' `requestinfo.go`. A request for an
 //!   unserved resource is therefore forbidden in the same way as a request for a served resource.
-//! - The path is split and decoded as in routing. Authorization and routing therefore find the same resource
-//!   for any spelling of a path.
+//! - The path is split and decoded by the functions of the router. Authorization and routing therefore find
+//!   the same resource, even for a path with percent-encoding or repeated slashes.
 
 use http::Method;
 
@@ -12,7 +12,7 @@ use super::User;
 use crate::route::{self, Query, Target};
 use crate::status::ApiError;
 
-/// The verb and the resource of a request. A part that the request does not have is an empty string.
+/// The verb and the resource of a request. A field is empty if the request has no such attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Attributes {
     pub(super) verb: String,
@@ -61,7 +61,9 @@ impl Attributes {
         Some(attributes)
     }
 
-    /// Returns the attributes of a create request for the object at `target`, the path of a PUT request.
+    /// Returns the attributes of a request that creates the object at `target`.
+    ///
+    /// `target` is the path of a PUT request, which creates the object if it does not exist.
     pub(super) fn of_creation(target: &Target) -> Attributes {
         let kind = &target.resource.kind;
         Attributes {
@@ -86,7 +88,7 @@ impl Attributes {
         self.verb == "create" && reviews.contains(&self.resource.as_str())
     }
 
-    /// Returns the 403 error for a user to whom the request is forbidden.
+    /// Returns the 403 error for a request of `user` with these attributes, with the message of Kubernetes.
     pub(super) fn forbidden(&self, user: &User) -> ApiError {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         let place = if self.namespace.is_empty() {

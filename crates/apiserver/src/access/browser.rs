@@ -1,9 +1,10 @@
-//! Rejects requests that web pages send to a local port without authentication.
+//! Rejects requests from web pages of other hosts to a loopback port that requires no authentication.
 //!
 //! Guarantees:
-//! - A request whose host is not a name of this machine receives 403, for example after DNS rebinding.
+//! - A request whose host is neither `localhost` nor a loopback address receives 403. DNS rebinding causes
+//!   such requests.
 //! - A request with an `Origin` header from another host receives 403.
-//! - Every other request is accepted, including one without a host.
+//! - Every other request is accepted, including a request without a `Host` header.
 //!
 //! `kubectl proxy` checks the host in the same way (`--accept-hosts`). `Origin` is checked too, because a
 //! page can send a POST request without a preflight request.

@@ -16,7 +16,7 @@ use crate::status::{ApiError, FieldError};
 /// Reason in the status of a review if the server has no access rules.
 const NO_RULES: &str = "this server has no access rules";
 
-/// Evaluates an access review of the user `asker`, and returns the review with its `status`.
+/// Evaluates a review that the user `asker` has sent, and returns the review with a `status`.
 ///
 /// # Errors
 ///
@@ -108,7 +108,7 @@ impl Policy {
     }
 }
 
-/// Returns the user that a `SubjectAccessReview` names, with exactly the groups that the review lists.
+/// Returns the user whose access a `SubjectAccessReview` checks, with only the groups that the review lists.
 fn subject(spec: &Value) -> User {
     let groups = spec["groups"].as_array().into_iter().flatten();
     let mut user = User::new(&text(spec, "user"));

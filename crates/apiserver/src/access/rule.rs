@@ -1,7 +1,7 @@
-//! Defines access rules: which verbs on which resources are allowed, for certain users or for all.
+//! Defines access rules: a rule allows verbs on resources, for certain users or for all users.
 //!
 //! Guarantees:
-//! - A rule can only allow a request, so the order of rules does not matter.
+//! - No rule forbids a request, so the order of the rules does not matter.
 //! - A rule matches a request as an RBAC rule of Kubernetes does.
 
 use serde_json::{Value, json};
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::User;
 use super::attributes::Attributes;
 
-/// An access rule that allows verbs on resources, for all users and namespaces unless restricted.
+/// An access rule that allows verbs on resources. Unless restricted, the rule applies to all users and
+/// namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a rule is for `Builder::rules` or `Access::replace_rules`"]
 pub struct Rule {
@@ -30,7 +31,7 @@ struct Pattern {
     plural: String,
     /// Name of the subresource. `None` matches the resource itself.
     ///
-    /// With the plural name `*`, `None` also matches all subresources.
+    /// If the plural name is `*`, `None` also matches all subresources.
     subresource: Option<String>,
 }
 
@@ -39,11 +40,12 @@ struct Pattern {
 impl Rule {
     /// Creates a rule that allows these verbs, such as `list`, on these resources.
     ///
-    /// Resources are written as `pods`, `pods/log`, `deployments.apps` or `deployments.apps/scale`. A
-    /// resource does not include its subresources.
+    /// A resource is written as `pods`, `pods/log`, `deployments.apps` or `deployments.apps/scale`. A rule
+    /// for `pods` does not apply to subresources such as `pods/log`.
     ///
     /// The verb `*` matches every verb. The resource `*` matches every resource and subresource. `*.apps`
-    /// matches the resources and subresources of one group, and `*/scale` one subresource of every resource.
+    /// matches all resources and subresources of the group `apps`. `*/scale` matches the subresource `scale`
+    /// of every resource.
     pub fn allow<'a, 'b>(
         verbs: impl IntoIterator<Item = &'a str>,
         resources: impl IntoIterator<Item = &'b str>,
@@ -60,7 +62,8 @@ impl Rule {
 
     /// Restricts the rule to objects with these names.
     ///
-    /// A create request has no name. A list or watch request has a name if its field selector requires
+    /// The rule then allows no POST request that creates an object, because such a request contains no name.
+    /// It allows a list or watch request only if the field selector requires one of the names by
     /// `metadata.name`.
     pub fn named<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Rule {
         self.names.extend(owned(names));
@@ -75,14 +78,15 @@ impl Rule {
         self
     }
 
-    /// Restricts the rule to the user `name`. Each further call adds a user.
+    /// Adds a user to whom the rule applies. A rule without users and groups applies to everyone.
     pub fn for_user(mut self, name: &str) -> Rule {
         self.users.push(name.to_owned());
         self
     }
 
-    /// Restricts the rule to the group `name`, such as `system:authenticated`. Each further call adds a
-    /// group.
+    /// Adds a group, such as `system:authenticated`, to whose members the rule applies.
+    ///
+    /// A rule without users and groups applies to everyone.
     pub fn for_group(mut self, name: &str) -> Rule {
         self.groups.push(name.to_owned());
         self
@@ -102,14 +106,15 @@ impl Rule {
             && any_of(&self.namespaces, &attributes.namespace)
     }
 
-    /// Returns whether the rule applies to requests of `user` in `namespace`.
+    /// Returns whether the rule applies to `user` and `namespace`, for any verb, resource and name.
     pub(super) fn applies(&self, user: &User, namespace: &str) -> bool {
         let namespaces = &self.namespaces;
         self.is_for(user)
             && (namespaces.is_empty() || namespaces.iter().any(|one| one == namespace))
     }
 
-    /// Returns the rule in the format of a `SelfSubjectRulesReview` status, one `ResourceRule` per API group.
+    /// Returns the rule as the `ResourceRule` values of a `SelfSubjectRulesReview` status, one for each API
+    /// group.
     pub(super) fn to_resource_rules(&self) -> Vec<Value> {
         let mut rules: Vec<(&str, Vec<String>)> = Vec::new();
         for pattern in &self.resources {

@@ -1,4 +1,4 @@
-//! Tests the attributes of requests, the matching of access rules, and the reading of tokens from headers.
+//! Tests of access control: attributes of requests, matching of access rules, and tokens in headers.
 
 use std::fmt::Write as _;
 
@@ -85,7 +85,7 @@ fn every_spelling_of_a_path_has_the_same_resource() {
     );
 }
 
-/// Returns whether `rule` allows the user `u` in the group `g` a request.
+/// Returns whether `rule` allows a request of the user `u`, who is in the group `g`.
 fn allows(rule: Rule, method: &Method, uri: &str) -> bool {
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let attributes = Attributes::of(method, path, &Query::parse(query)).unwrap();

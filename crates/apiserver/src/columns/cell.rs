@@ -1,14 +1,14 @@
-//! Defines a printer column, and computes the values of its cells.
+//! Defines the type of a printer column, and functions that compute the values of cells.
 //!
-//! Guarantees: a field that is absent or malformed results in an empty or `<none>` cell, never in an error.
-//! Clients can store arbitrary values in objects.
+//! Guarantees: a field that is absent or malformed results in a default such as `<none>`, never in an error,
+//! because clients can store arbitrary values in objects.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::object::Object;
 
-/// A printer column: its definition, and the function that computes the cell for an object.
+/// A printer column: its name and type, and the function that computes the column's cell for an object.
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -47,12 +47,12 @@ pub(super) const fn wide(name: &'static str, cell: fn(&Object, Timestamp) -> Val
 pub(super) const NAME: Column = text("Name", |object, _| json!(object.text("name")));
 pub(super) const AGE: Column = text("Age", |object, now| json!(age(object, now)));
 
-/// Text of a cell without a value in most columns.
+/// Text that most columns show if an object has no value for the column.
 pub(super) const NONE: &str = "<none>";
 
 /// Formats a duration in seconds as `kubectl` does (`duration.HumanDuration`).
 ///
-/// The text has at most two units, and one unit for long durations.
+/// The text contains one or two units, as in `119s`, `2m5s`, `3h1m` or `8y`.
 pub(crate) fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -89,7 +89,9 @@ pub(super) fn age(object: &Object, now: Timestamp) -> String {
     )
 }
 
-/// Returns the value at a JSON pointer in the object, or an empty string if the value is absent or null.
+/// Returns the value at the JSON pointer `pointer` in the object.
+///
+/// Returns an empty string if the value is absent or null.
 pub(super) fn at(object: &Object, pointer: &str) -> Value {
     let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
     let member = object.get(first);
@@ -109,7 +111,7 @@ pub(super) fn count(object: &Object, pointer: &str) -> i64 {
     at(object, pointer).as_i64().unwrap_or(0)
 }
 
-/// Returns the value of `spec.replicas`, or 1 if it is absent.
+/// Returns the integer `spec.replicas`, or 1 if the field is absent.
 pub(super) fn desired(object: &Object) -> i64 {
     at(object, "/spec/replicas").as_i64().unwrap_or(1)
 }
@@ -127,9 +129,9 @@ pub(super) fn list(object: &Object, pointer: &str) -> Vec<Value> {
     at(object, pointer).as_array().cloned().unwrap_or_default()
 }
 
-/// Returns the number of members or items of the value at a JSON pointer.
+/// Returns the number of members of an object, or of items of an array, at the JSON pointer `pointer`.
 ///
-/// Returns 0 if the value is neither an object nor an array.
+/// Returns 0 if the value at `pointer` is neither an object nor an array.
 pub(super) fn size(object: &Object, pointer: &str) -> usize {
     match at(object, pointer) {
         Value::Object(members) => members.len(),
@@ -138,7 +140,9 @@ pub(super) fn size(object: &Object, pointer: &str) -> usize {
     }
 }
 
-/// Joins with commas the strings that the items have at a JSON pointer.
+/// Joins the strings at the JSON pointer `pointer` in each of `items` with commas.
+///
+/// An item without a string at `pointer` is skipped.
 pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     let texts = items
         .iter()
@@ -146,7 +150,7 @@ pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// Formats labels as `key=value` pairs, or returns `<none>` if there are no labels.
+/// Formats labels as `key=value` pairs separated by commas. Returns `<none>` if there are no labels.
 pub(super) fn labels(labels: &Value) -> String {
     let pairs = labels.as_object().into_iter().flatten();
     let pairs: Vec<String> = pairs
@@ -155,7 +159,9 @@ pub(super) fn labels(labels: &Value) -> String {
     none_if_empty(pairs.join(","))
 }
 
-/// Formats a `metav1.LabelSelector` in selector syntax, or returns `<none>` if the selector is empty.
+/// Formats a `metav1.LabelSelector` as text, such as `app=web,tier in (a,b)`.
+///
+/// Returns `<none>` if the selector is empty.
 pub(super) fn selector(selector: &Value) -> String {
     let equal = labels(&selector["matchLabels"]);
     let mut terms: Vec<String> = Vec::new();
@@ -187,7 +193,7 @@ pub(super) fn none_if_empty(text: String) -> String {
     }
 }
 
-/// Formats the duration from `time` until `now`, or returns `unknown` if `time` is absent or malformed.
+/// Formats the duration from `time` until `now`. Returns `unknown` if `time` is absent or malformed.
 pub(super) fn since(time: &Value, now: Timestamp, unknown: &str) -> String {
     let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
     time.map_or_else(

@@ -1,4 +1,4 @@
-//! Tests the formatting of durations in table cells.
+//! Tests that durations in table cells have the format of `kubectl`.
 
 use super::cell::human_duration;
 

@@ -1,7 +1,7 @@
 //! Defines the printer columns of pods, of the workloads that create pods, and of nodes.
 //!
-//! Guarantees: names, types, order and priorities match Kubernetes' printers. `kubectl get` shows columns
-//! with priority 1 only with `-o wide`.
+//! Guarantees: names, types, order and priorities match Kubernetes' printers. `kubectl get` shows a column
+//! with priority 1 only if it is called with `-o wide`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -245,7 +245,10 @@ fn ready_containers(pod: &Object) -> String {
     format!("{ready}/{all}")
 }
 
-/// Returns the number of restarts of a pod's containers, and the time since the last container terminated.
+/// Returns the number of restarts of a pod's containers, as in `3 (5m ago)`.
+///
+/// The time in parentheses is the time since the latest termination of a container. The parentheses are
+/// omitted if no termination is known.
 fn restarts(pod: &Object, now: Timestamp) -> String {
     let statuses = container_statuses(pod);
     let times: i64 = statuses
@@ -267,8 +270,13 @@ fn restarts(pod: &Object, now: Timestamp) -> String {
 
 /// Returns the status of a pod as `kubectl get` shows it.
 ///
-/// The status is the first of these that applies: `Terminating`, the first reason that a container reports,
-/// the reason of the pod, the phase of the pod.
+/// The status is the first of these texts that applies:
+///
+/// - `Terminating`, if the pod is being deleted and its phase is neither `Succeeded` nor `Failed`.
+/// - The first reason that a container reports. If this reason is `Completed` and another container is
+///   running, the status is the phase of the pod.
+/// - The reason of the pod.
+/// - The phase of the pod, or `Unknown`.
 fn pod_status(pod: &Object) -> String {
     let phase = string(pod, "/status/phase");
     let has_ended = phase == "Succeeded" || phase == "Failed";

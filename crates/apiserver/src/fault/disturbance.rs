@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - The module does not wait. A pause or an end is a [`Step`] that the owner of the body executes.
 //! - The same chunks with the same seed result in the same steps.
-//! - Chunks are combined into lines only if a fault applies to single events, so other bodies are not copied.
+//! - Chunks are copied into lines only if a fault applies to single events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::rule::{After, Ending, Fault, Moment, Split, Which};
 
 /// Maximum size in bytes of a chunk of a randomly split body.
 ///
-/// The maximum is small enough to split every JSON member of an event's object.
+/// With a larger maximum, a chunk would rarely end inside a short JSON member of an object.
 const RANDOM_CHUNK_MAX: u64 = 64;
 
 /// An action that the owner of a response body executes next.
@@ -24,39 +24,39 @@ const RANDOM_CHUNK_MAX: u64 = 64;
 pub(super) enum Step {
     Bytes(Bytes),
     Pause(Duration),
-    /// Flushes all bytes sent so far before the next chunk is sent.
+    /// Flushes all bytes sent so far to the connection before the next chunk is sent.
     Flush,
     End(Ending),
-    /// Reports that the fault with this name has taken effect.
+    /// Records in the request log that the fault with this name has taken effect.
     Hit(Arc<str>),
 }
 
-/// A fault that applies to one response body, with the random generator of the fault.
+/// A fault that applies to one response body, with the fault's name and random generator.
 pub(crate) struct Laid {
     pub(super) fault: Fault,
     /// Name of the fault in the request log.
     name: Arc<str>,
     rng: fastrand::Rng,
-    /// Whether the effect of the fault on this body has been reported.
+    /// Whether the request log already records that the fault has affected this body.
     told: bool,
 }
 
-/// The faults on one response body, and the amount of the body that was received and sent.
+/// State of the faults on one response body, including the numbers of received events and sent bytes.
 #[derive(Default)]
 pub(super) struct Disturbance {
     laid: Vec<Laid>,
-    /// Whether chunks are combined into lines, because a fault applies to single events.
+    /// Whether chunks are combined into lines. True if a fault applies to single events.
     by_events: bool,
     started: bool,
-    /// Received bytes of a line whose end has not been received yet.
+    /// Received bytes of a line that is not complete yet.
     line: Vec<u8>,
     /// Number of events received so far. Each event is one line.
     events: u64,
     /// Number of bytes sent so far.
     bytes: u64,
-    /// Byte offset of the next chunk boundary of a random split, in the sent body.
+    /// Byte offset, in the sent body, at which a random split ends the current chunk.
     random_border: u64,
-    /// A line that is held back and sent after the next line, because a fault swaps the two.
+    /// A line that a fault swaps with the next line, and that is therefore sent after the next line.
     overtaken: Option<Bytes>,
 }
 
@@ -72,7 +72,8 @@ impl Laid {
         }
     }
 
-    /// Adds a step that reports the effect of the fault, unless an earlier step has reported it.
+    /// Adds a step that records the effect of the fault in the request log, unless such a step was added
+    /// before.
     fn hit(&mut self, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.told, true) {
             steps.push_back(Step::Hit(Arc::clone(&self.name)));
@@ -83,7 +84,7 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// Creates the state for a body. Adds the steps before the first chunk to `steps`.
+    /// Creates the state for a body, and adds the steps that precede the first chunk to `steps`.
     pub(super) fn new(laid: Vec<Laid>, steps: &mut VecDeque<Step>) -> Disturbance {
         let by_events = laid.iter().any(|laid| laid.fault.needs_events());
         let mut disturbance = Disturbance {
@@ -96,12 +97,12 @@ impl Disturbance {
         disturbance
     }
 
-    /// Returns whether no fault applies to the body. Chunks then pass unchanged.
+    /// Returns whether no fault applies to the body. The caller then sends the chunks of the body unchanged.
     pub(super) fn is_idle(&self) -> bool {
         self.laid.is_empty()
     }
 
-    /// Processes the next received chunk of the body, and adds the resulting steps to `steps`.
+    /// Processes `chunk`, the next received chunk of the body, and adds the resulting steps to `steps`.
     pub(super) fn feed(&mut self, chunk: Bytes, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.started, true) {
             self.pause(Moment::FirstByte, steps);
@@ -118,7 +119,7 @@ impl Disturbance {
         }
     }
 
-    /// Adds steps that send all data that was held back.
+    /// Adds steps that send the data which a fault has held back: an incomplete line, or a swapped line.
     ///
     /// Called at the end of the body, and when the faults of the body are removed.
     pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
@@ -128,9 +129,10 @@ impl Disturbance {
         }
     }
 
-    /// Removes all faults from the body, and their pauses, flushes and ends from `steps`.
+    /// Removes all faults from the body, and removes the pauses, flushes and ends of these faults from
+    /// `steps`.
     ///
-    /// Adds steps that send all data that was held back.
+    /// The method then adds steps that send the data which a fault has held back.
     pub(super) fn release(&mut self, steps: &mut VecDeque<Step>) {
         self.laid.clear();
         self.by_events = false;
@@ -180,7 +182,7 @@ impl Disturbance {
         }
     }
 
-    /// Applies the faults that take effect after exactly the number of events received so far.
+    /// Applies the faults whose position, counted in events, equals the number of events received so far.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -200,7 +202,8 @@ impl Disturbance {
         }
     }
 
-    /// Adds steps that send `bytes`, divided at the offsets of chunk boundaries and ends that faults request.
+    /// Splits `bytes` at each offset at which a fault ends a chunk or the body, and adds steps that send the
+    /// parts.
     fn send(&mut self, mut bytes: Bytes, steps: &mut VecDeque<Step>) {
         while !bytes.is_empty() {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
@@ -211,7 +214,7 @@ impl Disturbance {
         }
     }
 
-    /// Returns the number of bytes from the current offset to the next chunk boundary or end of a fault.
+    /// Returns the number of bytes until the next offset at which a fault ends a chunk or the body.
     fn room(&mut self) -> u64 {
         let at = self.bytes;
         let mut room = u64::MAX;
@@ -237,7 +240,7 @@ impl Disturbance {
         room
     }
 
-    /// Applies the faults that take effect after exactly the number of bytes sent so far.
+    /// Applies the faults whose position, counted in bytes, equals the number of bytes sent so far.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {
@@ -256,7 +259,7 @@ impl Disturbance {
     }
 }
 
-/// Returns whether an edit with the selection `which` applies to the event with this number and line.
+/// Returns whether `which` selects an event, given the event's number and line.
 fn picks(which: Which, number: u64, line: &[u8], rng: &mut fastrand::Rng) -> bool {
     match which {
         Which::All => true,

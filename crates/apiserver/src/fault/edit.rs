@@ -1,8 +1,8 @@
-//! Defines [`Edit`], a change to one event of a watch, with its keyword in a fault plan and its effect.
+//! Defines [`Edit`], a change that a fault makes to one event of a watch, and the keywords of the edits.
 //!
 //! Guarantees:
-//! - A line whose content an edit changes is still one line.
-//! - [`Edit::Spoil`] and [`Edit::Retype`] return a line unchanged if it is not an event of this server.
+//! - An edit that changes the content of a line does not split the line.
+//! - [`Edit::Spoil`] and [`Edit::Retype`] do not change a line that is not an event of this server.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 pub(crate) enum Edit {
     Drop,
     Duplicate,
-    /// Sends the event after the event that follows it.
+    /// Sends the event after the next event of the watch.
     Swap,
     /// Sends only the first half of the event's line.
     Garble,
-    /// Changes the event's object. A client then can't decode the object.
+    /// Replaces the annotations of the event's object by a number. A client then can't decode the object.
     Spoil,
-    /// Changes the type of the event to one that no client knows.
+    /// Changes the type of the event to [`UNKNOWN_TYPE`], which no client knows.
     Retype,
 }
 
-/// Keyword of each edit in the grammar of fault plans.
+/// Keyword of each edit in a fault plan.
 pub(super) const EDITS: [(&str, Edit); 6] = [
     ("drop", Edit::Drop),
     ("duplicate", Edit::Duplicate),
@@ -33,7 +33,9 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 impl Edit {
-    /// Applies the edit to `lines`, the lines that are sent for one event.
+    /// Applies the edit to `lines`, the lines that the server sends for one event.
+    ///
+    /// The caller implements [`Edit::Swap`], which does not change `lines` here.
     pub(super) fn apply(self, lines: &mut Vec<Bytes>) {
         match self {
             Self::Drop => lines.clear(),
@@ -50,13 +52,13 @@ impl Edit {
 /// Start of the line of every event that this server sends.
 const START: &[u8] = b"{\"type\":\"";
 
-/// Event type that no client knows.
+/// Event type that [`Edit::Retype`] writes. Kubernetes does not define this type.
 const UNKNOWN_TYPE: &[u8] = b"MOVED";
 
 /// Start of the line of a BOOKMARK event.
 const BOOKMARK: &[u8] = b"{\"type\":\"BOOKMARK\"";
 
-/// Text that identifies the bookmark at the end of a streamed list.
+/// Annotation, as JSON text, of the bookmark that ends the initial events of a streamed list.
 const END: &[u8] = b"\"k8s.io/initial-events-end\":\"true\"";
 
 pub(super) fn is_bookmark(line: &[u8]) -> bool {
@@ -67,14 +69,14 @@ pub(super) fn is_end_bookmark(line: &[u8]) -> bool {
     is_bookmark(line) && line.windows(END.len()).any(|part| part == END)
 }
 
-/// Returns the first half of a line, which is not valid JSON, with a line break.
+/// Returns the first half of `line`, followed by a line break. Half of an event is not valid JSON.
 fn garbled(line: &[u8]) -> Bytes {
     let mut half = line[..line.len() / 2].to_vec();
     half.push(b'\n');
     half.into()
 }
 
-/// Returns the line of an event with a number in place of the object's annotations.
+/// Returns the line of an event after replacing the annotations of the event's object by a number.
 ///
 /// A client can decode the name and the revision of the object, but not the complete object. A line that is
 /// not an event with an object is returned unchanged.
@@ -92,9 +94,9 @@ fn spoilt(line: &Bytes) -> Bytes {
     format!("{{\"type\":{event_type},\"object\":{object}}}\n").into()
 }
 
-/// Returns the line of an event with its type replaced by [`UNKNOWN_TYPE`].
+/// Returns the line of an event after replacing the event's type by [`UNKNOWN_TYPE`].
 ///
-/// Any other line is returned unchanged.
+/// A line that is not an event is returned unchanged.
 fn retyped(line: &Bytes) -> Bytes {
     let Some(rest) = line.strip_prefix(START) else {
         return line.clone();

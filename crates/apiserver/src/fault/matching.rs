@@ -1,4 +1,4 @@
-//! Selects the requests that a fault applies to.
+//! Defines [`Match`], which selects the requests that a fault affects.
 //!
 //! Guarantees:
 //! - A selected request meets every condition of the [`Match`].
@@ -19,8 +19,9 @@ pub struct Match {
     pub(super) user_agent: Option<String>,
 }
 
-/// A word of a fault plan. It is printed in quotes, with JSON's escapes, if it would be ambiguous without
-/// quotes.
+/// A name in the printed text of a fault plan.
+///
+/// The name is printed in quotes, with the escapes of JSON, if it would be ambiguous without quotes.
 pub(super) struct Word<'a>(pub(super) &'a str);
 
 // === impl Match ===
@@ -79,7 +80,9 @@ impl Match {
         }
     }
 
-    /// Returns whether this match selects every request that `narrower` selects.
+    /// Returns whether `narrower` contains every condition of this match.
+    ///
+    /// If so, this match selects every request that `narrower` selects.
     pub(crate) fn covers(&self, narrower: &Match) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
@@ -129,7 +132,7 @@ impl fmt::Display for Match {
 // === impl Word ===
 
 impl Word<'_> {
-    /// Returns whether a word without quotes may contain this character.
+    /// Returns whether a word of a fault plan may contain `character` outside of quotes.
     pub(super) fn holds(character: char) -> bool {
         !character.is_whitespace() && !character.is_control() && !";:\"#".contains(character)
     }

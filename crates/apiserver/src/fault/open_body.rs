@@ -4,10 +4,10 @@
 //! faults.
 //!
 //! Guarantees:
-//! - An order reaches every matching open body, and takes effect before pending data. No data is delivered
-//!   after an order to end.
+//! - An order reaches every matching open body, and the body executes the order before it sends further data.
+//!   No data is delivered after an order to end.
 //! - A body is removed when its reader drops it.
-//! - All timers belong to the bodies, so a server without readers runs no timer.
+//! - Each timer belongs to a body. Therefore the module runs no timer while the server sends no body.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -26,16 +26,16 @@ use super::rule::Ending;
 use crate::body::{Body, BoxError};
 use crate::request_log::{LoggedRequest, Recorder};
 
-/// The response bodies of a server that are being sent, to which the actions of a fault plan send orders.
+/// All response bodies that a server is sending. The actions of a fault plan send orders to these bodies.
 #[derive(Default)]
 pub(crate) struct OpenBodies(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    /// Matches of the freezes that are in effect. A freeze also applies to matching bodies that are opened
+    /// The [`Match`] of each freeze that is in effect. A freeze also applies to matching bodies that open
     /// later.
     frozen: Vec<Match>,
-    /// Open bodies by the sequence number of the request.
+    /// Open bodies, by the sequence number of the request in the request log.
     bodies: BTreeMap<u64, OpenBody>,
 }
 
@@ -44,13 +44,13 @@ struct OpenBody {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// Orders to one open body: to end, freeze or resume, or to remove its faults.
+/// Orders to one open body, and the task to wake when a new order arrives.
 ///
 /// The body reads the orders on every poll, under a lock without contention.
 #[derive(Default)]
 struct Inbox {
     orders: Orders,
-    /// Waker of the task that last polled the body.
+    /// Waker of the task that last polled the body. `None` after an order has woken the task.
     reader: Option<Waker>,
 }
 
@@ -65,7 +65,7 @@ struct Orders {
     released: bool,
 }
 
-/// Registration of an open body in [`OpenBodies`]. Dropping the guard removes the body.
+/// Registration of an open body in [`OpenBodies`]. Dropping the guard removes the registration.
 pub(crate) struct OpenBodyGuard {
     open: Arc<Mutex<Open>>,
     requests: Arc<Recorder>,
@@ -73,18 +73,18 @@ pub(crate) struct OpenBodyGuard {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// A response body that applies its faults, and the orders that it receives.
+/// A response body to which faults and the orders of a fault plan are applied.
 struct Disturbed {
     inner: Body,
     held: OpenBodyGuard,
     disturbance: Disturbance,
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
-    /// Value of [`Orders::thaws`] when a fault froze the body. `None` if no fault froze it.
+    /// Value of [`Orders::thaws`] when a fault froze the body. `None` if no fault has frozen the body.
     ///
-    /// The body resumes when the number changes.
+    /// The body resumes when [`Orders::thaws`] no longer has this value.
     frozen_at: Option<u64>,
-    /// Whether the data before a pending [`Ending::Break`] has been flushed.
+    /// Whether all data before a pending [`Ending::Break`] has been flushed to the connection.
     breaks: bool,
     /// Whether the inner body has ended.
     drained: bool,
@@ -94,10 +94,10 @@ struct Disturbed {
 // === impl OpenBodies ===
 
 impl OpenBodies {
-    /// Registers the body of a response, before the body is read.
+    /// Registers the response body of `request` before the server sends the body.
     ///
-    /// The body of a watch is registered under the same lock as the watch. Therefore no order misses the
-    /// body.
+    /// For a watch, the caller holds the lock under which it also registers the watch. Therefore each action
+    /// of a fault plan finds either both registrations or none.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -123,7 +123,10 @@ impl OpenBodies {
         }
     }
 
-    /// Ends or freezes all open bodies that match, and returns the sequence numbers of their requests.
+    /// Orders all open bodies that match to end as `ending` states, and returns the sequence numbers of their
+    /// requests.
+    ///
+    /// [`Ending::Freeze`] also freezes matching bodies that open later.
     pub(crate) fn end(&self, matches: &Match, ending: Ending) -> Vec<u64> {
         let mut open = self.0.lock();
         if ending == Ending::Freeze {
@@ -135,7 +138,7 @@ impl OpenBodies {
         })
     }
 
-    /// Resumes all open bodies that match, and removes the freezes that `matches` covers.
+    /// Resumes all open bodies that match, and removes each freeze whose selection `matches` covers.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -145,7 +148,7 @@ impl OpenBodies {
         });
     }
 
-    /// Resumes all open bodies, and removes their faults.
+    /// Resumes all open bodies, and removes the faults of these bodies.
     pub(crate) fn release(&self) {
         let mut open = self.0.lock();
         open.frozen.clear();
@@ -182,7 +185,7 @@ impl Inbox {
         }
     }
 
-    /// Returns the current orders, and registers the polling task, which the next order wakes.
+    /// Returns the current orders, and registers the polling task as the task that the next order wakes.
     fn read(&mut self, cx: &Context<'_>) -> Orders {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -199,7 +202,7 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Returns the registered body `inner` with the faults `laid` and all later orders applied to it.
+    /// Wraps the registered body `inner` so that the faults `laid` and all later orders apply to it.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, &mut steps);
@@ -263,9 +266,9 @@ impl Stream for Disturbed {
 }
 
 impl Disturbed {
-    /// Executes a step.
+    /// Executes `step`.
     ///
-    /// Returns the result of the poll, or `None` if the poll continues with the next step.
+    /// Returns the result for the current poll, or `None` if the poll continues with the next step.
     fn take(
         &mut self,
         step: Step,
@@ -296,7 +299,8 @@ impl Disturbed {
 
     /// Polls the inner body.
     ///
-    /// Returns a chunk to send unchanged or an error, or `None` if `steps` may contain new steps.
+    /// If no fault applies, returns the next chunk. Otherwise processes the chunk into `steps`, and returns
+    /// `None`. An error of the inner body is returned unchanged.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

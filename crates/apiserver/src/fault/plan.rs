@@ -33,14 +33,14 @@ const VERBS: [Verb; 9] = [
     Verb::Other,
 ];
 
-/// First words of the actions in a fault plan, except `accept connections`.
+/// First word of each action in a fault plan. The parser handles the action `accept connections` separately.
 const ACTIONS: [&str; 9] = [
     "cut", "break", "freeze", "thaw", "close", "send", "expire", "restart", "refuse",
 ];
 
-/// Error for a fault plan that has a mistake, or whose action failed.
+/// Error for a fault plan that has a mistake, or that contains an action which failed.
 ///
-/// The error contains the position of the mistake or of the action in the plan.
+/// The error contains the position of the mistake or of the failed action in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault plan, line {line}, column {column}: {message}")]
 pub struct PlanError {
@@ -55,14 +55,14 @@ pub(crate) struct Plan {
     pub(crate) statements: Vec<Placed>,
 }
 
-/// A statement of a fault plan, with the byte offset at which it starts.
+/// A statement of a fault plan, with the byte offset of the statement in the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placed {
     pub(crate) statement: Statement,
     pub(crate) at: usize,
 }
 
-/// A mistake in a fault plan, with its byte offset and the error message.
+/// A mistake in a fault plan, with the byte offset of the mistake and the error message.
 struct Mistake {
     at: usize,
     message: String,
@@ -79,7 +79,7 @@ impl Plan {
     }
 }
 
-/// Parses the text of a plan into statements.
+/// Parses the text of a fault plan into statements.
 pub(crate) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
     let read = || Parser::new(tokens(text)?).plan();
     read().map_err(|mistake| PlanError::new(text, mistake.at, mistake.message))
@@ -99,12 +99,12 @@ impl PlanError {
         }
     }
 
-    /// Returns the line of the mistake, counted from 1.
+    /// Returns the line of the mistake or of the failed action, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Returns the column at which the mistake starts, in characters, counted from 1.
+    /// Returns the column at which the mistake or the failed action starts, in characters, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -271,7 +271,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `after N events` or `after N bytes`. The default is `after 0 bytes`.
+    /// Parses `after N events` or `after N bytes`. Returns `after 0 bytes` if the next token is not `after`.
     fn after(&mut self) -> Parsed<After> {
         if !self.takes("after") {
             return Ok(After::Bytes(0));
@@ -345,7 +345,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the limits of a rule (`skip=N`, `chance=P%`, `xN`), and adds them to `rule`.
+    /// Parses the limits at the end of a rule (`skip=N`, `chance=P%`, `xN`), and adds the limits to `rule`.
     fn limits(&mut self, mut rule: FaultRule) -> Parsed<FaultRule> {
         loop {
             let token = self.peek();
@@ -420,7 +420,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the match of an action. It must start with `watch`, because actions apply only to open watches.
+    /// Parses the match of an action. The match must start with `watch`, because actions affect only open
+    /// watches.
     fn watches(&mut self) -> Parsed<Match> {
         if self.peek().word() != Some("watch") {
             return self.expected("`watch` and a resource: an action is about open watches");
@@ -429,7 +430,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the words with which a fault can start, as a list for an error message.
+/// Returns a list of the words with which a fault can start, for an error message.
 fn known_faults() -> String {
     let endings = ENDINGS.map(|(word, _)| word).join(", ");
     let edits = EDITS.map(|(word, _)| word).join(", ");

@@ -1,7 +1,7 @@
-//! Defines the statements of a fault plan: rules affect future requests, and actions run immediately.
+//! Defines the statements of a fault plan: the seed, rules for future requests, and actions.
 //!
-//! Guarantees: statements are plain values; the printed form of a statement parses to the same value.
-//! This module neither parses plans nor applies faults.
+//! Guarantees: the printed form of a statement parses to the same statement.
+//! This module does not parse plans, and does not apply faults to requests.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -22,24 +22,27 @@ pub(crate) enum Statement {
     Action(Action),
 }
 
-/// A rule of a fault plan, which applies `fault` to future requests that `matches` selects.
+/// A rule of a fault plan.
+///
+/// The rule applies `fault` to the future requests that `matches` selects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FaultRule {
     pub(crate) matches: Match,
     pub(crate) fault: Fault,
-    /// Number of matching requests that pass unaffected before the rule applies its fault.
+    /// Number of initial matching requests that the rule leaves unaffected.
     pub(crate) skip: u64,
-    /// Probability that the rule affects a matching request after the first `skip` requests.
+    /// Probability that the rule affects each matching request that follows the first `skip` requests.
     pub(crate) chance: Share,
     /// Maximum number of requests that the rule affects; `None` means no limit.
     pub(crate) times: Option<u64>,
 }
 
-/// The effect of a rule on a matching request or on the response body.
+/// Effect of a rule on a request: an error instead of the response, a delay, or a change to the response
+/// body.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
     Answer(ErrorResponse),
-    /// Resets the connection before the response is sent.
+    /// Resets the connection instead of executing the request.
     Reset,
     /// Rejects a watch that sets `sendInitialEvents`, as an API server without streaming lists does.
     RefuseStreaming,
@@ -47,11 +50,11 @@ pub(crate) enum Fault {
     End(Ending, After),
     Split(Split),
     Edit(Edit, Which),
-    /// Inserts the text into the body of a watch after the given number of events.
+    /// Inserts the text, unchanged, into the body of a watch after the given number of events.
     Send(Arc<str>, u64),
 }
 
-/// The error response that a fault sends instead of executing the request.
+/// An error response that the server sends because of a fault, without executing the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorResponse {
     pub(crate) code: u16,
@@ -59,14 +62,14 @@ pub(crate) struct ErrorResponse {
     pub(crate) retry_after: Option<u32>,
 }
 
-/// The format of the response body of an [`ErrorResponse`].
+/// Format of the body of an [`ErrorResponse`], the error response that a fault causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Status,
-    /// Plain text, the format in which Kubernetes' flow control rejects a request before the API server
-    /// processes the request.
+    /// Plain text, as in the 429 response with which kube-apiserver's flow control rejects a request.
     Plain,
-    /// A `Status` which reports that the server has not reached the requested revision.
+    /// A `Status` with the cause `ResourceVersionTooLarge`, as from a server that has not reached the
+    /// requested revision.
     TooLarge,
 }
 
@@ -78,25 +81,26 @@ pub(crate) enum Moment {
     EachEvent,
 }
 
-/// The way in which a fault ends a response body early: cleanly, with an error, or without an end.
+/// The way in which a fault stops a response body early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The body ends without an error.
     Cut,
     /// The body ends with an error, as after a connection reset.
     Break,
-    /// The body stays open, but the server sends nothing more until a thaw.
+    /// The body stays open, but the server sends no more data until a `thaw` action or the removal of all
+    /// faults.
     Freeze,
 }
 
-/// Position in a response body at which a fault ends the body, counted in events or in bytes.
+/// Position in a response body at which a fault stops the body: a number of events or of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Events(u64),
     Bytes(u64),
 }
 
-/// The positions at which a fault splits a response body into chunks.
+/// Positions at which a fault splits a response body into chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
     Every(NonZeroU64),
@@ -105,7 +109,9 @@ pub(crate) enum Split {
     Randomly,
 }
 
-/// Selects the events of a watch that an [`Edit`] changes; the events of a watch are numbered from 1.
+/// Selection of the events of a watch that an [`Edit`] drops, duplicates or otherwise changes.
+///
+/// The events of each watch are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
@@ -121,7 +127,9 @@ pub(crate) enum Which {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(pub(crate) u32);
 
-/// A statement that takes effect immediately; its `Match` selects the watches that it affects.
+/// An action of a fault plan, which takes effect immediately.
+///
+/// A [`Match`] in a variant selects the watches that the action affects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     End(Ending, Match),
@@ -135,7 +143,7 @@ pub(crate) enum Action {
     Accept,
 }
 
-/// The revision to which a simulated restart sets the store.
+/// The revision of the store after a simulated restart of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
     Here,
@@ -144,7 +152,7 @@ pub(crate) enum Restart {
     Back(u64),
 }
 
-/// The keyword of each [`Ending`] in a fault plan.
+/// Keywords in fault plans for the ways to stop a response body ([`Ending`]).
 pub(crate) const ENDINGS: [(&str, Ending); 3] = [
     ("cut", Ending::Cut),
     ("break", Ending::Break),
@@ -195,12 +203,13 @@ impl Fault {
         )
     }
 
-    /// Returns whether the fault affects watches and no other requests.
+    /// Returns whether the fault can affect only watches, and no other requests.
     pub(crate) fn needs_watch(&self) -> bool {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }
 
-    /// Returns whether the fault sends an error or a reset instead of executing the request.
+    /// Returns whether the fault makes the server send an error or reset the connection instead of executing
+    /// the request.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(
             self,
@@ -208,7 +217,9 @@ impl Fault {
         )
     }
 
-    /// Returns whether the fault can affect this kind of request; the rule's `Match` is not checked.
+    /// Returns whether the fault can affect a request with this verb and these options.
+    ///
+    /// The function does not check the rule's [`Match`].
     pub(crate) fn fits(&self, request: &LoggedRequest) -> bool {
         match self {
             Fault::RefuseStreaming => {
@@ -335,7 +346,7 @@ impl fmt::Display for Statement {
     }
 }
 
-/// Displays the text in double quotes, with JSON's escapes.
+/// Wrapper whose `Display` output is the text in double quotes, with JSON's escape sequences.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -344,7 +355,8 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Displays the duration in seconds if it is a whole number of them, otherwise in milliseconds.
+/// Wrapper whose `Display` output is the duration in seconds if it has no milliseconds, otherwise in
+/// milliseconds.
 struct Period(Duration);
 
 impl fmt::Display for Period {
@@ -356,7 +368,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// Returns the keyword that `words` assigns to `value`.
+/// Returns the keyword of `value` in `words`, a list of pairs of a keyword and its value.
 fn named<T: PartialEq + Copy>(words: &[(&'static str, T)], value: T) -> &'static str {
     let found = words.iter().find(|(_, known)| *known == value);
     found.map_or("", |(word, _)| word)

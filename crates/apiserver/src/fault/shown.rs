@@ -3,7 +3,7 @@
 //! Guarantees: the test fails if the grammar has a fault, event selection, limit or action that no plan in
 //! the client-go tests (`verify/clients/go`) uses.
 //! This module does not check the effects of the plans.
-//! The client-go tests check the effects: they also run each scenario without its plan.
+//! The client-go tests check the effects: each test runs its scenario with and without the plan.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,8 +23,9 @@ const TESTS: &str = "../../verify/clients/go";
 const PLAN: (&str, char) = ("{plan: `", '`');
 
 /// Defines a list of grammar patterns, such as `cut after N events`, and a function that returns the pattern
-/// of a value.
-/// The `match` in this function is exhaustive, so a new variant without a pattern does not compile.
+/// of a value of type `$type`.
+///
+/// The `match` in the generated function is exhaustive, so a new variant without a pattern does not compile.
 macro_rules! forms {
     ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {
         const $all: &[&str] = &[$($form),+];
@@ -92,7 +93,7 @@ forms!(ACTIONS, action(Action) {
     Action::Accept => "accept connections",
 });
 
-/// Grammar patterns of the conditions and limits that a rule can have.
+/// Grammar patterns of the conditions (such as `named`) and limits (such as `xN`) that a rule can have.
 const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
 
 /// Returns the grammar patterns of the conditions and limits that the rule uses.

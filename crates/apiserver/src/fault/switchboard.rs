@@ -1,10 +1,11 @@
 //! Stores the active fault rules of a server, and decides which rules affect each request.
 //!
 //! Guarantees:
-//! - at most one rule replaces the response to a request: the matching rule that was added first;
-//! - other rules can delay such a replacement, but do not change its body;
+//! - at most one rule replaces the response to a request: the first-added matching rule whose fault is an
+//!   error response or a connection reset;
+//! - other rules can delay the replaced response, but do not change its body;
 //! - a request counts toward the limits of a rule even if the fault never takes effect, for example because
-//!   the body ends too early;
+//!   the response body ends too early;
 //! - every rule has its own random generator, seeded by the plan's seed and the rule's number, so rules do
 //!   not influence each other.
 
@@ -24,41 +25,46 @@ use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
 
-/// Number of stored rules at which adding a rule first removes the exhausted rules.
-/// Below this number, the printed plan still contains the exhausted rules.
+/// Minimum number of stored rules at which adding a rule removes the exhausted rules.
+///
+/// An exhausted rule has affected its maximum number of requests.
+/// While fewer rules are stored, the printed fault plan also contains the exhausted rules.
 const USED_UP_MAX: usize = 1_000;
 
-/// Duration that stands for "no time limit" in a timer: 30 years, as in tokio.
+/// Duration of a refusal of connections without a time limit: 30 years, as in tokio for far deadlines.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// The active faults of one server; decides which of them affect each request, body and connection.
+/// The active faults of one server.
+///
+/// The switchboard decides which faults affect each request, response body and connection.
 pub(crate) struct Switchboard {
     connections: watch::Sender<Connections>,
     rules: Mutex<Rules>,
     open: OpenBodies,
-    /// Request log, in which the switchboard records the effects of faults.
+    /// Request log of the server, in which the switchboard records the effects of faults.
     requests: Arc<Recorder>,
 }
 
 /// Whether a fault refuses connections to the server.
 ///
-/// The server's listeners watch this value: they close or reopen their ports when it changes.
+/// Each listener of the server receives every change of this value, and closes or reopens its port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connections {
     refused_until: Option<Instant>,
-    /// Duration of the refusal in the fault plan; `None` means no time limit.
+    /// Duration for which the fault plan refuses connections; `None` means no time limit.
     period: Option<Duration>,
 }
 
 struct Rules {
     seed: u64,
-    /// Number of rules that were added since the seed was set or the rules were cleared.
+    /// Number of rules that were added since the seed was last set or all rules were last removed.
     since_seed: u64,
     last: u64,
     by_id: BTreeMap<u64, InForce>,
 }
 
-/// An active rule, with the remaining numbers of requests to skip and to affect.
+/// A stored rule, with the number of requests that the rule still skips and the number that it can still
+/// affect.
 struct InForce {
     rule: FaultRule,
     skip: u64,
@@ -66,14 +72,15 @@ struct InForce {
     rng: fastrand::Rng,
 }
 
-/// Decision about one request: the planned response, if a fault sends one, and the delay of the response.
+/// Decision about one request: the error or reset that replaces the response (`None` if no fault replaces
+/// it), and the delay of the response.
 #[derive(Default)]
 pub(crate) struct Verdict {
     pub(crate) answer: Option<Planned>,
     pub(crate) delay: Duration,
 }
 
-/// The error response or connection reset that a fault sends instead of executing the request.
+/// Error response or connection reset that a fault causes, so that the server does not execute the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planned {
     ErrorResponse(ErrorResponse),
@@ -126,12 +133,14 @@ impl Switchboard {
         (rules.seed, rules.since_seed) = (seed, 0);
     }
 
-    /// Adds a rule and returns its number, which identifies the rule in later calls.
+    /// Adds a rule and returns its number, by which later calls identify the rule.
     pub(crate) fn add(&self, rule: FaultRule) -> u64 {
         self.rules.lock().add(rule)
     }
 
-    /// Sets the number of further requests that the rule with this number affects.
+    /// Sets the number of requests that rule `id` affects from this call on.
+    ///
+    /// The call has no effect if the rule was removed.
     pub(crate) fn set_times(&self, id: u64, times: u64) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             in_force.rule.times = Some(times);
@@ -139,14 +148,14 @@ impl Switchboard {
         }
     }
 
-    /// Applies `change` to the fault of the rule with this number.
+    /// Applies `change` to the fault of rule `id`, unless the rule was removed.
     pub(crate) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             change(&mut in_force.rule.fault);
         }
     }
 
-    /// Removes the rules whose fault satisfies `which`.
+    /// Removes every rule for whose fault `which` returns true.
     pub(crate) fn remove(&self, which: impl Fn(&Fault) -> bool) {
         let mut rules = self.rules.lock();
         rules
@@ -165,9 +174,12 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Returns the planned response and the delay of an arriving request.
+    /// Decides which faults affect an arriving request.
     ///
-    /// The request log records the faults that cause the response or the delay.
+    /// Returns the error or reset that replaces the response, and the delay of the response.
+    /// The request log records these faults.
+    /// Faults that change the response body are applied later, by [`Switchboard::disturb`] and
+    /// [`Switchboard::disturb_watch`].
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();
@@ -194,22 +206,25 @@ impl Switchboard {
         verdict
     }
 
-    /// Registers the response body of a request, so that actions of a fault plan affect the body.
+    /// Registers the response body of a request, so that actions of a fault plan can affect the body.
     ///
+    /// Dropping the returned guard ends the registration.
     /// For a watch, the caller must hold the store's lock until the watch is registered in the watch cache.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
 
-    /// Wraps the body of a watch so that the faults of matching rules apply to the body.
+    /// Returns a body that delivers `body`, the body of a watch, with the faults of the matching rules
+    /// applied.
     pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body) -> Body {
         let laid = self.lay(held.request());
         held.disturb(body, laid)
     }
 
-    /// Wraps the body of a response so that the faults of matching rules apply to the body.
+    /// Returns a body that delivers `body`, a response body, with the faults of the matching rules applied.
     ///
-    /// The body of a watch is returned unchanged, because [`Switchboard::disturb_watch`] wraps such bodies.
+    /// For a watch, returns `body` unchanged, because [`Switchboard::disturb_watch`] has already applied the
+    /// faults.
     pub(crate) fn disturb(&self, request: &Arc<LoggedRequest>, body: Body) -> Body {
         if request.verb == Verb::Watch {
             return body;
@@ -221,7 +236,7 @@ impl Switchboard {
         self.hold(request).disturb(body, laid)
     }
 
-    /// Returns the faults of all matching rules that apply to the response body of a request.
+    /// Returns the faults that the matching rules apply to the response body of a request.
     ///
     /// The request counts toward the limits of these rules.
     pub(crate) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
@@ -239,7 +254,7 @@ impl Switchboard {
             .collect()
     }
 
-    /// Returns the active seed, rules, freezes and refusal of connections as the text of a fault plan.
+    /// Returns the text of a fault plan with the current seed, rules, freezes and refusal of connections.
     pub(crate) fn plan(&self) -> String {
         let rules = self.rules.lock();
         let mut plan = format!("seed {}\n", rules.seed);
@@ -297,9 +312,10 @@ impl Rules {
 // === impl InForce ===
 
 impl InForce {
-    /// Returns whether the rule affects this request.
+    /// Returns whether the rule affects this request, and counts the request toward the rule's limits.
     ///
-    /// A request that the rule selects counts toward the numbers of requests to skip and to affect.
+    /// The first matching requests reduce the number of requests to skip.
+    /// After these, each affected request reduces the number of requests that the rule can still affect.
     fn hits(&mut self, request: &LoggedRequest) -> bool {
         let concerned = self.left != Some(0)
             && self.rule.matches.matches(request)

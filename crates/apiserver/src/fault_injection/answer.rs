@@ -1,6 +1,7 @@
 //! Builds the responses and connection resets that faults send instead of executing a request.
 //!
 //! Guarantees: an error response has the wording, headers and format of Kubernetes' response.
+//! This module does not decide which requests a fault affects.
 
 use std::io;
 use std::sync::Arc;
@@ -15,12 +16,14 @@ use crate::request_log::LoggedRequest;
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Default `Retry-After` header in seconds of a plain-text response (`retryAfter` in `maxinflight.go`).
+/// Default value in seconds of the `Retry-After` header of a plain-text error (`retryAfter` in
+/// `maxinflight.go`).
 const PLAIN_RETRY_AFTER: u32 = 1;
 
 impl Verdict {
-    /// Returns the response that a fault sends instead of executing the request; `None` if no fault sends
-    /// one.
+    /// Returns the response that a fault sends instead of executing the request.
+    ///
+    /// Returns `None` if the request is to be executed.
     ///
     /// # Errors
     ///
@@ -49,8 +52,10 @@ impl Verdict {
         }))
     }
 
-    /// Adds the headers `Retry-After` and `X-Content-Type-Options` to the response if the planned error has
-    /// them.
+    /// Adds the headers of the planned error response: `Retry-After`, and `X-Content-Type-Options` for plain
+    /// text.
+    ///
+    /// Does nothing if no fault sends an error response.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {
         let Some(Planned::ErrorResponse(refusal)) = self.answer else {
             return;

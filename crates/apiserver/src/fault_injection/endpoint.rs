@@ -1,7 +1,8 @@
 //! Serves the HTTP endpoint through which clients read and change the fault plan.
 //!
-//! Guarantees: the endpoint is off unless the builder enables it; a plan is parsed completely before any of
-//! its statements takes effect.
+//! Guarantees:
+//! - the endpoint is off unless the builder enables it;
+//! - a plan is parsed completely before any of its statements takes effect.
 
 use std::sync::Arc;
 
@@ -12,12 +13,12 @@ use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// URL path of the fault plan.
+/// URL path of the endpoint at which clients read and change the fault plan.
 pub(crate) const PATH: &str = "/faults";
 
 /// Handles a request to the endpoint: GET reads, POST extends and DELETE clears the fault plan.
 ///
-/// The response contains the active plan after the request.
+/// The response contains the fault plan that is active after the request.
 pub(crate) fn serve_plan(
     shared: &Arc<Shared>,
     method: &Method,

@@ -1,7 +1,8 @@
-//! Determines the members that field validation accepts in a JSON value of a built-in kind.
+//! Determines which members field validation accepts in the JSON values of a request body.
 //!
-//! Guarantees: any content is accepted in a value that Kubernetes decodes with custom code, such as a
-//! quantity or a raw extension.
+//! Guarantees: a value that Kubernetes decodes with custom code, such as a quantity or a raw extension, may
+//! have any content.
+//! This module does not read request bodies.
 
 use kube_informer_protobuf::{Container, Field, Form, MessageId, Messages, Type};
 
@@ -18,7 +19,7 @@ pub(crate) enum Known {
     List(Type),
     /// A JSON object with arbitrary member names and values of this type.
     Map(Type),
-    /// A JSON patch: an array of values with the members of [`Known::Operation`].
+    /// A JSON patch: an array of operations, each with the members of [`Known::Operation`].
     Operations,
     Operation,
 }
@@ -43,8 +44,9 @@ impl Known {
         message.map_or(Known::Anything, Known::Message)
     }
 
-    /// Returns the members that are accepted in the value of the member `name`; `None` if this member is
-    /// unknown.
+    /// Looks up the member `name`, and returns the members that are accepted inside its value.
+    ///
+    /// Returns `None` if the member is unknown.
     pub(super) fn member(self, name: &str) -> Option<Known> {
         match self {
             Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
@@ -57,7 +59,7 @@ impl Known {
         }
     }
 
-    /// Returns the members that are accepted in each item of a list.
+    /// Returns the members that are accepted in each item of a JSON array.
     pub(super) fn item(self) -> Known {
         match self {
             Known::List(item) => Known::of_type(item),
@@ -88,10 +90,10 @@ impl Known {
     }
 }
 
-/// Returns the members that are accepted in the value of the member `name` of a message.
+/// Looks up the member `name` in the definition of the protobuf message `id`.
 ///
-/// The function also searches the messages that are inlined in the message; `None` means that the member is
-/// unknown.
+/// Returns the members that are accepted inside the member's value, or `None` if the member is unknown.
+/// The lookup includes the messages that are inlined in the message.
 fn member(id: MessageId, name: &str) -> Option<Known> {
     let message = Messages::builtin().get(id);
     if message.is_kind && matches!(name, "apiVersion" | "kind") {
@@ -116,7 +118,9 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::kinds::schema::{Definition, Schema, Structure};
 
-    /// Adds to `found` the paths of fields that the schema defines but `known` lacks, recursively.
+    /// Adds each field that the OpenAPI schema defines but `known` does not accept to `found`.
+    ///
+    /// The function also checks the fields of the types to which the fields refer.
     fn missing(
         definition: &'static Definition,
         known: Known,

@@ -1,17 +1,19 @@
 //! Collects the warnings for one response, and writes them as `Warning` headers.
 //!
-//! Guarantees: each text appears once, in the order of first occurrence.
-//! If the total length of the texts exceeds a limit, each text is truncated and the last texts are omitted,
-//! as in kube-apiserver.
+//! Guarantees, as in kube-apiserver:
+//! - each warning is sent once, in the order of first occurrence;
+//! - if the warnings together are longer than a limit, each warning is truncated and the last warnings are
+//!   omitted;
+//! - a warning that contains a control character is omitted.
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 use parking_lot::Mutex;
 
-/// Maximum total length of the texts, in characters, without truncation (`truncateAtTotalRunes` in
+/// Maximum total length in characters of warnings that are sent without truncation (`truncateAtTotalRunes` in
 /// `filters/warning.go`).
 const TOTAL_MAX: usize = 4 * 1024;
 
-/// Maximum length of a truncated text in characters (`truncateItemRunes` in `filters/warning.go`).
+/// Maximum length in characters of a warning that is truncated (`truncateItemRunes` in `filters/warning.go`).
 const ITEM_MAX: usize = 256;
 
 /// Warnings for the client, sent in the headers of a successful or failed response.
@@ -26,7 +28,7 @@ impl Warnings {
         }
     }
 
-    /// Adds the `Warning` headers to a response's headers.
+    /// Adds a `Warning` header for each warning to the headers of a response.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         let texts = self.0.lock();
         let total: usize = texts.iter().map(|text| text.chars().count()).sum();

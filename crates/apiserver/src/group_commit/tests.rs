@@ -1,4 +1,5 @@
-//! Tests of group commit on a simulated disk that can block, count calls, fail, or lose power.
+//! Tests group commit, which stores writes in batches, on a simulated disk that can block, fail, or lose
+//! power.
 
 mod failures;
 
@@ -22,7 +23,9 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::OpenDatabase;
 
-/// State of a simulated disk: counts the calls to the disk, and blocks or fails them as a test requires.
+/// State of a simulated disk.
+///
+/// The disk counts its calls, and a test can make the calls block or fail.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
@@ -30,20 +33,22 @@ struct Medium {
     /// no call fails.
     fails_from: AtomicU64,
     syncs: AtomicU64,
-    /// Whether opening the file again ends the failures.
+    /// Whether the calls succeed again after the database file is opened again.
     heals_when_opened: AtomicBool,
     /// Lock that every call to the disk acquires; a test that holds this lock blocks all calls.
     gate: Mutex<()>,
-    /// Simulation of a loss of power; `None` if the test does not simulate one.
+    /// Simulated loss of power; `None` if the test does not simulate one.
     survivor: Mutex<Option<Survivor>>,
 }
 
-/// The bytes of a file that survive a loss of power: all synced bytes and some of the unsynced changes.
+/// Simulation of a loss of power, which computes the content of the database file after the loss.
+///
+/// All synced bytes survive, and a random part of the unsynced changes.
 #[derive(Debug)]
 struct Survivor {
     synced: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// Number of calls to the disk until the power fails; `None` if no failure is scheduled.
+    /// Number of further calls to the disk before the power fails; `None` if no failure is scheduled.
     calls_left: Option<u64>,
     /// Content of the file after the loss of power; `None` before the loss.
     left: Option<Vec<u8>>,
@@ -82,7 +87,8 @@ impl Survivor {
         }
     }
 
-    /// Simulates the loss of power: adds a random part of the unsynced sectors to the synced bytes.
+    /// Simulates the loss of power: sets `left` to the synced bytes with a random part of the unsynced
+    /// sectors.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
         let mut left = self.synced.clone();
@@ -124,7 +130,7 @@ impl Medium {
         Arc::new(medium)
     }
 
-    /// Makes all calls to the disk fail after the next `calls` calls.
+    /// Lets the next `calls` calls to the disk succeed, and makes all later calls fail.
     fn fail_after(&self, calls: u64) {
         let now = self.calls.load(Ordering::Relaxed);
         self.fails_from.store(now + calls, Ordering::Relaxed);
@@ -134,7 +140,9 @@ impl Medium {
         self.fails_from.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Records a change, or a sync (`None`), if the test simulates a loss of power.
+    /// Records a change to the file, or a sync of the file if `change` returns `None`.
+    ///
+    /// Does nothing if the test does not simulate a loss of power.
     fn note(&self, change: impl FnOnce() -> Option<Unsynced>) {
         if let Some(survivor) = self.survivor.lock().as_mut() {
             survivor.call(change());
@@ -167,7 +175,7 @@ impl Medium {
     }
 }
 
-/// A database file whose writes and syncs block or fail as its [`Medium`] determines.
+/// A database file on the simulated disk, whose writes and syncs block or fail as a test requires.
 #[derive(Debug)]
 struct Faulty {
     file: FileBackend,
@@ -208,8 +216,9 @@ impl StorageBackend for Faulty {
     }
 }
 
-/// Path of a temporary directory for one test, which does not exist at first and is removed when the test
-/// ends.
+/// Path of a temporary directory for one test.
+///
+/// The directory does not exist at first, and is removed when this value is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {

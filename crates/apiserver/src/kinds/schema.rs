@@ -4,8 +4,10 @@
 //! version.
 //!
 //! Guarantees:
-//! - the first patch or OpenAPI request parses the table; building a server does not;
+//! - the table is parsed on first use, for a patch or an OpenAPI request, and not when a server is built;
 //! - the table contains every definition that a field refers to.
+//!
+//! This module does not merge patches.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -43,13 +45,17 @@ pub(crate) struct Field {
     pub(crate) merge_key: Option<&'static str>,
 }
 
-/// Structure of a field's value; numbers are indexes into the definitions of the [`Schema`].
+/// Structure of a field's value.
+///
+/// The numbers are indexes into the definitions of the [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// A scalar, or a value of any structure.
+    /// A scalar, or a value whose structure the schema does not describe.
     Leaf,
     Struct(usize),
-    /// A list; the index is that of the definition of the items, or `None` if the items are not structs.
+    /// A list.
+    ///
+    /// The number is the index of the items' definition, or `None` if the items are not structs.
     List(Option<usize>),
     Map,
 }
@@ -57,9 +63,11 @@ enum Shape {
 /// Rule by which a strategic merge patch combines the patch's value of a field with the object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStrategy {
-    /// Maps are merged; lists are replaced.
+    /// Maps are merged; lists and scalars are replaced.
     Default,
-    /// A list is merged by the given key member of its items, or as a set if there is no key.
+    /// Lists are merged: items with the same value in the given member (the merge key) are merged.
+    ///
+    /// `None` means that the list has no merge key, and is merged as a set.
     MergeList(Option<&'static str>),
     /// The patch's value replaces the object's value.
     Replace,
@@ -69,8 +77,9 @@ pub(crate) enum MergeStrategy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Structure {
     Struct(&'static Definition),
-    /// A map with string keys; its values are not described, because strategic merge patches do not merge
-    /// inside them.
+    /// A map with string keys.
+    ///
+    /// Its values are not described, because strategic merge patches do not merge inside them.
     Map,
     /// A list, with the definition of its items; `None` if the items are not structs.
     List(Option<&'static Definition>),
@@ -98,7 +107,7 @@ impl Schema {
         self.definitions.get(*at)
     }
 
-    /// Returns the definition with this full name, such as `io.k8s.api.core.v1.PodSpec`.
+    /// Returns the definition of the type with this full name, such as `io.k8s.api.core.v1.PodSpec`.
     pub(crate) fn named(&self, full_name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.full_name == full_name)
@@ -143,7 +152,7 @@ impl Definition {
         self.fields.get(name)
     }
 
-    /// Iterates over the names and fields of the type, ordered by name.
+    /// Iterates over the fields of the type with their names, ordered by name.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&'static str, &Field)> {
         self.fields.iter().map(|(name, field)| (*name, field))
     }
@@ -185,7 +194,7 @@ impl Field {
             strategy = match word {
                 "merge" => MergeStrategy::MergeList(merge_key),
                 "replace" => MergeStrategy::Replace,
-                // `retainKeys` makes clients send `$retainKeys`; a server applies `$retainKeys` wherever it is sent.
+                // Clients send `$retainKeys` for this strategy; the server applies it in every patch.
                 "retainKeys" | "" => strategy,
                 _ => return None,
             };

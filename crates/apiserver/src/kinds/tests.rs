@@ -1,4 +1,4 @@
-//! Tests of the table of built-in kinds, and of adding kinds.
+//! Tests the table of built-in kinds, and the addition of custom kinds to it.
 
 use kube_informer_protobuf::Messages;
 

@@ -6,17 +6,18 @@
 //! - an idle HTTP/1.1 connection therefore ends after [`HEADER_TIMEOUT`];
 //! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's buffer of about 400 KiB on HTTP/1.1,
 //!   receives 431; a head far above the limit ends the connection;
-//! - an HTTP/2 connection without open streams ends after one to two times [`IDLE_MAX`] without a request;
+//! - an HTTP/2 connection without open streams and new requests ends after one to two times [`IDLE_MAX`];
 //! - an HTTP/2 connection ends if its peer does not answer a ping within [`PING_TIMEOUT`];
 //! - a connection whose peer stops reading is closed after
-//!   [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT), and an HTTP/2 stream whose peer stops reading
-//!   it is reset ([`stream_stall`](super::stream_stall));
+//!   [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT);
+//! - an HTTP/2 stream whose peer stops reading the response is reset ([`stream_stall`](super::stream_stall));
 //! - the streams of an HTTP/2 connection are tasks that end with the connection.
 //!
-//! This module does not limit other floods, because the h2 crate does: streams that are reset repeatedly
-//! (`max_pending_accept_reset_streams`, `max_local_error_reset_streams`), request heads in many frames
-//! (`max_continuation_frames`, which h2 derives from the maximum size of a head), and queued responses to
-//! pings and settings (one of each).
+//! This module does not limit other floods, because the h2 crate limits them:
+//! - streams that are reset repeatedly (`max_pending_accept_reset_streams`, `max_local_error_reset_streams`);
+//! - request heads in many frames (`max_continuation_frames`, which h2 derives from the maximum size of a
+//!   head);
+//! - queued responses to pings and to settings, of which h2 queues one each.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -53,9 +54,10 @@ const STREAMS_MAX: u32 = 1_000;
 /// Maximum time in which a peer must send the head of a request (`ReadHeaderTimeout` in `secure_serving.go`).
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// Minimum time without a request before an idle HTTP/2 connection ends (`IdleTimeout` in
+/// Interval at which an HTTP/2 connection without new requests is checked (`IdleTimeout` in
 /// `secure_serving.go`).
 ///
+/// The connection ends if two successive checks find no open stream.
 /// On HTTP/1.1, [`HEADER_TIMEOUT`] limits the time until the next request.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
@@ -66,11 +68,12 @@ const IDLE_MAX: Duration = Duration::from_secs(90);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum size of a request head on HTTP/2 in bytes: the longest URL, a token of the same size, and other
-/// headers.
+/// Maximum size in bytes of a request head on HTTP/2.
+///
+/// The limit is enough for the longest URL, a token of the same size, and other headers.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
 
-/// The future of the server's response to one request.
+/// Future that completes with the server's response to one request.
 type Answering = <Server as tower_service::Service<Request<Incoming>>>::Future;
 
 /// The transport of a listener's connections: plain TCP or TLS.
@@ -89,9 +92,10 @@ pub(super) struct Settings {
     pub(super) alive: Alive,
 }
 
-/// Token that every task of a [`super::Listening`] holds, so that its shutdown can wait for the tasks.
+/// Token that every task of a port holds.
 ///
-/// The receiver that [`Alive::new`] returns is closed when the last clone of the token is dropped.
+/// [`super::Listening::shutdown`] waits until all clones of the token are dropped, which closes the receiver
+/// that [`Alive::new`] returns.
 #[derive(Clone)]
 pub(super) struct Alive {
     _until_dropped: mpsc::Sender<()>,
@@ -104,7 +108,7 @@ struct Requests {
     peer: Option<Peer>,
     /// Marker for requests on a port that only local programs may use; `None` for other ports.
     own_machine: Option<OwnMachine>,
-    /// Notified when a request arrives on the connection.
+    /// Notified by each request that arrives on the connection.
     asked: Arc<Notify>,
 }
 
@@ -144,7 +148,9 @@ pub(super) async fn accept(stream: TcpStream, settings: Settings) {
     }
 }
 
-/// Serves HTTP/1.1 or HTTP/2 on a connection; `user` is the user of the peer's client certificate.
+/// Serves HTTP/1.1 or HTTP/2 on a connection.
+///
+/// `user` is the user of the peer's client certificate, or `None` if the peer sent no certificate.
 async fn serve_http<I>(io: I, user: Option<Arc<User>>, settings: Settings)
 where
     I: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -207,13 +213,14 @@ where
 }
 
 impl Streams {
-    /// Returns whether no stream was ever opened: the connection uses HTTP/1.1, or has received no request
-    /// yet.
+    /// Returns whether no HTTP/2 stream was ever opened on the connection.
+    ///
+    /// Such a connection uses HTTP/1.1, or has not received a request yet.
     fn are_none(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
     }
 
-    /// Returns whether any stream of the connection is open.
+    /// Returns whether any HTTP/2 stream of the connection is open.
     fn are_busy(&self) -> bool {
         let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}

@@ -13,13 +13,13 @@ use tokio::time::Sleep;
 
 /// Maximum time for which a write to a connection may make no progress.
 ///
-/// The time equals the maximum age of the history, from which a disconnected watch can resume.
+/// The time equals the maximum age of an event in the server's history, which a reconnecting watch needs.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// Wrapper of a connection whose writes fail when the peer stops reading.
 pub(super) struct StallTimeout<I> {
     io: I,
-    /// Timer of the pending write; `None` if no write is pending.
+    /// Timer that limits the pending write; `None` if no write is pending.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -28,7 +28,7 @@ impl<I> StallTimeout<I> {
         StallTimeout { io, timeout: None }
     }
 
-    /// Returns the result of a write, or an error if the write has been pending for [`STALL_TIMEOUT`].
+    /// Returns the result of a write, or an error if the write has made no progress for [`STALL_TIMEOUT`].
     fn limit<T>(
         &mut self,
         cx: &mut Context<'_>,

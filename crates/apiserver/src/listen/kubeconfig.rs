@@ -1,7 +1,7 @@
 //! Builds the kubeconfig with which `kubectl` and other clients connect to the server.
 //!
-//! Guarantees: the text contains everything that a client needs, including the authority's certificate and
-//! the added credentials.
+//! Guarantees: the text contains everything that a client needs, including the certificate of the server's
+//! certificate authority and the added credentials.
 //! Only the [`Display`](fmt::Display) output contains credentials; the `Debug` output does not.
 
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::tls::ClientCertificate;
 
 /// A kubeconfig for one server; the `Display` implementation writes the content of the file.
 ///
-/// Make a file with credentials readable only by its owner.
+/// If you add credentials, make the file readable only by its owner.
 #[derive(Clone)]
 pub struct Kubeconfig {
     server: String,
-    /// YAML lines of the members of `cluster` except for `server`.
+    /// YAML lines of the section `cluster`, except for the line with `server`.
     cluster: Vec<String>,
     user: Vec<String>,
 }

@@ -1,18 +1,20 @@
 //! Resets an HTTP/2 stream whose peer stops reading the response.
 //!
+//! A response is sent in chunks of about 64 KiB; a longer object or event is one chunk.
+//!
 //! Guarantees:
-//! - a stream that needs more than [`STALL_TIMEOUT`] to send one chunk of a response (64 KiB, or one longer
-//!   object or event) is reset, which frees all memory of the stream;
+//! - a stream that needs more than [`STALL_TIMEOUT`] to send one chunk is reset, which frees all memory of
+//!   the stream;
 //! - the other streams of the connection continue, and a slow stream that sends each chunk in time is not
 //!   reset;
 //! - the limit includes the last chunk, because the end of a response is sent only after the connection has
 //!   written all its chunks;
-//! - a response of at most [`FREE_BYTES`] is exempt: its end is sent with its chunk, and its memory may be
-//!   held as long as the connection exists;
+//! - a response of at most [`FREE_BYTES`] is exempt: the end of the response is sent with its chunk, and the
+//!   connection may hold its memory as long as the connection exists;
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
-//! The time limit of the connection does not detect such a stream, because the peer still reads frames and
-//! answers pings.
+//! The time limit of the connection ([`STALL_TIMEOUT`] without progress) does not detect such a stream,
+//! because the peer still reads the frames of other streams and answers pings.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,14 +31,16 @@ use crate::response_budget::FREE_BYTES;
 
 use super::connection_stall::STALL_TIMEOUT;
 
-/// The chunks of one stream that were passed to hyper and that the connection has not written.
+/// The chunks of one stream that were passed to hyper and that the connection has not written yet.
 #[derive(Default)]
 struct InFlight {
-    /// Number of chunks that hyper or h2 hold and the connection has not written.
+    /// Number of chunks that hyper or h2 holds and that the connection has not written yet.
     chunks: AtomicUsize,
     /// Number of times that a chunk was passed to hyper, or by hyper to h2.
+    ///
+    /// A change of this number means that the stream makes progress.
     steps: AtomicUsize,
-    /// Waker of the task that waits until all chunks are written.
+    /// Waker of the task that waits until the connection has written all chunks.
     written: AtomicWaker,
 }
 
@@ -47,7 +51,9 @@ tokio::task_local! {
     static IN_FLIGHT: Arc<InFlight>;
 }
 
-/// A chunk of a response body, which its stream counts as unsent until the connection has written the chunk.
+/// A chunk of a response body.
+///
+/// The stream counts the chunk as unsent until the chunk is dropped, which happens after the write.
 pub(super) struct Chunk {
     bytes: Bytes,
     in_flight: Option<Arc<InFlight>>,
@@ -57,9 +63,10 @@ pub(super) struct Chunk {
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length in bytes of the last chunk, until hyper requests the next chunk.
+    /// Length in bytes of the chunk that hyper received last; `None` after hyper has requested the next
+    /// chunk.
     ///
-    /// This request means that hyper has passed the last chunk to h2.
+    /// The request for the next chunk means that hyper has passed the previous chunk to h2.
     last: Option<usize>,
     ended: bool,
 }
@@ -73,8 +80,8 @@ pub(super) struct ResetOnStall<F> {
     since: Instant,
     /// Timer for the time limit of the current chunk.
     ///
-    /// The timer may fire too early: checking the limit again then costs less than resetting the timer for
-    /// each chunk.
+    /// The timer is not reset for each chunk, which saves work, and can therefore fire too early.
+    /// In this case the time limit is checked again, and the timer is reset.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -89,7 +96,8 @@ impl InFlight {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Completes when all chunks are written; until then, registers the task to be woken.
+    /// Completes when the connection has written all chunks; until then, registers the current task to be
+    /// woken.
     fn poll_written(&self, cx: &Context<'_>) -> Poll<()> {
         self.written.register(cx.waker());
         if self.is_empty() {
@@ -151,7 +159,9 @@ impl TrackedBody {
         }
     }
 
-    /// Returns whether the end of the body may be sent: all chunks are written, or the last chunk is small.
+    /// Returns whether the end of the body may be sent.
+    ///
+    /// The end may be sent if the connection has written all chunks, or if the last chunk is small.
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {

@@ -1,4 +1,5 @@
-//! Tests of the selection of an alternative of `Accept`, and of the media type of a request body.
+//! Tests how the `Accept` header selects the representation of a response, and how the media type of a
+//! request body is read.
 
 use http::{HeaderMap, HeaderValue, header};
 

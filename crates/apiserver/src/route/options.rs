@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::status::{ApiError, FieldError};
 
-/// Maximum length of the option `fieldManager` in bytes (`FieldManagerMaxLength` in Kubernetes).
+/// Maximum length of the query parameter `fieldManager` in bytes (`FieldManagerMaxLength` in Kubernetes).
 const FIELD_MANAGER_MAX: usize = 128;
 
-/// Valid values of the option `fieldValidation`; an empty value counts as an absent option.
+/// Valid values of the query parameter `fieldValidation`; an empty value counts as an absent parameter.
 const FIELD_VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
 /// The decoded query parameters of a request, in the order in which the client sent them.
@@ -52,7 +52,7 @@ pub struct ListOptions {
     pub field_selector: Option<String>,
 }
 
-/// The revision that a read request names in `resourceVersion`.
+/// The revision that a get, list or watch request names in `resourceVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revision {
     /// The request names no revision: it requires the most recent state.
@@ -134,9 +134,9 @@ impl Query {
         Err(ApiError::invalid_options(options, &errors))
     }
 
-    /// Returns the query parameters as a JSON object, in the form of a request body with the same options.
+    /// Returns the query parameters as JSON, as they would appear in a body that contains the same options.
     ///
-    /// Integers, `true` and `false` become JSON numbers and booleans; other values become strings.
+    /// Integers, `true` and `false` become JSON numbers and booleans. Other values become strings.
     pub(crate) fn as_options(&self) -> Value {
         let members = self.pairs.iter().map(|(name, value)| {
             let value = match value.parse::<i64>() {
@@ -154,6 +154,10 @@ impl Query {
 
 impl ListOptions {
     /// Parses the options of a list or watch, without checking whether they contradict each other.
+    ///
+    /// # Errors
+    ///
+    /// Returns a 400 error if `limit` or `timeoutSeconds` is not an integer.
     pub(crate) fn parse(query: &Query) -> Result<ListOptions, ApiError> {
         let owned = |name: &str| query.text(name).map(str::to_owned);
         let positive = |name: &str| -> Result<Option<u64>, ApiError> {
@@ -190,7 +194,7 @@ impl ListOptions {
     ///
     /// # Errors
     ///
-    /// Returns an internal server error if the revision is not a decimal number, as Kubernetes does.
+    /// Returns a 500 error, as Kubernetes does, if the revision is not a decimal number.
     pub(crate) fn revision_or_fault(&self) -> Result<Revision, ApiError> {
         self.parse_revision()
             .map_err(|cause| ApiError::unexplained(&cause))

@@ -1,10 +1,10 @@
-//! Parses and matches field selectors, and lists the field labels that each kind supports.
+//! Parses and matches field selectors, and lists the fields that the selectors of each kind can compare.
 //!
 //! Guarantees:
-//! - every kind supports `metadata.name` and `metadata.namespace`. Built-in kinds also support the labels in
+//! - every kind supports `metadata.name` and `metadata.namespace`. Built-in kinds also support the fields in
 //!   their [`FieldTable`], as in the conversion functions of Kubernetes 1.36;
-//! - the value of a field is read once, when the object is stored. For an absent field it is the default
-//!   value that Kubernetes would set.
+//! - the value of a field is read once, when the object is stored. An absent field has the default value that
+//!   Kubernetes would set.
 
 use serde_json::Value;
 
@@ -26,18 +26,23 @@ pub(crate) struct Field {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
-    /// An additional label for one of the fields, followed by the usual label of that field.
-    alias: Option<(&'static str, &'static str)>,
-    /// Whether the kind is custom.
+    /// A second label for one of the fields, as the pair (second label, usual label); `None` if there is
+    /// none.
     ///
-    /// Custom kinds have a different error message for an unsupported label.
+    /// For example, `spec.host` is a second label for a pod's `spec.nodeName`.
+    alias: Option<(&'static str, &'static str)>,
+    /// Whether the table belongs to a custom kind.
+    ///
+    /// For custom kinds, the error message for an unsupported label differs from that for built-in kinds.
     custom: bool,
 }
 
-/// The values in one object of the fields in the kind's [`FieldTable`], in the order of the table.
+/// The values that one object has for the fields in the [`FieldTable`] of its kind, in the table's order.
 pub(crate) type Fields = Texts;
 
-/// A conjunction of comparisons; a selector without comparisons selects every object.
+/// A parsed field selector: an object is selected if all comparisons match.
+///
+/// A selector without comparisons selects every object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FieldSelector {
     terms: Vec<Term>,
@@ -50,18 +55,18 @@ struct Term {
     value: String,
 }
 
-/// The part of an object that provides the value of a field label.
+/// The part of an object that a field selector compares: the name, the namespace, or a field of the kind.
 ///
 /// The variants are ordered by selectivity: a name matches the fewest objects, and a namespace the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Name,
-    /// A field of the kind, as an index into the kind's [`FieldTable`].
+    /// A field of the kind, given by its index in the kind's [`FieldTable`].
     Own(usize),
     Namespace,
 }
 
-/// Creates a field whose label equals its path, with an empty string as its default value.
+/// Creates a field with the path `label` and an empty string as its default value.
 const fn field(label: &'static str) -> Field {
     with_default(label, label, "")
 }
@@ -151,7 +156,7 @@ impl FieldTable {
         }
     }
 
-    /// Reads the values of the table's fields from an object.
+    /// Reads the values that `object` has for the fields of this table.
     pub(crate) fn values_of(self, object: &serde_json::Map<String, Value>) -> Fields {
         self.own
             .iter()
@@ -159,7 +164,8 @@ impl FieldTable {
             .collect()
     }
 
-    /// Returns the value of the field `label`, where `values` are the values of one object.
+    /// Returns the value of the field `label` from `values`, which [`FieldTable::values_of`] read from an
+    /// object.
     ///
     /// Returns `None` if the table does not contain the label.
     pub(crate) fn value_of<'a>(self, values: &'a Fields, label: &str) -> Option<&'a str> {
@@ -233,7 +239,9 @@ impl FieldSelector {
             .all(|term| (term.source.value_in(object) == term.value) == term.equal)
     }
 
-    /// Returns the values that the selector requires with `=`: every selected object has all of them.
+    /// Returns each part of an object that the selector compares with `=` or `==`, and the required value.
+    ///
+    /// Every selected object has all of these values.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (Source, &str)> {
         let demanded = self.terms.iter().filter(|term| term.equal);
         demanded.map(|term| (term.source, term.value.as_str()))
@@ -305,9 +313,10 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a term at its first operator into the label, whether the operator is `=` or `==`, and the value.
+/// Splits a comparison at its first operator into the label, whether the operator is `=` or `==`, and the
+/// value.
 ///
-/// Returns `None` if the term has no operator.
+/// Returns `None` if the comparison has no operator.
 fn split_term(part: &str) -> Option<(&str, bool, &str)> {
     let at = part.find(['=', '!'])?;
     let (label, rest) = part.split_at(at);

@@ -11,11 +11,13 @@ use serde_json::Value;
 use super::texts::Texts;
 use crate::name_syntax;
 
-/// The labels of one object: a list in which keys and values alternate, ordered by key.
+/// The labels of one object, stored as a list in which keys and values alternate, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Labels(Texts);
 
-/// A conjunction of label requirements; a selector without requirements selects every object.
+/// A parsed label selector: an object is selected if its labels satisfy all requirements.
+///
+/// A selector without requirements selects every object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -37,7 +39,7 @@ enum Operator {
     LessThan(i64),
 }
 
-/// Reads the tokens of a label selector; `rest` is the part that has not been read.
+/// Reads the tokens of a label selector one by one; `rest` is the text that has not been read yet.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -49,10 +51,12 @@ enum Token<'a> {
     End,
 }
 
-/// Characters that separate words; other whitespace characters are part of a word and make the word invalid.
+/// Characters that separate words in a label selector.
+///
+/// Other whitespace characters are part of a word and make the word invalid.
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The operators and punctuation of the grammar.
+/// The operators and punctuation of label selectors.
 ///
 /// Longer symbols precede shorter ones, because otherwise `==` would be read as two `=`.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
@@ -60,7 +64,7 @@ const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 // === impl Labels ===
 
 impl Labels {
-    /// Returns the labels in an object's `metadata`; labels whose values are not strings are skipped.
+    /// Returns the labels in an object's `metadata`. Labels whose values are not strings are skipped.
     pub(crate) fn of(metadata: &Value) -> Labels {
         let Some(Value::Object(labels)) = metadata.get("labels") else {
             return Labels::default();
@@ -229,12 +233,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the value after `=`, `==` or `!=`; if the value is missing, it is the empty string.
+    /// Reads the value after `=`, `==` or `!=`, or returns the empty string if the value is missing.
     fn exact(&mut self, key: &str) -> Result<String, String> {
         checked_value(self.word()?, key, 0)
     }
 
-    /// Reads a word, or returns the empty string before a comma and at the end of the selector.
+    /// Reads a value. Before a comma and at the end of the selector, the value is the empty string.
+    ///
+    /// # Errors
+    ///
+    /// Returns Kubernetes' error message if the next token is a symbol other than a comma.
     fn word(&mut self) -> Result<&'a str, String> {
         match self.peek() {
             Token::End | Token::Symbol(",") => Ok(""),
@@ -304,7 +312,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Consumes the next token if it is `symbol`, and returns whether it was.
+    /// Consumes the next token if it is `symbol`, and returns whether a token was consumed.
     fn next_is(&mut self, symbol: &'static str) -> bool {
         let is_next = self.peek() == Token::Symbol(symbol);
         if is_next {
@@ -324,7 +332,7 @@ impl Token<'_> {
     }
 }
 
-/// Checks a label key and returns it: an optional DNS prefix, and a name of at most 63 characters.
+/// Checks a label key (an optional DNS prefix, and a name of at most 63 characters), and returns the key.
 ///
 /// # Errors
 ///

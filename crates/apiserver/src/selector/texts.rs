@@ -3,11 +3,11 @@
 //! Guarantees: the list is immutable, and uses two allocations for any number of strings.
 //! The size matters because a server may store a million objects with about ten labels and fields each.
 
-/// An immutable list of strings, stored as one text and the positions at which the strings end.
+/// An immutable list of strings, stored as their concatenation and the position at which each string ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Texts {
     text: Box<str>,
-    /// Position in `text` at which each string ends and the next string starts.
+    /// Byte positions in `text` at which the strings end, one per string.
     ends: Box<[u32]>,
 }
 

@@ -1,18 +1,19 @@
-//! Errors of single fields, in the wording of Kubernetes' validation (`field.Error`).
+//! Builds errors for invalid fields of an object, in the wording of Kubernetes' `field.Error`.
 //!
-//! A validation collects them and reports all of them in one [`ApiError`](super::ApiError).
+//! The code that validates an object collects these errors and reports all of them in one
+//! [`ApiError`](super::ApiError).
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
 use serde_json::Value;
 
-/// A validation error of one field.
+/// The error of one invalid field of an object or of the request options.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FieldError {
     pub(crate) field: Cow<'static, str>,
     pub(crate) reason: &'static str,
-    /// The text of the error after the field name and the colon.
+    /// The text of the error without the name of the field, such as `Required value: …`.
     pub(crate) body: String,
 }
 
@@ -56,7 +57,7 @@ impl FieldError {
 
     /// Returns the error for a field whose `value` is none of the `supported` values.
     ///
-    /// `value` is formatted as in Go: a string in quotes, a list of strings in brackets without spaces.
+    /// A string value is formatted in quotes, and a list of strings in brackets without spaces, as in Go.
     pub(crate) fn unsupported(
         field: impl Into<Cow<'static, str>>,
         value: impl Into<Value>,

@@ -1,11 +1,11 @@
 //! Builds errors from an HTTP status code, for faults that specify only the code.
 //!
-//! Guarantees: the reason and the message are those that Kubernetes sends for the code, if it sends any.
+//! Guarantees: the reason is the one that Kubernetes sends with the code, or empty for any other code.
 
 use super::ApiError;
 
 impl ApiError {
-    /// Returns the error that Kubernetes sends with the HTTP status `code`.
+    /// Returns an error with the HTTP status `code`, and with the reason that Kubernetes sends for this code.
     pub(crate) fn of_code(code: u16) -> ApiError {
         let (reason, message) = match code {
             400 => ("BadRequest", "the server rejected our request"),

@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - each batch is one transaction, which is synced before [`Disk::write`] returns. After a crash the file
 //!   contains every written batch completely;
-//! - only one server at a time has the directory open, because it locks a separate file;
+//! - only one server at a time has the directory open, because the server locks a separate file in it;
 //! - an unreadable file is rejected with the reason;
 //! - a new file is created under a temporary name, and renamed when it is complete;
 //! - on systems with file modes, new files and directories are accessible only to their owner, because
@@ -25,11 +25,12 @@ use super::{Entry, Write};
 /// The table of objects.
 ///
 /// The key consists of the collection (group and plural, such as `deployments.apps`) and the object's key.
-/// The value consists of the start and the end of `metadata`, and the members as in [`Entry`].
+/// The value consists of two positions and the JSON of the object's members. The value of `metadata` starts
+/// and ends at these positions in the JSON.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 
-/// The table of the store's own numbers: the format version and the revision.
+/// The table with the format version and the revision of the store.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
 const FORMAT_KEY: &str = "format";
 const REVISION_KEY: &str = "revision";
@@ -39,7 +40,7 @@ const FORMAT: u64 = 1;
 
 /// Size of the database's page cache in bytes.
 ///
-/// All objects are in memory already, so the cache only has to contain the inner pages of the tree.
+/// The server holds all objects in memory, so the cache has to contain only the inner pages of the B-tree.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Size in bytes above which a file may be compacted.
@@ -51,7 +52,9 @@ const LOCK: &str = "lock";
 const FILE: &str = "objects.redb";
 const UNFINISHED: &str = "objects.redb.new";
 
-/// The reason why a data directory could not be opened; the failed attempt loses no stored data.
+/// The reason why a data directory could not be opened.
+///
+/// The failed attempt to open the directory loses no stored data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -61,7 +64,7 @@ pub enum OpenError {
         /// The data directory.
         directory: PathBuf,
     },
-    /// The file is not a store, or has an unsupported format version.
+    /// The file is not a database of this server, or has an unsupported format version.
     #[error("{} is not a store that this server can read: {detail}", file.display())]
     Foreign {
         /// Path of the file.
@@ -87,11 +90,11 @@ pub enum OpenError {
     },
 }
 
-/// A function that opens the database in a file; it creates the file only if the flag is true.
+/// A function that opens the database in a file. If the flag is true, it first creates the file.
 pub(crate) type OpenDatabase =
     Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
-/// One stored object as the file contains it.
+/// One stored object, as the database file contains it.
 pub(crate) struct Stored<'a> {
     /// The object's collection: group and plural, such as `deployments.apps`.
     pub(crate) collection: &'a str,
@@ -100,10 +103,12 @@ pub(crate) struct Stored<'a> {
     pub(crate) metadata: std::ops::Range<usize>,
 }
 
-/// An open data directory, which this server has locked.
+/// A data directory that this server has opened and locked.
 pub(crate) struct Disk {
     directory: PathBuf,
-    /// The open database; `None` before [`Disk::found`], and after a failed write until the next write.
+    /// The open database; `None` in a new directory before [`Disk::found`] creates the file.
+    ///
+    /// It is also `None` after a failed write, until the next write opens the database again.
     database: Option<Database>,
     open_database: OpenDatabase,
     /// Group and plural of every collection; the collection's id is the index.
@@ -114,8 +119,8 @@ pub(crate) struct Disk {
 
 /// The lock of a data directory, which is released when this value is dropped.
 ///
-/// The lock is released explicitly, because closing the file is not enough: a child process that another
-/// thread is starting may have a copy of the open file, which would keep the directory locked.
+/// The lock is released explicitly, because closing the file is not enough. A child process that another
+/// thread is starting may have a copy of the open file, and this copy would keep the directory locked.
 struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
@@ -160,12 +165,12 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Returns whether the directory contains no store yet.
+    /// Returns whether the directory contains no database file yet.
     pub(crate) fn is_new(&self) -> bool {
         self.database.is_none()
     }
 
-    /// Creates the file of a new directory with the initial objects and the revision.
+    /// Creates the database file of a new directory, with the initial objects and the revision.
     pub(crate) fn found(&mut self, writes: &[Write], revision: u64) -> Result<(), OpenError> {
         let unfinished = self.directory.join(UNFINISHED);
         match fs::remove_file(&unfinished) {
@@ -187,7 +192,7 @@ impl Disk {
 
     /// Calls `each` with every stored object, grouped by collection, and returns the stored revision.
     ///
-    /// Then it compacts the file if most of the file is unused.
+    /// Afterwards the file is compacted if most of it is unused. For a new directory, this method returns 0.
     ///
     /// # Errors
     ///
@@ -210,13 +215,13 @@ impl Disk {
         loaded.map_err(|error| self.refuse(error))
     }
 
-    /// Stores a batch durably, either completely or not at all.
+    /// Stores a batch of writes durably, either completely or not at all.
     ///
     /// # Errors
     ///
     /// Returns the reason of a failure.
-    /// The file may contain the batch even after an error, so the caller must write these objects again in
-    /// its next batch.
+    /// The file may contain the batch even after an error, so the caller must write the objects of this batch
+    /// again in its next batch.
     pub(crate) fn write(&mut self, writes: &[Write], revision: u64) -> Result<(), String> {
         let database = self.database.take();
         let file = self.file();
@@ -309,7 +314,7 @@ impl Disk {
     }
 }
 
-/// An error of the database or of its content.
+/// The reason why an operation on the database failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -326,7 +331,7 @@ impl<E: Into<redb::Error>> From<E> for Failure {
     }
 }
 
-/// Calls the database, and returns a panic as an error.
+/// Runs `call`, which uses the database, and returns an error if `call` panics.
 ///
 /// The database panics on some truncated or overwritten files.
 fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
@@ -384,7 +389,7 @@ fn take(directory: &Path) -> Result<DirectoryLock, OpenError> {
     }
 }
 
-/// Creates the directory and its missing parents, and syncs each parent of a created directory.
+/// Creates `directory` and its missing parents, and syncs the parent of each created directory.
 fn make(directory: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]
@@ -400,7 +405,7 @@ fn make(directory: &Path) -> io::Result<()> {
     })
 }
 
-/// Sets the mode of a file to be created, so that only its owner can access it.
+/// Restricts the files that `options` creates to their owner, on systems with file modes.
 fn own(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -422,7 +427,7 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     Ok(opened?)
 }
 
-/// Syncs a directory in which an entry was created or renamed, if the system supports this.
+/// Syncs a directory after a file was created or renamed in it, if the system supports this.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()
@@ -431,9 +436,10 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Converts an offset in an object to the type in the table.
+/// Converts a position in an object's JSON to `u32`, the type of positions in the table of objects.
 ///
-/// It does not fail because an object has at most [`OBJECT_BYTES_MAX`](super::OBJECT_BYTES_MAX) bytes.
+/// The conversion can't fail, because an object has at most [`OBJECT_BYTES_MAX`](super::OBJECT_BYTES_MAX)
+/// bytes.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

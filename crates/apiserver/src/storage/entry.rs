@@ -1,10 +1,10 @@
-//! One stored object: its JSON as sent in responses, and the values that selectors compare.
+//! Represents one stored object: its JSON as sent in responses, and the values that selectors compare.
 //!
 //! Guarantees:
 //! - an entry is immutable, and readers share it. The JSON is serialized once, when the object is stored,
 //!   into an allocation without spare capacity;
-//! - the stored bytes do not contain `apiVersion` and `kind`, so one entry serves every version and every
-//!   list;
+//! - the stored JSON does not contain `apiVersion` and `kind`, so responses in every version and list format
+//!   use the same entry;
 //! - equal objects have equal bytes, because members are ordered by name.
 
 use std::ops::Range;
@@ -24,13 +24,14 @@ pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Approximate memory of a stored object in addition to its JSON and its key, in bytes.
 ///
-/// It includes the tree, the index and the selector values, and was measured with a million pods.
+/// It includes the nodes of the trees in the store and the values that selectors compare. It was measured
+/// with a million pods.
 const OVERHEAD_BYTES: usize = 400;
 
-/// A stored object at one revision.
+/// An immutable stored object at one revision.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// `namespace/name`, or `name` for a cluster-scoped object.
+    /// Key of the object: `namespace/name`, or `name` for a cluster-scoped object.
     pub(crate) key: Arc<str>,
     /// The revision in `metadata.resourceVersion`; 0 if the object has none.
     pub(crate) revision: u64,
@@ -43,8 +44,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Creates the entry of an object at a revision; 0 means that the object has no revision, as in a dry
-    /// run.
+    /// Creates the entry of an object at a revision.
+    ///
+    /// The revision 0 means that the object has no revision, as in a dry run.
     pub(crate) fn new(
         resource: &Resource,
         key: Arc<str>,
@@ -88,13 +90,15 @@ impl Entry {
         }
     }
 
-    /// Creates an entry with the same key for the object `new`, which replaces this object.
+    /// Creates an entry for `new`, the changed state of this object, at `revision` and with the same key.
     pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
         let key = Arc::clone(&self.key);
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the range of `metadata` and the members, which are the input of [`Entry::restored`].
+    /// Returns the range of the value of `metadata`, and the JSON of the members that contains this range.
+    ///
+    /// Both are the input of [`Entry::restored`].
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)
@@ -171,7 +175,7 @@ impl Entry {
         self.selectable().name()
     }
 
-    /// Returns the namespace of the object; `None` for a cluster-scoped object.
+    /// Returns the namespace of the object, or `None` for a cluster-scoped object.
     pub(crate) fn namespace(&self) -> Option<&str> {
         self.selectable().namespace()
     }
@@ -186,8 +190,9 @@ impl Entry {
         self.write_as(&resource.type_meta, out);
     }
 
-    /// Appends the JSON of the object to `out`; `type_meta` is the text of its members `apiVersion` and
-    /// `kind`.
+    /// Appends the JSON of the object to `out`.
+    ///
+    /// `type_meta` is the JSON of the members `apiVersion` and `kind`, without braces.
     pub(crate) fn write_as(&self, type_meta: &str, out: &mut Vec<u8>) {
         out.reserve(type_meta.len() + self.members.len() + 3);
         out.push(b'{');
@@ -223,7 +228,7 @@ impl Entry {
     }
 }
 
-/// Returns `metadata` with this revision in `resourceVersion`; the revision 0 removes `resourceVersion`.
+/// Returns `metadata` with `revision` in `resourceVersion`; the revision 0 removes `resourceVersion`.
 fn revised(metadata: Option<&Value>, revision: u64) -> Value {
     let mut metadata = metadata
         .filter(|value| value.is_object())

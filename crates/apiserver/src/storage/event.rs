@@ -1,8 +1,9 @@
-//! A change of one object, and the encoded watch frames of the change.
+//! Represents a change of one object, and caches the encoded watch frames of the change.
 //!
 //! Guarantees:
-//! - a frame is encoded once per event type, shape and version, and all watchers share its bytes. A table
-//!   frame contains ages, so it is encoded again when the second changes;
+//! - a frame is encoded once per event type, representation of the object and API version, and all watchers
+//!   share its bytes. A table frame contains ages, so it is encoded again if a watcher needs it in a later
+//!   second;
 //! - the store keeps the frames of the newest [`FRAMES_KEPT`](super::FRAMES_KEPT) events of a collection.
 //!   Frames of older events are encoded again on demand.
 //!
@@ -19,7 +20,7 @@ use super::Entry;
 use crate::negotiate::IncludeObject;
 use crate::resource::Resource;
 
-/// The type of a watch event; it can differ between watchers because of their selectors.
+/// The type of a watch event; it can differ between watchers with different selectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -35,13 +36,13 @@ pub(crate) enum Shape {
     Table(TableShape),
 }
 
-/// The parameters of a table frame that do not depend on the object.
+/// The parameters of a table frame that do not depend on the object in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableShape {
     pub(crate) include: IncludeObject,
-    /// Whether the frame contains the column definitions, as the first event of a watch does.
+    /// Whether the frame contains the column definitions, which only the first event of a watch contains.
     pub(crate) introduces: bool,
-    /// The time from which ages are computed, with a precision of seconds.
+    /// The time from which the ages in the table are computed, with a precision of one second.
     pub(crate) now: Timestamp,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct TableShape {
 struct FrameKey {
     event_type: EventType,
     shape: Shape,
-    /// The ordinal of the resource in the registry, which identifies the version.
+    /// Index of the resource and its API version in the registry.
     version: usize,
 }
 
@@ -61,7 +62,8 @@ pub(crate) struct Event {
     pub(crate) at: Instant,
     pub(crate) old: Option<Arc<Entry>>,
     pub(crate) new: Option<Arc<Entry>>,
-    /// The old object with the revision of this event, for frames of type `Deleted`; created on first use.
+    /// The old object with the revision of this event, for frames of type `Deleted`; created at its first
+    /// use.
     gone: OnceLock<Entry>,
     /// The encoded frames of this event; usually one, because most watchers request the same representation.
     frames: Mutex<Vec<(FrameKey, Bytes)>>,
@@ -107,7 +109,7 @@ impl Event {
         entry.map_or("", |entry| &*entry.key)
     }
 
-    /// Returns the object that a watch event of this type contains.
+    /// Returns the object that a watch event of type `event_type` contains.
     ///
     /// This is the new object, or for `Deleted` the old object with the revision of this event.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
@@ -120,7 +122,9 @@ impl Event {
         }
     }
 
-    /// Returns the encoded frame of this event; on first use, `write` encodes it from the object.
+    /// Returns the encoded frame of this event for the given type, representation and API version.
+    ///
+    /// The first call with these parameters encodes the frame with `write`, which receives the object.
     pub(crate) fn frame(
         &self,
         event_type: EventType,
@@ -153,19 +157,23 @@ impl Event {
         frame
     }
 
-    /// Returns the approximate memory of the event in bytes: the size of one object and one frame.
+    /// Returns the approximate memory of the event in bytes.
+    ///
+    /// The event counts as one object and one frame of the same size.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())
     }
 
-    /// Drops the encoded frames of this event; frames that watchers have received stay valid.
+    /// Drops the encoded frames of this event. Frames that watchers have already received stay valid.
     pub(crate) fn forget_frames(&self) {
         *self.frames.lock() = Vec::new();
     }
 }
 
-/// Appends `{"type":…,"object":…}` and a line feed to `out`; `write_object` appends the object.
+/// Appends a watch frame to `out`: `{"type":…,"object":…}` and a line feed.
+///
+/// `write_object` appends the value of `object`.
 pub(crate) fn write_frame(
     event_type: EventType,
     write_object: impl FnOnce(&mut Vec<u8>),

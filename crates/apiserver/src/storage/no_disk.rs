@@ -4,7 +4,7 @@
 
 use super::Write;
 
-/// The data directory of a server without persistence, of which no value exists.
+/// The type of a data directory in a server without persistence. The type has no values.
 pub(crate) enum Disk {}
 
 impl Disk {

@@ -1,22 +1,23 @@
-//! Counts the memory of dropped object states that lists or watches still hold.
+//! Measures the memory of object states that the event history has dropped but lists or watches still hold.
 //!
-//! Guarantees: the counted size is never less than the size that readers hold.
-//! Entries that readers have released are subtracted only after the size has grown by an eighth of the limit,
-//! so the average cost per write is constant.
+//! Guarantees: the measured size is never less than the size that lists and watches hold.
+//! States that are no longer held are subtracted only after the size has grown by an eighth of the limit, so
+//! the average cost per write is constant.
 
 use std::sync::{Arc, Weak};
 
 use super::{Entry, Event};
 
-/// Maximum total size in bytes of the dropped states that readers hold, equal to the limit of the history.
+/// Maximum total size in bytes of the dropped states that lists and watches hold.
+///
+/// It equals the size limit of the event history.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 
-/// The object states that the event history has dropped and that readers may still hold, with their total
-/// size.
+/// The object states that the event history has dropped and that lists or watches may still hold.
 pub(super) struct Outlived {
     entries: Vec<(Weak<Entry>, usize)>,
     bytes: usize,
-    /// Size in bytes at which the states that readers have released are removed from `entries`.
+    /// Value of `bytes` at which the states that are no longer held are removed from `entries`.
     look_at: usize,
     bytes_max: usize,
 }
@@ -37,7 +38,8 @@ impl Outlived {
         }
     }
 
-    /// Drops an event of the history, and records its old object state if a reader still holds the state.
+    /// Drops an event of the history, and records its old object state if a list or watch still holds the
+    /// state.
     pub(super) fn leave(&mut self, event: Arc<Event>) {
         let Some(old) = &event.old else { return };
         let (left, bytes) = (Arc::downgrade(old), old.bytes());
@@ -48,7 +50,7 @@ impl Outlived {
         }
     }
 
-    /// Returns whether readers hold more bytes than the limit.
+    /// Returns whether lists and watches hold more bytes of dropped states than the limit.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

@@ -1,11 +1,11 @@
 //! Holds the accepted writes that are not on the disk yet.
 //!
 //! Guarantees:
-//! - a writer finds the newest accepted state of an object here, while readers and watchers see only durable
-//!   states;
+//! - a writer finds the newest accepted state of an object in this module, while readers and watchers see
+//!   only durable states;
 //! - writes become durable in the order of their revisions, one batch at a time, and each batch completely or
 //!   not at all;
-//! - if a batch fails, all later accepted writes fail too, because they are based on it.
+//! - if a batch fails, all later accepted writes fail too, because they are based on the failed batch.
 //!
 //! Without a data directory no write is ever pending. The module does not write to the disk.
 
@@ -31,10 +31,10 @@ pub(crate) struct Write {
 /// The result of a batch; `None` while the result is not known.
 pub(crate) type Outcome = Option<Result<(), ApiError>>;
 
-/// A receiver of a batch's result, which changes once, when the batch is stored or has failed.
+/// A receiver of the result of one batch; the result is set once, when the batch is stored or has failed.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
-/// The writes that are stored in one transaction.
+/// Accepted writes that are stored together in one transaction, and the sender of their common result.
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
     pub(crate) outcome: watch::Sender<Outcome>,
@@ -49,24 +49,27 @@ pub(crate) struct Accepted {
     pub(crate) entry: Option<Arc<Entry>>,
 }
 
-/// All accepted writes that are not durable yet, and the results of earlier batches.
+/// All accepted writes that are not durable yet, and the failures of earlier batches.
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
-    /// The revision of the last accepted write; 0 if none was accepted since the start or the last failure.
+    /// Revision of the last accepted write; 0 if no write was accepted since the start or the last failure.
     revision: u64,
-    /// The batch that receives new writes.
+    /// The batch to which new writes are added; `None` if no write was accepted since the last batch was
+    /// taken.
     open: Option<Batch>,
-    /// The receiver of the result of the batch that is being written to the disk.
+    /// The receiver for the batch that is being written to the disk; `None` if no batch is being written.
     in_flight: Option<Ticket>,
-    /// The objects whose state on the disk may differ from the store; the next batch writes them again.
+    /// The objects whose state on the disk may differ from the store after a failed batch.
+    ///
+    /// The next batch writes these objects again.
     doubtful: BTreeSet<(CollectionId, Arc<str>)>,
     failures: u64,
     last_failure: Option<ApiError>,
 }
 
 impl Pending {
-    /// Returns the newest accepted state of an object; `None` if no write to the object is pending.
+    /// Returns the newest accepted state of an object, or `None` if no write to the object is pending.
     pub(crate) fn get(&self, collection: CollectionId, key: &str) -> Option<&Accepted> {
         self.latest.get(&collection)?.get(key)
     }
@@ -114,9 +117,11 @@ impl Pending {
         batch.writes.push(write);
     }
 
-    /// Returns a receiver for the result of all accepted writes, and whether the caller must store the batch.
+    /// Returns the receiver for the newest batch, and whether the caller is responsible for storing this
+    /// batch.
     ///
-    /// Returns `None` if all accepted writes are durable.
+    /// Batches are stored in order, so the result of the newest batch covers all accepted writes. Returns
+    /// `None` if all accepted writes are durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
         if let Some(batch) = &mut self.open {
             let first = !std::mem::replace(&mut batch.called_for, true);
@@ -125,7 +130,7 @@ impl Pending {
         Some((self.in_flight.clone()?, false))
     }
 
-    /// Removes and returns the batch that receives new writes, to store it.
+    /// Removes and returns the batch to which new writes are added, so that the caller can store the batch.
     ///
     /// The caller must then call [`Pending::written`] or [`Pending::fail`].
     pub(crate) fn take(&mut self) -> Option<Batch> {
@@ -134,12 +139,12 @@ impl Pending {
         Some(batch)
     }
 
-    /// Returns the objects whose state on the disk may differ from the store.
+    /// Returns the objects whose state on the disk may differ from the store after a failed batch.
     pub(crate) fn doubtful(&self) -> &BTreeSet<(CollectionId, Arc<str>)> {
         &self.doubtful
     }
 
-    /// Removes a write that is now visible to readers.
+    /// Removes a write that has become visible to readers from the pending writes.
     pub(crate) fn published(&mut self, write: &Write) {
         let Some(objects) = self.latest.get_mut(&write.collection) else {
             return;
@@ -158,9 +163,11 @@ impl Pending {
         self.doubtful.clear();
     }
 
-    /// Drops all accepted writes after a failure, and reports `error` to the callers of the open batch.
+    /// Drops all accepted writes after a failure, and reports `error` to the callers that wait for the open
+    /// batch.
     ///
-    /// The objects `touched` may have any state on the disk, so the next batch writes them again.
+    /// `touched` are the objects of the failed batch. They may have any state on the disk, so the next batch
+    /// writes them again.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

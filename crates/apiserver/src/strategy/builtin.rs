@@ -1,4 +1,4 @@
-//! The strategies of the built-in resources, in a table with one row per resource.
+//! Defines the strategies of the built-in resources, in a table with one row per resource.
 //!
 //! Guarantees: a resource without a row has the strategy [`Strategy::BUILTIN`].
 
@@ -8,7 +8,7 @@ use crate::metadata::MetadataRules;
 use crate::name_syntax::NameRule::{Label, PathSegment};
 use crate::selector::field;
 
-/// The built-in resources with their strategies, by API group in the order of Kubernetes 1.36.
+/// The built-in resources with their strategies. The API groups are in the order of Kubernetes 1.36.
 #[rustfmt::skip] // one row per resource
 const ROWS: &[(&str, Strategy)] = &[
     ("configmaps", Strategy { columns: columns::CONFIG_MAPS, ..Strategy::BUILTIN }),
@@ -72,7 +72,7 @@ const ROWS: &[(&str, Strategy)] = &[
     ("volumeattributesclasses.storage.k8s.io", Strategy { returns_deleted: true, ..Strategy::BUILTIN }),
 ];
 
-/// Returns the strategy of a built-in resource by its name, such as `deployments.apps`.
+/// Returns the strategy of the built-in resource `group_resource`, such as `deployments.apps`.
 pub(super) fn strategy(group_resource: &str) -> Strategy {
     let found = ROWS.iter().find(|(name, _)| *name == group_resource);
     found.map_or(Strategy::BUILTIN, |(_, strategy)| *strategy)

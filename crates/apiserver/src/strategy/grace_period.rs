@@ -1,6 +1,6 @@
-//! Describes the grace period that a deletion gives an object.
+//! Represents the grace period that a deletion gives an object.
 //!
-//! The strategy of a resource computes the grace period.
+//! The module does not compute grace periods; the strategy of each resource does.
 
 use jiff::Timestamp;
 
@@ -14,7 +14,7 @@ pub(crate) struct Grace {
 pub(crate) enum GracePeriod {
     /// The object has no grace period, or an earlier deletion set the period to 0 seconds.
     None,
-    /// The deletion starts this grace period, or shortens the current grace period to this one.
+    /// The deletion starts this grace period, or replaces the current grace period with this shorter one.
     Until(Grace),
     /// The grace period of an earlier deletion continues unchanged.
     Running,

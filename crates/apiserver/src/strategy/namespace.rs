@@ -1,6 +1,6 @@
-//! The strategy of namespaces: sets the finalizer and the name label, and validates finalizers and phase.
+//! Defines the strategy of namespaces: the server's finalizer and name label, and the checks of updates.
 //!
-//! The deletion of a namespace's contents is in the `verb::namespace` module.
+//! The module does not delete the contents of namespaces; the `verb::namespace` module does.
 
 use serde_json::{Value, json};
 
@@ -18,10 +18,10 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-/// The finalizer that keeps a namespace until the namespace is empty.
+/// The finalizer in `spec` that prevents the removal of a namespace until the namespace is empty.
 pub(crate) const FINALIZER: &str = "kubernetes";
 
-/// Key of the label that contains the namespace's name.
+/// Key of the label whose value is the name of the namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Adds the finalizer and the name label to a new namespace.
@@ -34,7 +34,7 @@ fn complete(namespace: &mut Object) {
     label(namespace);
 }
 
-/// Restores the members of an updated namespace that a write to `part` can't change.
+/// Sets the name label of an updated namespace, and restores the `spec` if a write to `part` can't change it.
 fn keep(new: &mut Object, old: &Object, part: Part) {
     if part == Part::Main {
         new.set("spec", old.get("spec").cloned());
@@ -90,7 +90,7 @@ pub(crate) fn finalizers(namespace: &Object) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Sets the finalizers in the `spec` of a namespace; an empty list removes the member.
+/// Sets the finalizers in the `spec` of a namespace, or removes the member `finalizers` if the list is empty.
 pub(crate) fn set_finalizers(namespace: &mut Object, finalizers: &[String]) {
     let mut spec = namespace.part("spec");
     spec["finalizers"] = json!(finalizers);

@@ -1,4 +1,6 @@
-//! The strategy of persistent volumes: sets the time of the first phase in the status of a new volume.
+//! Defines the strategy of persistent volumes.
+//!
+//! The server sets `status.lastPhaseTransitionTime` of a new volume to the time of its creation.
 
 use serde_json::{Value, json};
 

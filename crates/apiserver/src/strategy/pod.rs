@@ -1,4 +1,4 @@
-//! The strategy of pods: sets the QoS class, rejects changes of `spec.nodeName`, and computes grace periods.
+//! Defines the strategy of pods: the QoS class, the rejection of `spec.nodeName` changes, and grace periods.
 //!
 //! Guarantees: the grace period is computed as in Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 
@@ -18,7 +18,9 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-/// Grace period in seconds of a pod that sets none (`DefaultTerminationGracePeriodSeconds`).
+/// Grace period in seconds of a pod without `spec.terminationGracePeriodSeconds`.
+///
+/// It equals Kubernetes' `DefaultTerminationGracePeriodSeconds`.
 const GRACE_SECONDS: i64 = 30;
 
 /// Names of the compute resources that determine a pod's QoS class.
@@ -41,9 +43,10 @@ fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
     vec![FieldError::forbidden("spec", body)]
 }
 
-/// Returns the grace period of a deletion, as `CheckGracefulDelete` of pods and `BeforeDelete` compute it.
+/// Returns the effect of a deletion on the pod's grace period, as in `CheckGracefulDelete` and
+/// `BeforeDelete`.
 ///
-/// `asked` is the number of seconds that the client requested.
+/// `asked` is the grace period in seconds that the client requested; `None` if the request contains none.
 fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod {
     let until = |start: Timestamp, seconds: i64| {
         let end = start.checked_add(SignedDuration::from_secs(seconds));
@@ -80,9 +83,9 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
     })
 }
 
-/// Returns the QoS class of a pod, from the CPU and memory requests and limits of its containers.
+/// Returns the QoS class of a pod, which depends on the CPU and memory requests and limits of its containers.
 ///
-/// A request and a limit are equal only if their texts are equal.
+/// A request counts as equal to a limit only if the texts of both quantities are equal.
 fn quality_of_service(pod: &Object) -> &'static str {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let containers = ["initContainers", "containers"]

@@ -1,4 +1,4 @@
-//! The strategy of secrets: sets the default type, and moves `stringData` into `data`.
+//! Defines the strategy of secrets: sets the default type, and moves `stringData` into `data`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,7 @@
 //! Handles POST on `pods/binding`: binds a pod to a node.
 //!
-//! Guarantees: a pod is bound at most once. Binding a bound pod is rejected with a conflict that names its
-//! node.
+//! Guarantees: a pod is bound at most once. A request to bind a bound pod is rejected with a 409 error that
+//! names the pod's current node.
 
 use std::sync::Arc;
 
@@ -18,7 +18,9 @@ use crate::storage::Entry;
 ///
 /// # Errors
 ///
-/// Returns a 409 error if the pod is bound or being deleted, or if `binding` names another uid.
+/// Returns a 422 error if `binding` names no node.
+/// Returns a 409 error if the pod is already bound or is being deleted, or if `binding` contains a uid that
+/// is not the pod's.
 pub(crate) fn bind(
     shared: &Shared,
     subject: Subject<'_>,

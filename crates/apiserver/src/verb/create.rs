@@ -1,8 +1,8 @@
 //! Handles POST on a collection: creates an object.
 //!
 //! Guarantees:
-//! - the server sets uid, creationTimestamp, generation and, from `generateName`, the name. The same seed and
-//!   the same calls result in the same values;
+//! - the server sets uid, creationTimestamp and generation, and generates the name from `generateName`. The
+//!   random parts are reproducible: the same seed and the same calls result in the same values;
 //! - the existence check and the write happen under one lock, so only one of two creates of the same name
 //!   succeeds.
 
@@ -18,19 +18,21 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Maximum length in bytes of `generateName` in a generated name.
+/// Maximum number of bytes of `generateName` that a generated name contains.
 ///
 /// A longer `generateName` is truncated to this length (`MaxGeneratedNameLength` in `names/generate.go`).
 const GENERATED_BASE_MAX: usize = 58;
-/// Number of characters in the suffix of a generated name.
+/// Number of characters in the random suffix of a generated name.
 ///
-/// The alphabet has no vowels and no characters that look alike, as in Kubernetes' `util/rand`.
+/// The alphabet of the suffix has no vowels and no characters that look alike, as in Kubernetes' `util/rand`.
 const SUFFIX_LENGTH: usize = 5;
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// Maximum number of names to generate for one object (`maxNameGenerationCreateAttempts` in `store.go`).
+/// Maximum number of names that the server tries when it generates a name for one object.
+///
+/// It equals `maxNameGenerationCreateAttempts` in Kubernetes' `store.go`.
 const GENERATE_ATTEMPTS: usize = 8;
 
-/// Creates an object; `namespace` is the namespace in the URL, if any.
+/// Creates an object; `namespace` is the namespace in the URL, or `None` if the URL contains none.
 pub(crate) fn create(
     shared: &Shared,
     resource: &Resource,
@@ -105,7 +107,7 @@ fn settle_namespace(
     Ok(Some(namespace))
 }
 
-/// Sets the fields that the server manages, and removes the fields that a client may not set.
+/// Sets the members of a new object that the server manages, and removes those that a client may not set.
 fn prepare(
     shared: &Shared,
     resource: &Resource,
@@ -155,7 +157,8 @@ fn prepare(
 
 /// Checks that the namespace of a new object exists and is not being deleted.
 ///
-/// A missing namespace is allowed if the server does not enforce namespaces, and for seeds.
+/// A missing namespace is allowed if the server does not enforce namespaces. It is also allowed for objects
+/// that are stored while the server is being built.
 fn check_namespace(
     shared: &Shared,
     state: &State,
@@ -198,11 +201,11 @@ fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> 
     ))
 }
 
-/// Returns the key of the new object; if the object has no name, generates one from `generateName`.
+/// Returns the key of the new object. If the object has no name, its name is generated from `generateName`.
 ///
 /// # Errors
 ///
-/// Returns a 409 error if the name exists, or if every generated name exists.
+/// Returns a 409 error if an object with the name exists, or if all generated names that were tried exist.
 fn settle_name(
     state: &mut State,
     resource: &Resource,

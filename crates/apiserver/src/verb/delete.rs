@@ -2,7 +2,8 @@
 //!
 //! Guarantees:
 //! - the deletion of a namespace also deletes the objects in the namespace;
-//! - after the removal of the last object in a namespace that is being deleted, that deletion continues.
+//! - a deletion that removes the last object of a terminating namespace continues the deletion of the
+//!   namespace.
 
 use super::delete_object::{DeleteOptions, Deleted, delete_object};
 use super::namespace;
@@ -10,7 +11,7 @@ use super::write::{How, Subject};
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Deletes one object, and continues the deletion of its namespace if the namespace is being deleted.
+/// Deletes one object. If the object's namespace is being deleted, continues the deletion of the namespace.
 pub(crate) fn delete(
     shared: &Shared,
     subject: Subject<'_>,

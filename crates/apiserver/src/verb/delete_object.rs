@@ -1,12 +1,12 @@
-//! Deletes one object, without continuing the deletion of its namespace.
+//! Deletes one object, without continuing the deletion of the object's namespace.
 //!
 //! Guarantees:
-//! - preconditions are checked against the state that is deleted;
+//! - preconditions are checked against exactly the state that is then marked or removed;
 //! - an object with finalizers is first marked for deletion (MODIFIED), and removed later (DELETED);
 //! - the propagation policies `Foreground` and `Orphan` add their finalizers. The server does not delete
 //!   dependents;
 //! - a pod is first marked for deletion. A pod on a node then stays until a deletion with grace period 0,
-//!   such as a kubelet sends, removes it;
+//!   such as a kubelet sends, removes the pod;
 //! - a pod without a node, or with a final phase, is marked and removed in one step. This uses two revisions,
 //!   but no request reads the state between them;
 //! - a second deletion can only shorten the grace period.
@@ -31,15 +31,16 @@ use crate::strategy::{Grace, GracePeriod};
 
 pub(crate) use options::DeleteOptions;
 
-/// The result of a deletion, with the last state of the object.
+/// The result of a deletion: whether the object was removed or only marked, and the object's last state.
 pub(crate) enum Deleted {
     Removed(Arc<Entry>),
-    /// The object was marked for deletion; it stays until its finalizers are removed and its grace period is
-    /// over.
+    /// The object was marked for deletion.
+    ///
+    /// It stays until its finalizers are removed and its grace period is over.
     Marked(Arc<Entry>),
 }
 
-/// Deletes one object, without continuing the deletion of its namespace.
+/// Deletes one object, without continuing the deletion of the object's namespace.
 pub(super) fn delete_object(
     shared: &Shared,
     subject: Subject<'_>,
@@ -81,9 +82,10 @@ pub(super) fn delete_object(
     }
 }
 
-/// Returns the object as marked for deletion, or `None` if it does not change, and whether to remove it.
+/// Returns the object as it is marked for deletion, and whether the deletion also removes the object.
 ///
-/// Both steps belong to one deletion: the marked object is stored first, and then removed.
+/// The object is `None` if it does not change. If the object is changed and removed, the caller first stores
+/// the marked object and then removes it.
 fn fate(
     subject: Subject<'_>,
     object: &Object,
@@ -112,7 +114,7 @@ fn fate(
     ((marked != *object).then_some(marked), removes)
 }
 
-/// Returns the object as marked for deletion, with these finalizers and this grace period.
+/// Returns `object` as it is marked for deletion, with the given finalizers and grace period.
 fn marked(object: &Object, finalizers: &[String], grace: &Grace) -> Object {
     let mut marked = object.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));

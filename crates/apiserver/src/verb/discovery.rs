@@ -1,14 +1,15 @@
 //! Builds the responses of discovery and of `/version`.
 //!
 //! Guarantees:
-//! - discovery contains every served kind and subresource, in the order of the kind tables;
-//! - the aggregated form and the plain form have the same content.
+//! - discovery contains every served kind and subresource. API groups, and the resources of a version, are
+//!   sorted by name;
+//! - aggregated discovery and the discovery of single versions list the same resources.
 
 use serde_json::{Value, json};
 
 use crate::kinds::{Kind, Kinds, Scope};
 
-/// The version of Kubernetes whose behaviour the server implements.
+/// Version of Kubernetes that `/version` reports, and whose behaviour the server implements.
 const GIT_VERSION: &str = "v1.36.3";
 
 /// Returns the response of `/version`.
@@ -54,7 +55,7 @@ pub(crate) fn groups(kinds: &Kinds) -> Value {
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// Returns the response of `/apis/<group>`; `None` if the group is not served.
+/// Returns the response of `/apis/<group>`, or `None` if the group is not served.
 pub(crate) fn one_group(kinds: &Kinds, name: &str) -> Option<Value> {
     if name.is_empty() || !kinds.iter().any(|kind| kind.group == name) {
         return None;

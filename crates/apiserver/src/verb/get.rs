@@ -1,8 +1,9 @@
 //! Handles GET of one object.
 //!
 //! Guarantees:
-//! - without `resourceVersion`, returns the most recent state;
-//! - with `resourceVersion`, waits for that revision as a list does, and returns a state that is not older.
+//! - without `resourceVersion`, the response contains the most recent state;
+//! - with `resourceVersion`, the server waits for this revision as for a list, and the response contains a
+//!   state at this revision or a later one.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::storage::Entry;
 
 use super::write::Subject;
 
-/// Returns one object.
+/// Returns one object, after waiting for the requested revision if the request names one.
 ///
 /// # Cancel safety
 ///

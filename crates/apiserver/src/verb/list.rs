@@ -1,9 +1,10 @@
 //! Handles GET of a collection: selects the state and the objects of a page, and writes the response body.
 //!
 //! Guarantees:
-//! - all pages of a paged list show the state of the first page. If that state is no longer available, the
-//!   response is a 410 error, whose token continues the list from the current state;
-//! - the revision of the list is the revision of that state, not the largest revision of its items;
+//! - all pages of a paged list show the state of the first page. If this state is no longer available, the
+//!   response is a 410 error that contains a new continue token. With this token, the client continues the
+//!   list from the current state;
+//! - the revision of the list is the revision of the listed state, not the largest revision of the items;
 //! - the body is written in chunks while the client reads it;
 //! - lists of custom kinds have `items` before `metadata`, as in Kubernetes.
 
@@ -22,33 +23,35 @@ use crate::storage::{Compacted, Entry, Snapshot};
 pub(crate) use body::write;
 use token::ContinueToken;
 
-/// One page of a list of a collection.
+/// One page of a list: the selected objects, and the values for the metadata of the list.
 pub(crate) struct Page {
     pub(crate) revision: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
     /// The continue token of the next page; `None` on the last page.
     pub(crate) continue_token: Option<String>,
-    /// Number of objects after this page; `None` on the last page, and if the request has a selector.
+    /// Number of objects in the collection after this page.
+    ///
+    /// `None` on the last page, and if the request has a selector.
     pub(crate) remaining: Option<usize>,
 }
 
-/// The parameters of a list request.
+/// The parameters of one list request.
 pub(crate) struct ListCall<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) namespace: Option<&'a str>,
     pub(crate) options: &'a ListOptions,
 }
 
-/// The state to list, and the position and the size of the page.
+/// The state from which a page is read, and the first key and maximum size of the page.
 struct Start {
     snapshot: Snapshot,
-    /// Minimum key of the objects in the page, without the prefix that all listed keys have.
+    /// Minimum key of the objects in the page, without the prefix `namespace/` of a list of one namespace.
     from: String,
     limit: Option<usize>,
 }
 
 impl Page {
-    /// Creates a page that contains one object, for a response about one object in the form of a table.
+    /// Creates a page with one object, for a request for a single object in the form of a table.
     pub(crate) fn of_one(entry: &Arc<Entry>) -> Page {
         Page {
             revision: entry.revision,
@@ -59,7 +62,7 @@ impl Page {
     }
 }
 
-/// Returns one page of a list.
+/// Selects the state and the objects for a list request, and returns one page of the list.
 ///
 /// # Cancel safety
 ///
@@ -80,7 +83,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     Ok(page(&start, &prefix, &selection))
 }
 
-/// Returns the prefix of the keys of the listed objects: `namespace/`, or empty for all objects.
+/// Returns the prefix of the keys of the listed objects: `namespace/`, or an empty string for all objects.
 pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) if resource.is_namespaced() => format!("{namespace}/"),
@@ -88,7 +91,8 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// Selects the state for the first page, according to `resourceVersion` and `resourceVersionMatch`.
+/// Returns the start of the first page, at the state that `resourceVersion` and `resourceVersionMatch`
+/// select.
 async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> {
     let options = call.options;
     let collection = call.resource.collection;
@@ -123,7 +127,7 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
     }
 }
 
-/// Selects the state and the position of the page from a continue token.
+/// Returns the start of a later page, at the state and the key in the continue token `token`.
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
     let token = ContinueToken::decode(token)
         .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;

@@ -9,12 +9,12 @@
 //! - when a Terminating namespace contains no objects, its finalizer `kubernetes` is removed; the namespace
 //!   is removed too, unless it has other finalizers;
 //! - only contents of the deleted namespace are removed, never objects in a new namespace of the same name;
-//! - no background task runs: the request that makes a deletion step possible executes the step before it
-//!   returns.
+//! - no background task runs: each step of a deletion is executed by the request that fulfils the step's
+//!   condition, such as the request that removes the last pod, before the server responds.
 //!
 //! As a result, the deletion of an empty namespace returns after the namespace is removed.
-//! If the last pod in a Terminating namespace has a finalizer, removing the finalizer also removes the
-//! namespace.
+//! If the last pod in a Terminating namespace has a finalizer, the request that removes this finalizer also
+//! removes the namespace.
 //!
 //! As in Kubernetes, a namespace with an empty `spec.finalizers` stays Terminating until it is deleted a
 //! second time.
@@ -36,17 +36,21 @@ use crate::storage::Entry;
 use crate::strategy::Part;
 use crate::strategy::namespace::{FINALIZER, finalizers, set_finalizers};
 
-/// Namespaces that can't be deleted.
+/// Names of the namespaces that the server refuses to delete.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Returns whether the phase of a namespace is Terminating; no object can be created in such a namespace.
+/// Returns whether the phase of the namespace in `entry` is Terminating.
+///
+/// The server rejects the creation of objects in a Terminating namespace.
 pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
     let fields = namespaces.strategy.fields;
     fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
 }
 
-/// Deletes a namespace: sets its phase to Terminating, and deletes its contents as far as possible without
-/// waiting.
+/// Deletes a namespace: sets its phase to Terminating, and starts the deletion of its contents.
+///
+/// Returns without waiting for grace periods and finalizers. If neither delays the deletion, the namespace is
+/// removed before the function returns.
 pub(super) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
@@ -82,7 +86,7 @@ pub(super) fn delete(
     Ok(Deleted::Marked(marked))
 }
 
-/// Continues the deletion of `namespace` after an object of `resource` was removed from the namespace.
+/// Continues the deletion of `namespace` after an object of the resource type `resource` was removed from it.
 ///
 /// Does nothing if the namespace is not being deleted.
 pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
@@ -103,7 +107,7 @@ pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>
     finish(shared, namespaces, namespace);
 }
 
-/// Continues the deletions of namespaces that were in progress when the server last stopped.
+/// Continues the namespace deletions that were in progress when the server last stopped.
 #[cfg(feature = "persistence")]
 pub(crate) fn resume(shared: &Shared) {
     let Some(namespaces) = &shared.registry.namespaces else {
@@ -157,9 +161,10 @@ fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Ob
     marked
 }
 
-/// Returns whether the namespace called `name` exists and is being deleted.
+/// Returns whether a namespace called `name` exists now and is being deleted.
 ///
-/// The namespace may have been removed and created again since the deletion was requested.
+/// Callers repeat this check during a deletion, because a new namespace of the same name may have been
+/// created.
 fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     let entry = state.newest(namespaces.collection, name);
     entry.is_some_and(|entry| is_ending(namespaces, entry))
@@ -172,8 +177,10 @@ fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
     is_terminating(namespaces, entry) && Object::stored(entry.object(namespaces)).is_deleting()
 }
 
-/// Deletes the contents of a Terminating namespace and then the namespace, as far as possible without
-/// waiting.
+/// Deletes the contents of a Terminating namespace, and removes the namespace if no content remains.
+///
+/// Does not wait for grace periods and finalizers: the removal of the last object continues the deletion
+/// ([`lost`]).
 fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
     if let Some(pods) = &shared.registry.pods {
         delete_all(shared, namespaces, name, pods, how);
@@ -194,7 +201,9 @@ fn delete_all_but_pods(shared: &Shared, namespaces: &Resource, name: &str, how: 
     }
 }
 
-/// Deletes all objects of `resource` in the namespace called `name`, if this namespace is being deleted.
+/// Deletes all objects of the type `resource` in the namespace called `name`.
+///
+/// Does nothing if this namespace is not being deleted.
 fn delete_all(shared: &Shared, namespaces: &Resource, name: &str, resource: &Resource, how: How) {
     let prefix = resource.key(Some(name), "");
     let state = shared.lock();

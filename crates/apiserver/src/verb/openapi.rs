@@ -5,7 +5,7 @@
 //!   supports;
 //! - fields, types and patch strategies are those of Kubernetes' own documents; descriptions, defaults and
 //!   formats are omitted;
-//! - a kind that the user of the server added is described as an object without known fields.
+//! - a custom kind, which is not built into Kubernetes, is described as an object without known fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,15 @@ use crate::kinds::{Kind, Kinds, Scope};
 /// Prefix of a `$ref` to a schema in the same document.
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Name of the schema of all patch bodies, an object without known fields.
+/// Name of the schema for patch bodies, which describes an object without known fields.
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
 /// Names of the query parameters of create, update and patch operations; every parameter is a string.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
-/// Media types of patches; the last, strategic merge patch, applies only to built-in kinds.
+/// Media types of patches in the documents.
+///
+/// The last media type, of strategic merge patches, is omitted for custom kinds.
 const PATCHES: [&str; 3] = [
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -34,7 +36,7 @@ const PATCHES: [&str; 3] = [
 struct Endpoint<'a> {
     /// Kind of the resource; for a subresource, kind of the parent resource.
     owner: &'a Kind,
-    /// `apiVersion` of the objects in requests and responses; `kind` is their kind.
+    /// `apiVersion` of the objects in requests and responses.
     api_version: String,
     kind: &'a str,
     verbs: &'a [String],
@@ -76,7 +78,8 @@ pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Valu
     }))
 }
 
-/// Returns the first part of a kind's URL paths, such as `api/v1` or `apis/apps/v1`.
+/// Returns the prefix of all URL paths of a kind, without a leading slash, such as `api/v1` or
+/// `apis/apps/v1`.
 fn root(kind: &Kind) -> String {
     let prefix = if kind.group.is_empty() { "api" } else { "apis" };
     format!("{prefix}/{}", kind.api_version())
@@ -135,7 +138,9 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     }
 }
 
-/// Adds a URL path with its path parameters and `operations` to `paths`, unless `operations` is empty.
+/// Adds the URL path `path` with its `operations` to `paths`. Does nothing if `operations` is empty.
+///
+/// Also describes the parameters in the path, such as `{name}`.
 fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
     if operations.is_empty() {
         return;
@@ -171,10 +176,10 @@ fn reference(schema: &str) -> Value {
 // === impl Endpoint ===
 
 impl Endpoint<'_> {
-    /// Returns the OpenAPI operations by HTTP method, for every pair in `wanted` whose verb the endpoint
-    /// supports.
+    /// Returns the OpenAPI operations that the endpoint supports, as a map from HTTP method to operation.
     ///
-    /// `wanted` contains pairs of HTTP method and Kubernetes verb.
+    /// `wanted` contains the candidates as pairs of HTTP method and Kubernetes verb. Schemas that an
+    /// operation uses are recorded in `schemas`.
     fn operations(&self, wanted: &[(&str, &str)], schemas: &mut Schemas) -> Map<String, Value> {
         let served = wanted
             .iter()
@@ -230,7 +235,7 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// Maps the full name of each used schema of the built-in table to the kinds with this schema.
+    /// Maps the full name of each used schema of a built-in type to the kinds with this schema.
     ///
     /// A kind is given as `(apiVersion, kind)`.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
@@ -242,7 +247,9 @@ struct Schemas {
 // === impl Schemas ===
 
 impl Schemas {
-    /// Records that the document refers to a kind, and returns the name of the kind's schema.
+    /// Records that the document refers to the schema of a kind, and returns the name of this schema.
+    ///
+    /// For a `custom` kind, the schema is an object without known fields.
     fn need(&mut self, api_version: &str, kind: &str, custom: bool) -> String {
         let described = (api_version.to_owned(), kind.to_owned());
         let known = Schema::builtin()
@@ -261,7 +268,9 @@ impl Schemas {
         name
     }
 
-    /// Returns the recorded schemas, and all schemas to which they refer, as OpenAPI JSON by name.
+    /// Returns a JSON object that maps schema names to OpenAPI schemas, for the `components` of the document.
+    ///
+    /// The object contains the recorded schemas and all schemas to which they refer.
     fn write(self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();
@@ -322,9 +331,9 @@ fn property(field: &Field) -> Value {
     property
 }
 
-/// Returns the OpenAPI schema of a field's type.
+/// Returns the OpenAPI schema for the type of a field.
 ///
-/// `cell` is the type in the notation of `kinds/schema_*.tsv`: `[]` before the item type of a list, `{}`
+/// `cell` is the type as written in the files `kinds/schema_*.tsv`: `[]` before the item type of a list, `{}`
 /// before the value type of a map.
 fn typed(cell: &str) -> Value {
     if let Some(item) = cell.strip_prefix("[]") {
@@ -336,7 +345,9 @@ fn typed(cell: &str) -> Value {
     scalar(cell).unwrap_or_else(|| json!({"allOf": [reference(cell)]}))
 }
 
-/// Returns the OpenAPI schema of a scalar or of `any`; `None` if `cell` is the name of a definition.
+/// Returns the OpenAPI schema of a scalar type or of `any`, the type that permits every JSON value.
+///
+/// Returns `None` if `cell` is the name of a definition.
 fn scalar(cell: &str) -> Option<Value> {
     match cell {
         "any" => Some(json!({})),

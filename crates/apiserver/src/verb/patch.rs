@@ -34,7 +34,7 @@ const GO_MAP: &str = "map[string]interface {}";
 /// Media types of patches that the server accepts for a custom kind, as listed in error messages.
 const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
-/// The parsed body of a PATCH request, by type of patch.
+/// The parsed body of a PATCH request, with one variant per type of patch.
 pub(crate) enum PatchBody {
     Json(Vec<PatchOperation>),
     Merge(Value),
@@ -69,9 +69,9 @@ impl PatchBody {
     }
 
     /// Returns complaints about duplicate members in the patch and, for a JSON patch, about unknown members
-    /// of operations.
+    /// of its operations.
     ///
-    /// `text` is the body from which the patch was parsed.
+    /// `text` is the request body from which the patch was parsed.
     pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
         let known = match self {
             PatchBody::Json(_) => Known::Operations,
@@ -85,7 +85,7 @@ impl PatchBody {
         }
     }
 
-    /// Returns the text of the rejected object for the error message.
+    /// Returns the text that an error message shows after field validation rejected the patched object.
     ///
     /// As in Kubernetes, this is the text of the patch for a strategic merge patch. For other patches it is
     /// `patched`, the text of the patched object.
@@ -98,7 +98,8 @@ impl PatchBody {
 
     /// Applies the patch to a document. After an error the document may be partly changed.
     ///
-    /// `definition` returns the schema that determines how a strategic merge patch merges lists.
+    /// `definition` returns the schema of the document, by which a strategic merge patch merges lists. `None`
+    /// rejects a strategic merge patch.
     pub(crate) fn apply(
         &self,
         definition: impl FnOnce() -> Option<&'static Definition>,
@@ -115,8 +116,7 @@ impl PatchBody {
     }
 }
 
-/// Input of the field validation of a client's patch: the `fieldValidation` directive, and complaints about
-/// the patch.
+/// Settings and results of the field validation of a client's patch.
 pub(crate) struct Rigour<'a> {
     /// Complaints about duplicate members in the patch.
     pub(crate) duplicates: Complaints,
@@ -126,7 +126,7 @@ pub(crate) struct Rigour<'a> {
 
 /// Applies a patch to one object, and stores the result.
 ///
-/// Unknown fields are validated only with `rigour`; without it they are stored.
+/// Unknown fields are validated only if `rigour` is given. Without `rigour`, they are stored.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -156,7 +156,8 @@ pub(crate) fn patch(
 // === impl Rigour ===
 
 impl Rigour<'_> {
-    /// Removes unknown fields from the patched object, and rejects or reports them as the directive requires.
+    /// Removes unknown fields from the patched object, and rejects or reports them as `fieldValidation`
+    /// requires.
     ///
     /// An unknown field that the stored object already contained is not reported.
     fn judge(

@@ -1,7 +1,9 @@
 //! Handles a client's PUT, which updates an object or creates it.
 //!
-//! Guarantees: a PUT of an object that does not exist creates the object if the strategy of its kind allows
-//! this.
+//! Guarantees: a PUT for a name that does not exist creates the object only if the strategy of the kind
+//! allows this.
+//!
+//! The module does not compute the stored object: `update` and `create` do.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reads and writes the `scale` subresource, which shows the replicas of any kind in the same form.
+//! Reads and writes the `scale` subresource, which represents the replicas of an object as a `Scale`.
 //!
 //! Guarantees:
 //! - a `Scale` has the revision of its object, so a write of the `Scale` conflicts with writes of the object;

@@ -79,7 +79,7 @@ fn is_released(resource: &Resource, object: &Object) -> bool {
 
 /// Returns whether the grace period of an object that is being deleted is 0 or absent.
 ///
-/// Otherwise the object is kept even without finalizers.
+/// An object with a longer grace period is kept even without finalizers.
 fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
@@ -129,7 +129,9 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// Returns the etcd prefix of a resource's keys below `/registry/`, which some error messages contain.
+/// Returns the prefix of a resource's keys in etcd, without the leading `/registry/`.
+///
+/// Some error messages contain this prefix.
 fn etcd_key(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {
@@ -163,8 +165,10 @@ fn check_revision(
     }
 }
 
-/// Parses the `resourceVersion` in a request's body, which must be a number even if no revision is compared
-/// with it.
+/// Parses the `resourceVersion` in a request's body.
+///
+/// Returns an error if the text is not a number, even for requests whose revision is not compared with the
+/// object.
 pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
@@ -275,10 +279,10 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
     })
 }
 
-/// Returns whether a write changes the desired state of an object.
+/// Returns whether a write changes the desired state of an object, and thus its generation.
 ///
-/// The desired state consists of all fields except `metadata` and `status`; for a Deployment it includes the
-/// annotations.
+/// The desired state consists of all fields except `metadata` and `status`. For a Deployment it also contains
+/// the annotations.
 fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let desired = |object: &Object| -> Vec<(String, Value)> {
         let observed = |member: &str| {

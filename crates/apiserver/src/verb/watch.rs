@@ -39,9 +39,9 @@ const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 /// The limit closes the watches of clients that disappeared without closing their connections.
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// Range in seconds of the random retry delay in the error for a future revision.
+/// Range of the random `retryAfterSeconds` in the error for a watch that starts at a future revision.
 ///
-/// The delay applies to collections without a watch cache, as in `startWatching` in Kubernetes'
+/// The range applies to collections without a watch cache, as in `startWatching` in Kubernetes'
 /// `etcd3/watcher.go`.
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
@@ -56,14 +56,16 @@ pub(crate) struct WatchCall<'a> {
     pub(crate) request: &'a Arc<LoggedRequest>,
 }
 
-/// The events with which a watch starts.
+/// Start of a watch: the events that the watch sends first.
 enum Start {
     /// The watch sends every current object, then later events.
     Objects,
-    /// The watch sends the events after this revision. If the revision is in the future, the watch waits for
-    /// later events.
+    /// The watch sends the events after this revision.
+    ///
+    /// If the revision is in the future, the watch opens and sends nothing until an event after the revision
+    /// occurs.
     After(u64),
-    /// The watch sends only later events.
+    /// The watch sends only events that occur after the watcher is registered.
     Now,
 }
 
@@ -84,7 +86,8 @@ struct Opened {
 
 /// Opens a watch and returns the body of its response.
 ///
-/// The body ends at the watch's deadline, by an injected fault, or if the client reads too slowly.
+/// The body ends at the watch's deadline. It ends earlier if an injected fault ends it, or if the client
+/// reads too slowly.
 ///
 /// # Cancel safety
 ///
@@ -189,9 +192,9 @@ fn open(
     Ok(shared.faults.disturb_watch(opened.held, body))
 }
 
-/// Captures the start of the watch and registers the watcher in one step under the server's lock.
+/// Registers the watcher and reads the initial events, in one step under the server's lock.
 ///
-/// The outer error is an HTTP error; the inner error is sent as an ERROR event of the watch.
+/// The outer error becomes an HTTP error. The inner error becomes an ERROR event of the watch.
 fn register(
     shared: &Arc<Shared>,
     call: &WatchCall<'_>,
@@ -234,7 +237,9 @@ fn register(
     }))
 }
 
-/// Returns a collection's events after a revision, or an error if some of these events were already dropped.
+/// Returns a collection's stored events after the revision `after`.
+///
+/// Returns an error if some of these events are no longer stored.
 fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Event>>, ApiError> {
     let cache = &state.caches[resource.collection.0];
     let horizon = state.storage.horizon(resource.collection);

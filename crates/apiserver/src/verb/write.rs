@@ -1,8 +1,10 @@
-//! Defines what all writes share: the options of a write, the address of an object, and the step that stores
-//! a change.
+//! Defines what all writes share: the options of a write, the address of an object, and the function that
+//! stores a change.
 //!
 //! Guarantees: a write replaces an object only if the object is still in the state from which the change was
 //! computed.
+//!
+//! The module does not validate changes: the modules of the verbs do.
 
 use std::ptr;
 use std::sync::Arc;
@@ -14,17 +16,18 @@ use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::strategy::Part;
 
-/// Origin of a write, which determines what the write may change.
+/// Origin of a write, which determines the permitted changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// A client's request, which may change what Kubernetes allows clients to change.
+    /// A client's request, which is subject to all restrictions of Kubernetes for clients.
     Request,
     /// A direct call to the server by its owner, which may also change `status` and metadata that clients
     /// can't change.
     Direct,
     /// An object that the server contains at its start.
     ///
-    /// It may change what [`Origin::Direct`] may change, and its namespace need not exist.
+    /// The write may set everything that [`Origin::Direct`] may set. In addition, the object's namespace need
+    /// not exist.
     Seed,
 }
 
@@ -34,11 +37,11 @@ pub(crate) struct How {
     pub(crate) origin: Origin,
     /// Part of the object that an update changes. Creation and deletion ignore this field.
     pub(crate) part: Part,
-    /// Whether the write is validated and answered, but not stored.
+    /// Whether the server validates the write and sends the usual response, but stores nothing.
     pub(crate) dry_run: bool,
 }
 
-/// Address of the object that a request names.
+/// Address of the object that a request names: resource type, namespace and name.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) resource: &'a Resource,
@@ -50,7 +53,9 @@ pub(crate) struct Subject<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Change,
-    /// A step of the deletion before the removal. The storage quota does not apply to it.
+    /// A step of the deletion before the removal, such as setting the deletion timestamp.
+    ///
+    /// The storage quota does not apply to this step.
     Mark,
     Remove,
 }
@@ -90,7 +95,7 @@ impl Subject<'_> {
         ApiError::not_found(&self.resource.kind, self.name)
     }
 
-    /// Returns the stored object and its entry, in the state that read requests return.
+    /// Returns the stored object and its entry in the last durable state, which read requests return.
     pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state
@@ -101,7 +106,9 @@ impl Subject<'_> {
         self.parsed(entry)
     }
 
-    /// Returns the object and its entry in the last accepted state, on which the next write is based.
+    /// Returns the object and its entry in the last accepted state, durable or not.
+    ///
+    /// The next write of the object is based on this state.
     pub(crate) fn newest(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state.newest(self.resource.collection, &self.key()).cloned();
@@ -118,7 +125,7 @@ impl Subject<'_> {
 
 /// Stores `new` as the state of an object, or removes the object with `new` as its final state.
 ///
-/// Returns `None` if another write has changed the object since the state `entry`.
+/// Returns `None` if the object no longer has the state `entry`, because of another write.
 pub(super) fn replace(
     shared: &Shared,
     resource: &Resource,

@@ -74,7 +74,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Returns whether the queue contains an event at or below this revision.
+    /// Returns whether the queue contains an event whose revision is at most `revision`.
     pub(crate) fn waits_since(&self, revision: u64) -> bool {
         let queue = self.0.queue.lock();
         let mut events = queue.deliveries.iter().filter_map(Delivery::revision);

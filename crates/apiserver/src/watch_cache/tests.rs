@@ -11,7 +11,9 @@ use crate::kinds::Kinds;
 use crate::resource::{Registry, Resource};
 use crate::storage::{Entry, Event};
 
-/// A watch cache and the event log that it limits; a test writes events to the log one at a time.
+/// A watch cache together with the event log from which its watches start.
+///
+/// A test writes events to the log one at a time.
 struct Window {
     cache: Cache,
     log: VecDeque<Arc<Event>>,

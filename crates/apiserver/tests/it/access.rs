@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use crate::ask::{Reply, Watch, builder, get, pod, request, send, with};
 
-/// Returns a server with one pod and two tokens. `admin` may do everything, and `reader` may read pods in
-/// `default`.
+/// Returns a server with pod `a` and two bearer tokens.
+///
+/// The user of the token `admin` may do everything. The user of `reader` may read pods in `default`.
 fn guarded() -> Server {
     builder()
         .seed([pod("a")])

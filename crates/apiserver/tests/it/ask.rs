@@ -1,4 +1,4 @@
-//! Helpers of the tests: send requests to a server without a socket, and read watches as text.
+//! Test helpers that send requests to a server without a socket, and that return watch events as text.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -10,17 +10,18 @@ use kube_informer_apiserver::{Body, Builder, Server};
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// The clock of the test servers, which gives creation timestamps. Always returns 2027-01-15T08:00:00Z.
+/// Returns a constant time, 2027-01-15T08:00:00Z. Test servers use this function as their clock, so creation
+/// timestamps are constant.
 pub(crate) fn fixed_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
 }
 
-/// Returns a server builder with a fixed random seed and the clock [`fixed_time`].
+/// Returns a server builder with a fixed random seed. The server's clock is [`fixed_time`].
 pub(crate) fn builder() -> Builder {
     Server::builder().rng_seed(1).clock(fixed_time)
 }
 
-/// Returns a server with these pods. A name without a namespace (`namespace/name`) is in `default`.
+/// Returns a server with these pods. Each name is `namespace/name`, or only `name` for a pod in `default`.
 pub(crate) fn pods(names: &[&str]) -> Server {
     builder().seed(names.iter().map(|name| pod(name))).build()
 }
@@ -41,7 +42,7 @@ pub(crate) fn labelled(name: &str, label: &str, value: &str) -> Value {
     pod
 }
 
-/// A complete response of the server. `json` is null if the body is not JSON.
+/// A response of the server with its complete body. `json` is null if the body is not JSON.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) code: u16,
@@ -55,13 +56,13 @@ impl Reply {
         self.json["message"].as_str().unwrap_or_default()
     }
 
-    /// Returns the rejected request's status as `code reason: message`.
+    /// Returns the `Status` of an error response as text: `code reason: message`.
     pub(crate) fn refusal(&self) -> String {
         let reason = self.json["reason"].as_str().unwrap_or("-");
         format!("{} {reason}: {}", self.code, self.message())
     }
 
-    /// Returns the names of the items, if the response is a list.
+    /// Returns the names of the listed objects. Panics if the response is not a list.
     pub(crate) fn names(&self) -> Vec<&str> {
         let items = self.json["items"].as_array().expect("a list has items");
         items
@@ -110,8 +111,9 @@ pub(crate) async fn get_as(server: &Server, uri: &str, accept: &str) -> Reply {
     send(server, request.body(Full::default()).unwrap()).await
 }
 
-/// Sends a request with a JSON body. A `PATCH` is a JSON patch if the body is an array, otherwise a merge
-/// patch.
+/// Sends a request with a JSON body.
+///
+/// The body of a `PATCH` request is a JSON patch if it is an array, and a merge patch otherwise.
 pub(crate) async fn with(server: &Server, method: &str, uri: &str, body: &Value) -> Reply {
     let content_type = match method {
         "PATCH" if body.is_array() => "application/json-patch+json",
@@ -130,13 +132,13 @@ pub(crate) async fn delete(server: &Server, uri: &str) -> Reply {
     .await
 }
 
-/// An open watch, with the received bytes that are not a complete event yet.
+/// An open watch, with the received bytes of an incomplete event.
 pub(crate) struct Watch {
     body: Body,
     buffer: Vec<u8>,
 }
 
-/// Period without data after which [`Watch::trace`] returns, in virtual time.
+/// Time without data after which [`Watch::trace`] returns, in virtual time.
 const SILENCE: Duration = Duration::from_millis(10);
 
 impl Watch {
@@ -154,9 +156,10 @@ impl Watch {
         }
     }
 
-    /// Returns the received events as text, until the watch ends or is silent for [`SILENCE`].
+    /// Waits until the watch ends or has sent nothing for [`SILENCE`]. Returns the events received until
+    /// then.
     ///
-    /// A line has the type, the object's name and the revision of an event.
+    /// The text has one line per event, with the type of the event, the name of the object and its revision.
     pub(crate) async fn trace(&mut self) -> String {
         self.trace_for(SILENCE).await
     }
@@ -181,7 +184,7 @@ impl Watch {
     }
 }
 
-/// Formats a watch event as a line with its type, the object's name and the revision.
+/// Formats a watch event as a line with the type of the event, the name of the object and its revision.
 fn event_line(line: &[u8]) -> String {
     let Ok(event) = serde_json::from_slice::<Value>(line) else {
         return format!("undecodable {}", String::from_utf8_lossy(line));

@@ -1,4 +1,4 @@
-//! Tests `Server::client`: kube-rs's `Client`, connected to the server without a socket.
+//! Tests `Server::client`, which returns kube-rs's `Client` connected to the server without a socket.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::api::{DeleteParams, ListParams, PostParams};

@@ -1,4 +1,4 @@
-//! Tests deletions of objects and collections, with finalizers, grace periods and preconditions.
+//! Tests deletions of single objects and of collections, with finalizers, grace periods and preconditions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -170,7 +170,7 @@ async fn orphan_dependents_false_receives_202_if_a_finalizer_keeps_the_object() 
     );
 }
 
-/// Returns a pod that is bound to a node. The server gives the pod the default grace period of 30 seconds.
+/// Returns a pod that is bound to a node, so its deletion has a grace period. The server's default is 30 s.
 fn bound(name: &str) -> Value {
     let mut bound = pod(name);
     bound["spec"]["nodeName"] = json!("n1");

@@ -1,4 +1,6 @@
-//! Tests discovery, version, health and reviews, and the responses for unserved paths and verbs.
+//! Tests the endpoints for discovery, version, health and access reviews.
+//!
+//! Also tests the responses to paths and verbs that the server does not support.
 
 use serde_json::Value;
 

@@ -1,4 +1,6 @@
-//! Tests the methods that inject faults: the effect of each fault, and the requests that it does not affect.
+//! Tests the fault-injection methods of `Server::faults`.
+//!
+//! The tests check the effect of each fault, and that other requests are not affected.
 
 use std::io;
 

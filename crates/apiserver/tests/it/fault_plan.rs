@@ -1,7 +1,7 @@
-//! Tests fault plans: text that states which faults the server injects into which requests.
+//! Tests fault plans. A fault plan is text that states which faults the server injects into which requests.
 //!
-//! This module tests the faults of whole requests and of open watches. Submodules test those of bodies and
-//! events.
+//! This file tests the faults of requests and of open watches. The submodule `body` tests the faults of
+//! response bodies, and `events` tests those of watch events.
 
 mod body;
 mod events;
@@ -22,13 +22,13 @@ const PODS: &str = "/api/v1/pods";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 const STREAMED: &str = "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// Returns a server at revision 1 with pod `a` and this fault plan.
+/// Returns a server at revision 1 with pod `a`. The server injects the faults of `plan`.
 fn planned(plan: &str) -> Server {
     let builder = builder().seed([pod("a")]);
     builder.faults(plan).expect("a plan").build()
 }
 
-/// Opens a watch from revision 1, creates these pods one by one, and returns the watch's events as text.
+/// Opens a watch from revision 1, creates these pods one by one, and returns the received events as text.
 async fn created_trace(server: &Server, names: &[&str]) -> String {
     let mut watch = Watch::open(server, WATCH).await;
     let mut trace = String::new();
@@ -45,7 +45,9 @@ async fn open(server: &Server, uri: &str) -> Body {
     server.call(request).await.expect("a response").into_body()
 }
 
-/// Returns the chunks received until the body ends or is silent for 10 ms, and whether the body has ended.
+/// Reads chunks until the body ends or has sent nothing for 10 ms.
+///
+/// Returns the chunks, and whether the body has ended.
 async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     let mut chunks = Vec::new();
     loop {
@@ -57,7 +59,8 @@ async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     }
 }
 
-/// Returns the faults that affected each logged request, in the order of the requests' arrival.
+/// Returns, for each logged request in order of arrival, the faults that the server injected into the
+/// request.
 fn hits(server: &Server) -> Vec<String> {
     let log = server.requests();
     log.iter().map(|it| it.faults.join(", ")).collect()

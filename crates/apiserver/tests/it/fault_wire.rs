@@ -1,4 +1,4 @@
-//! Tests the effect of faults on the bytes of a TCP connection.
+//! Tests the bytes that a client receives over TCP when the server injects a fault.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -7,13 +7,13 @@ use kube_informer_apiserver::Listening;
 
 use crate::ask::{builder, pod};
 
-/// Starts a server on a TCP port, with pod `a` and this fault plan.
+/// Starts a server on a TCP port, with pod `a`. The server injects the faults of `plan`.
 async fn listening(plan: &str) -> Listening {
     let server = builder().seed([pod("a")]).faults(plan).unwrap().build();
     server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap()
 }
 
-/// Sends a GET request, and returns all received bytes when the server has closed the connection.
+/// Sends a GET request with `Connection: close`, and returns all bytes received until the connection ends.
 async fn talk(listening: &Listening, uri: &str) -> String {
     let mut stream = TcpStream::connect(listening.local_addr()).await.unwrap();
     let head = format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");

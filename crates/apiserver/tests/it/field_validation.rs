@@ -10,7 +10,7 @@ use crate::ask::{Reply, builder, get, pod, request, send};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A pod with nearly every field error that the server reports.
+/// A pod with unknown and duplicate fields of nearly every sort that the server reports.
 const WRONG: &str = r#"{"metadata":{"name":"a","foo":1},"spec":{"containers":[
     {"name":"c","image":"i","imagex":"j","livenessProbe":{"httpGet":{"port":1,"b":2},"exec":{}}},
     {"name":"d","image":"i","image":"k"}],
@@ -39,7 +39,8 @@ async fn write(server: &Server, method: &str, uri: &str, kind: &str, body: &str)
     send(server, request.body(body).unwrap()).await
 }
 
-/// Returns the texts of the response's `Warning` headers, without code, agent and escapes.
+/// Returns the text of each `Warning` header of the response, without the warn code, the warn agent and
+/// escapes.
 fn warnings(reply: &Reply) -> Vec<String> {
     let all = reply.headers.get_all("warning").iter();
     all.map(|value| {

@@ -1,4 +1,4 @@
-//! Tests malicious clients: the server bounds their input, and other clients are not affected.
+//! Tests that malicious clients can't exhaust the server, and that they do not affect other clients.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};

@@ -1,7 +1,7 @@
-//! Tests the server with kube-rs's watcher, reflector and controller: their events and their requests.
+//! Tests that the server works with kube-rs: with its watcher, its reflector and its controller.
 //!
-//! These clients represent all clients of other projects, and the server must behave as they expect. The
-//! clock is virtual. A trace, the list of a client's events as text, ends after a period without events.
+//! The tests check the events that kube-rs returns and the requests that it sends. kube-rs represents the
+//! clients of other projects. The clock is virtual.
 
 mod controller;
 mod reflector;
@@ -17,12 +17,13 @@ use kube_informer_apiserver::{LoggedRequest, Server};
 use kube_runtime::watcher::{Config, Error, Event};
 use serde::de::DeserializeOwned;
 
-/// Period without events after which a trace ends, in virtual time.
+/// Time without events, in virtual time, after which a test assumes that no more events arrive.
 ///
-/// The period is longer than kube-rs's first backoff after an error, at most 1.6 s with jitter.
+/// The time is longer than kube-rs's first backoff after an error, at most 1.6 s with jitter.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Returns the configurations of kube-rs for its initial objects: one for a list, one for a streaming list.
+/// Returns two watcher configurations: one reads the initial objects with a list, the other with a streaming
+/// list.
 fn both_strategies() -> [Config; 2] {
     [Config::default(), Config::default().streaming_lists()]
 }
@@ -35,7 +36,7 @@ fn all_pods(server: &Server) -> Api<Pod> {
     Api::all(client(server))
 }
 
-/// A running watcher of kube-rs. Its methods return events as lines of text.
+/// A running watcher of kube-rs, whose methods return the received events as lines of text.
 struct WatcherTrace<K> {
     events: Pin<Box<dyn Stream<Item = Result<Event<K>, Error>> + Send>>,
 }
@@ -50,7 +51,7 @@ where
         }
     }
 
-    /// Returns the received events and errors, one per line, until none arrives for [`SILENCE`].
+    /// Returns the events and errors, one per line, until the watcher returns none for [`SILENCE`].
     async fn trace(&mut self) -> String {
         let mut trace = String::new();
         while let Ok(event) = tokio::time::timeout(SILENCE, self.events.next()).await {
@@ -66,7 +67,7 @@ where
         assert!(event.is_err(), "{}", line(&event.unwrap().unwrap()));
     }
 
-    /// Returns the next event or error as a line. Panics if none arrives within [`SILENCE`].
+    /// Returns the next event or error as a line. Panics if the watcher returns none within [`SILENCE`].
     async fn next(&mut self) -> String {
         let event = tokio::time::timeout(SILENCE, self.events.next()).await;
         line(&event.expect("no silence").expect("a watcher does not end"))
@@ -106,7 +107,7 @@ fn of_api(error: &kube_client::Error) -> String {
     }
 }
 
-/// Returns the logged requests for pods, one per line, and clears the request log.
+/// Returns the requests for pods that the server has logged, one per line. Clears the server's request log.
 fn logged(server: &Server) -> String {
     let log = server.requests();
     log.clear();

@@ -1,4 +1,4 @@
-//! Tests lists: their revision, their objects, and the rejection of invalid options.
+//! Tests list requests: the revision of a list, its objects, and the rejection of invalid options.
 
 use serde_json::json;
 
@@ -78,10 +78,10 @@ async fn built_in_lists_start_with_metadata_and_custom_ones_end_with_it() {
     );
 }
 
-/// Lists pods of a new server with this query. Returns the names and the revision, or the status of a
-/// rejection.
+/// Lists pods with this query. Returns the names of the pods and the list's revision, or the error as text.
 ///
-/// The server has three pods, created at the revisions 1 to 3. The first pod was deleted at revision 4.
+/// The server is new, and `cache` is its watch-cache option. Its three pods were created at the revisions 1
+/// to 3, and the first pod was deleted at revision 4.
 async fn names(query: &str, cache: WatchCache) -> String {
     let server = builder()
         .watch_cache(cache)

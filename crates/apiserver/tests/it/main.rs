@@ -1,4 +1,4 @@
-//! Tests the server from the view of its clients, in process with paused time and over TCP.
+//! Integration tests of the API server. The clients use the server in process with paused time, or over TCP.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Tests namespaces: the fields that the server sets, finalizers, and the deletion with all content.
+//! Tests namespaces: the fields that the server sets, finalizers, and deletion together with all objects.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})
 }
 
-/// Returns a pod in namespace `n` that is bound to a node. `seconds` is the pod's grace period.
+/// Returns a pod in namespace `n` that is bound to a node, with a grace period of `seconds`.
 fn bound(name: &str, seconds: i64) -> Value {
     let mut pod = pod(&format!("n/{name}"));
     pod["spec"]["nodeName"] = json!("node");

@@ -8,7 +8,7 @@ use kube_informer_apiserver::{Kind, Kinds, Scope};
 
 use crate::ask::{builder, get};
 
-/// Adds the targets of all `$ref` references in `value` to `found`.
+/// Adds the target of each `$ref` in `value` to `found`.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {

@@ -1,7 +1,9 @@
-//! Compares lists that are read page by page with a simple reference implementation.
+//! Compares paginated lists of the server with a simple reference implementation, in random sequences of
+//! steps.
 //!
-//! A chain is one list: a first page and the pages that its `continue` tokens select. The page limits, and
-//! the writes and compactions between the pages, are random. A list contains one namespace or all.
+//! The steps are writes, expirations of the server's history, and requests for a page with a random limit. A
+//! chain is the sequence of pages of one list, linked by `continue` tokens. The lists are of one namespace or
+//! of all namespaces.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +13,8 @@ use serde_json::json;
 
 use crate::ask::{Reply, get};
 
-/// Namespaces and names of the config maps, in the order of a list: `a-b/x` precedes `a/x`.
+/// Namespace and name of each config map, in the order of the server's lists. The order is that of the keys
+/// in etcd, so `a-b/x` precedes `a/x`.
 const KEYS: [(&str, &str); 8] = [
     ("a-b", "x"),
     ("a", "x"),
@@ -25,13 +28,13 @@ const KEYS: [(&str, &str); 8] = [
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Creates the config map of this index in [`KEYS`], or changes the config map if it exists.
+    /// Creates the config map with this index in [`KEYS`], or changes the config map if it exists.
     Put(usize),
     Delete(usize),
-    /// Removes the history of changes, so older revisions can't be listed.
+    /// Expires the server's history, so pages and lists at older revisions are rejected with 410.
     Compact,
-    /// Requests the next page of the current chain, with this limit. Starts a new chain if there is no
-    /// current chain.
+    /// Requests a page with this limit: the next page of the current chain, or the first page of a new chain
+    /// if there is no current chain.
     Page(usize),
 }
 
@@ -45,21 +48,23 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..40)
 }
 
-/// The config maps at one revision: their indices in [`KEYS`], each with the object's `resourceVersion`.
+/// The config maps that exist at one revision. The key is the index in [`KEYS`], and the value is the
+/// `resourceVersion` of the config map.
 type Moment = BTreeMap<usize, u64>;
 
-/// A list of which the next page can be requested: its `continue` token and its revision.
+/// The position in a list whose next page has not been requested yet: the `continue` token of the last page,
+/// and the revision of the list.
 struct Chain {
     token: String,
     revision: u64,
-    /// Index in [`KEYS`] after the last returned object.
+    /// Index in [`KEYS`] that follows the last object of the last page.
     from: usize,
 }
 
 struct Reference {
-    /// The config maps at each revision. The index is the revision.
+    /// The config maps at each revision. The index of the vector is the revision.
     moments: Vec<Moment>,
-    /// Oldest revision that is not removed from the history.
+    /// Oldest revision from which a chain can continue. Older revisions have expired.
     horizon: u64,
     namespace: Option<&'static str>,
 }
@@ -75,7 +80,8 @@ impl Reference {
         self.moments.push(moment);
     }
 
-    /// Returns the config maps of the listed namespaces at `revision`, from index `from` of [`KEYS`] on.
+    /// Returns the config maps of the listed namespaces at `revision`, starting with index `from` of
+    /// [`KEYS`].
     fn rest(&self, revision: u64, from: usize) -> Vec<(usize, u64)> {
         let moment = usize::try_from(revision).map(|revision| &self.moments[revision]);
         let rest = moment.expect("revisions are few").range(from..);
@@ -98,7 +104,10 @@ impl Reference {
     }
 }
 
-/// Asserts that a page equals the reference. Returns the chain if the page has a `continue` token.
+/// Asserts that a page of the server equals that of the reference. Returns the chain if it has a further
+/// page.
+///
+/// The page is at `revision`, starts with index `from` of [`KEYS`], and has at most `limit` config maps.
 fn judge(
     reference: &Reference,
     page: &Reply,

@@ -1,4 +1,4 @@
-//! Tests lists in pages: all pages show one revision while objects change, and `continue` tokens expire.
+//! Tests lists in pages. All pages show the objects at one revision, until the `continue` token expires.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

@@ -1,4 +1,7 @@
-//! Tests data directories: the state after a restart or a kill, and the rejection of unusable directories.
+//! Tests servers with a data directory.
+//!
+//! The tests check which objects a server has after a restart or after its process was killed, and which data
+//! directories a server rejects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// Returns the path of a test's data directory in the build directory. Removes the directory of an earlier
-/// run.
+/// Returns the path of a test's data directory, which is below the build directory. Removes the directory if
+/// it exists from an earlier run.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
@@ -143,7 +146,8 @@ fn objects_of_an_unserved_kind_are_kept_until_it_is_served() {
     );
 }
 
-/// Opens a data directory that is rejected. Returns the error and its source, with `DIR` for the path.
+/// Asserts that the server can't be opened with this data directory. Returns the error and its source as
+/// text, in which `DIR` replaces the path.
 fn refusal(directory: &Path) -> String {
     let error = match builder().open(directory) {
         Ok(server) => panic!("{server:?} was opened"),
@@ -241,17 +245,18 @@ fn a_truncated_or_overwritten_store_is_rejected() {
     assert_eq!(open(&directory).list("v1", "pods").len(), 200);
 }
 
-/// Number of concurrent writers in the child process. Each writer has its own objects.
+/// Number of concurrent writers in the child process. No two writers write the same object.
 const WRITERS: usize = 4;
 /// Number of child processes that the test starts and kills, one after the other.
 const KILLS: u64 = 12;
-/// Name of the test that runs as the child process. The child reads a seed and a data directory from standard
+/// Name of the test that a child process runs. The child reads a seed and a data directory from standard
 /// input.
 const CHILD: &str = "persistence::write_until_killed";
 
-/// Runs in the child process of `acknowledged_writes_survive_a_kill`. Writes until the process is killed.
+/// Writes objects until the process is killed. `acknowledged_writes_survive_a_kill` runs this test in a child
+/// process.
 ///
-/// Prints a line before each write and a line after the server has acknowledged the write.
+/// The test prints a line before each write, and another line after the server has acknowledged the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "writes for ever; `acknowledged_writes_survive_a_kill` runs it"]
 async fn write_until_killed() {
@@ -296,9 +301,11 @@ async fn write(server: &Server, writer: usize, seed: u64) {
     }
 }
 
-/// The values that a pod may have after a kill. `None` stands for a pod that does not exist.
+/// The possible values of a pod after the writing process was killed. `None` means that the pod does not
+/// exist.
 ///
-/// The first value is acknowledged. The others are from writes without an acknowledgement.
+/// The first value is the last one that the server has acknowledged. Each further value is from a later
+/// write, which the server has not acknowledged.
 type Known = Vec<Option<u64>>;
 
 #[test]
@@ -331,7 +338,7 @@ fn acknowledged_writes_survive_a_kill() {
     assert!(revision > 100, "the child has written: {revision}");
 }
 
-/// Runs the child process until it has acknowledged `stop_after` writes, then kills it.
+/// Runs the child process, and kills it after the server in the child has acknowledged `stop_after` writes.
 ///
 /// Records the child's writes in `known`, and returns the highest acknowledged revision.
 fn kill_in_the_middle(
@@ -381,7 +388,8 @@ fn kill_in_the_middle(
     revision
 }
 
-/// Returns the value of each stored pod by name. Asserts that each pod is complete.
+/// Returns the written value of each stored pod. The key is the pod's name. Asserts that each pod is
+/// complete.
 fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
         let value = pod["spec"]["priority"].as_u64().unwrap();

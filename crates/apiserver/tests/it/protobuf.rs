@@ -1,6 +1,6 @@
-//! Tests requests with protobuf bodies, as Go clients send them.
+//! Tests requests with protobuf bodies, which Go clients send.
 //!
-//! The server accepts them for built-in kinds and rejects them for custom kinds.
+//! The server accepts protobuf bodies for built-in kinds and rejects them for custom kinds.
 
 use http_body_util::Full;
 use kube_informer_apiserver::{Kind, Scope, Server};
@@ -9,7 +9,7 @@ use crate::ask::{Reply, builder, get, pods, request, send};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Encodes a length-delimited protobuf field: a string or a message, of less than 128 bytes.
+/// Encodes a protobuf field whose value is a string or a message of less than 128 bytes.
 fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     let length = u8::try_from(bytes.len()).unwrap();
@@ -17,7 +17,8 @@ fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     [&[number << 3 | 2, length], bytes].concat()
 }
 
-/// Encodes a request body of Kubernetes: the magic number, then an envelope with the type and the object.
+/// Encodes a Kubernetes request body in protobuf: the magic number, and an envelope with the object and its
+/// type.
 fn body(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
     let type_meta = [field(1, api_version), field(2, kind)].concat();
     [&b"k8s\0"[..], &field(1, type_meta), &field(2, object)].concat()

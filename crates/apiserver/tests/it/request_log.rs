@@ -1,4 +1,4 @@
-//! Tests the request log: the recorded options, response status and time of each request.
+//! Tests the request log: the options, the response status and the time that it records for each request.
 
 use std::time::Duration;
 

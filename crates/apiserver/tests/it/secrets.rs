@@ -1,4 +1,6 @@
-//! Tests that a client's secrets are in no log, in no `Debug` output and in no response to other clients.
+//! Tests that the secrets in a client's requests are not disclosed.
+//!
+//! The secrets must be in no log, in no `Debug` output, and in no response to another client.
 
 use bytes::Bytes;
 use http::Request;
@@ -19,7 +21,8 @@ const TOKEN: &str = "hunter2-token";
 const SECRET: &str = "hunter2";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// Returns requests with a secret in every possible place, each with the expected status code.
+/// Returns requests that contain a secret, for example in the body, the query or a header. Each request has
+/// the status code that the server must return.
 fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     let secret = json!({
         "apiVersion": "v1",
@@ -91,8 +94,8 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     rows.into_iter().map(carrying_secrets).collect()
 }
 
-/// Builds a request with secrets in its `Cookie` and `Authorization` headers. Returns the expected status
-/// unchanged.
+/// Builds a request with secrets in its `Cookie` and `Authorization` headers. Returns the request together
+/// with `code`, the expected status code.
 fn carrying_secrets(
     (method, uri, content_type, body, code): (&str, &str, &str, String, u16),
 ) -> (Request<Full<Bytes>>, u16) {

@@ -1,4 +1,5 @@
-//! Tests that all watchers of the same representation share one encoding of each event.
+//! Tests that the server encodes each event once per representation, such as `Table`, and not once per
+//! watcher.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -21,7 +22,8 @@ async fn next(body: &mut Body) -> Bytes {
     frame.into_data().unwrap()
 }
 
-/// Compares the addresses of the bytes that two early watchers and a late watcher receive for each event.
+/// Asserts that three watchers receive the same bytes in memory for each event. The third watcher is opened
+/// after the events.
 #[tokio::test(start_paused = true)]
 async fn an_event_is_encoded_once_for_all_watchers_of_a_representation() {
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";

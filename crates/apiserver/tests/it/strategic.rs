@@ -1,4 +1,4 @@
-//! Tests strategic merge patches over HTTP: merged lists, the order of list items, and rejected patches.
+//! Tests requests with strategic merge patches: merged lists, the order of list items, and rejected patches.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -25,15 +25,15 @@ fn serving(api_version: &str, kind: &str, spec: &Value) -> Server {
     builder().seed([object]).build()
 }
 
-/// Applies a strategic merge patch to a pod's spec, and returns the resulting spec.
+/// Creates a server with a pod of this spec, sends a strategic merge patch, and returns the resulting spec.
 async fn patched(spec: &Value, patch: &Value) -> Value {
     let reply = strategic(&serving("v1", "Pod", spec), POD, &json!({ "spec": patch })).await;
     assert_eq!(reply.code, 200, "{}", reply.text);
     reply.json["spec"].clone()
 }
 
-/// Applies an invalid strategic merge patch to a pod's spec. Asserts that the pod is unchanged, and returns
-/// the status.
+/// Creates a server with a pod of this spec, sends an invalid strategic merge patch, and returns the error as
+/// text. Asserts that the pod is unchanged.
 async fn refused(spec: &Value, patch: &Value) -> String {
     let server = serving("v1", "Pod", spec);
     let reply = strategic(&server, POD, &json!({ "spec": patch })).await;

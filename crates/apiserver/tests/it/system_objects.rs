@@ -1,4 +1,6 @@
-//! Tests the objects that a new server contains, and the requirement that an object's namespace exists.
+//! Tests the objects that a new server contains.
+//!
+//! Also tests that objects can be created only in an existing namespace.
 
 use serde_json::{Value, json};
 
@@ -13,7 +15,7 @@ fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// Returns the object `default/kubernetes` of this type, without the metadata of every object.
+/// Returns the object `kubernetes` of this type in the namespace `default`, without some of its metadata.
 ///
 /// The removed metadata is name, namespace, uid, creation time and generation.
 fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {

@@ -1,4 +1,4 @@
-//! Tests that a server with tokens serves no request without a token.
+//! Tests that a server with tokens rejects every request without a valid token.
 //!
 //! Also tests that a server without tokens rejects requests from web pages of other hosts.
 
@@ -22,8 +22,8 @@ fn guarded() -> Server {
         .build()
 }
 
-/// Returns paths of every route for every kind. Some paths have unusual spellings, which no route may serve
-/// without a token.
+/// Returns URL paths of all routes, for all kinds. Also returns unusual spellings of paths, which must not
+/// bypass the authentication.
 async fn paths(server: &Server) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/",
@@ -156,7 +156,7 @@ async fn only_the_exact_token_is_accepted() {
     }
 }
 
-/// The headers and the end of each raw request in these tests.
+/// The headers of each request that a test sends as raw bytes, with the final empty line.
 const END: &str = "Host: localhost\r\nConnection: close\r\n\r\n";
 
 /// Sends these bytes over a new TCP connection, and returns the first line of the response.

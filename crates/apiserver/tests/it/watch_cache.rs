@@ -1,6 +1,6 @@
-//! Tests the options that disable the server's watch cache, for all kinds or for some.
+//! Tests the options that disable the server's watch cache for all kinds or for some kinds.
 //!
-//! Lists and watches of such a kind are served from storage. The expected responses are those of
+//! Without a watch cache, storage serves the lists and watches of a kind. The expected responses are those of
 //! kube-apiserver 1.36.3 with `--watch-cache=false`.
 
 use std::time::Duration;
@@ -80,9 +80,10 @@ async fn without_a_watch_cache_the_closing_bookmark_is_the_only_one() {
     assert_eq!(watch.trace_for(minutes).await, "ADDED c 3\nend\n");
 }
 
-/// Returns whether the watch cache serves a list with `resourceVersion=0`.
+/// Returns whether the server has a watch cache for `resource`.
 ///
-/// The watch cache ignores the `limit` of such a list, and storage applies it.
+/// The function lists with `resourceVersion=0` and a `limit`. The watch cache ignores this limit, and storage
+/// applies it.
 async fn is_cached(server: &Server, resource: &str) -> bool {
     let list = format!("/api/v1/{resource}?resourceVersion=0&limit=1");
     get(server, &list).await.continue_token().is_none()

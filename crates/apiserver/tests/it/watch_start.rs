@@ -1,4 +1,4 @@
-//! Tests the start of a watch: its initial events, its first revision, and rejected options.
+//! Tests how a watch starts: its initial events, the revision from which it continues, and rejected options.
 
 use expect_test::{Expect, expect};
 
@@ -9,8 +9,8 @@ use crate::ask::{Watch, builder, get, pod, pods};
 const WATCH: &str = "/api/v1/pods?watch=1&timeoutSeconds=600";
 const STREAMING: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
-/// Returns a server with pods at the revisions 1 and 2. A third pod was created at revision 3, and deleted at
-/// revision 4.
+/// Returns a server with two pods, created at the revisions 1 and 2. A third pod was created at revision 3
+/// and deleted at revision 4.
 fn server() -> Server {
     let server = pods(&["b", "a"]);
     server.create(pod("c")).unwrap();
@@ -18,8 +18,9 @@ fn server() -> Server {
     server
 }
 
-/// Opens a watch, creates pod `z`, and compares the received events with `trace`. A line `--` in `trace`
-/// separates the events before and after the creation.
+/// Opens a watch, creates pod `z`, and asserts that the received events are those of `trace`.
+///
+/// A line `--` in `trace` separates the events before the creation from those after it.
 async fn check(query: &str, trace: &Expect) {
     let server = server();
     let mut watch = Watch::open(&server, &format!("{WATCH}&{query}")).await;

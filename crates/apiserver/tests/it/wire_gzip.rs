@@ -14,8 +14,8 @@ use tower_service::Service;
 use crate::ask::{builder, pod, request};
 use crate::wire::{connect, loopback};
 
-/// Maximum length of an uncompressed response in bytes. Longer responses are compressed if the client accepts
-/// gzip.
+/// Length in bytes up to which the server never compresses a response. The server compresses longer responses
+/// if the client accepts gzip.
 const THRESHOLD: usize = 128 * 1024;
 
 const MAP: &str = "/api/v1/namespaces/default/configmaps/m";
@@ -48,7 +48,8 @@ fn unzip(gzip: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns a server whose response for config map `m` has a body of this number of bytes.
+/// Returns a server with config map `m`. The server's response with this config map has a body of `bytes`
+/// bytes.
 async fn with_answer_of(bytes: usize) -> Server {
     let server = builder().seed([map(bytes)]).build();
     let (_, plain) = get(&server, MAP, "identity").await;

@@ -1,4 +1,5 @@
-//! Tests the server over HTTP/2: independent streams of one connection, shutdown, and limits of requests.
+//! Tests the server over HTTP/2: independent streams on one connection, shutdown, and the limits for
+//! requests.
 
 use std::net::SocketAddr;
 
@@ -15,7 +16,8 @@ use tokio::task::JoinSet;
 use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
-/// Flow-control windows of the client in bytes: the initial window of each stream, and of the connection.
+/// Initial flow-control window of each stream of the client, in bytes. The connection has the larger window
+/// [`CONNECTION_WINDOW`].
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 

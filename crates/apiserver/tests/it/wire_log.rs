@@ -1,4 +1,4 @@
-//! Tests the log of a listening server: its warnings, and the absence of tokens.
+//! Tests the log messages of a server that listens on a port: warnings are logged, and tokens are not.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::ask::{builder, request};
 use crate::wire::loopback;
 
-/// Captures the log messages of the current thread until it is dropped.
+/// Captured log messages of the current thread. Dropping the value ends the capture.
 pub(crate) struct Log {
     text: Text,
     _guard: tracing::subscriber::DefaultGuard,

@@ -21,10 +21,11 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
-/// Opens a TLS connection to a server. Trusts only certificates of the authority `trusted`.
+/// Opens a TLS connection to a server. The client trusts only certificates that the authority `trusted`
+/// issued.
 ///
-/// `name` is the expected name of the server, and `alpn` the expected protocol. `client` is the client's
-/// certificate, if any.
+/// The server's certificate must contain `name`, and the server must select the protocol `alpn`. The client
+/// sends the certificate `client`, if any.
 async fn connect(
     address: SocketAddr,
     trusted: &Tls,
@@ -65,7 +66,7 @@ fn authority() -> Tls {
     Tls::generate([]).unwrap()
 }
 
-/// Lists pods over HTTP/1.1. Returns the status code and the message, which is empty for a list.
+/// Lists pods over HTTP/1.1. Returns the status code and the error message. For a list, the message is empty.
 async fn ask(stream: TlsStream<TcpStream>, token: Option<&str>) -> (u16, String) {
     let mut tasks = JoinSet::new();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();

@@ -1,5 +1,5 @@
-//! Tests writes. This module tests bindings, dry runs and options. Submodules test creations, updates and
-//! patches.
+//! Tests write requests. This file tests bindings, dry runs and write options. The submodules test creations,
+//! updates, patches and the validation of metadata.
 
 mod create;
 mod metadata;

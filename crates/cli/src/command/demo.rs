@@ -1,16 +1,16 @@
-//! `demo`: shows the control loops of a small control plane, which print what they observe and do.
+//! `demo`: runs the control loops of a small control plane, and prints the steps of these loops.
 //!
 //! The loops are those of a deployment controller, a replica set controller, a scheduler and node agents.
 //! They communicate only through an API server.
 //!
 //! Guarantees:
-//! - no part is scripted: the demo creates a Deployment, and the loops do everything else;
-//! - when a loop observes a change, the demo prints a line with the revision of the observed object;
+//! - the demo itself only creates the nodes and a Deployment, and the loops do everything else;
+//! - each printed step has the revision of the object that the loop observed;
 //! - the demo succeeds if all replicas are ready and all failed pods are replaced;
-//! - with a loop left out, it succeeds if all steps before the first step of that loop have occurred and
-//!   progress has stopped;
-//! - otherwise it fails and names the missing step;
-//! - at the end, also after an error or a signal, it removes the objects that it created.
+//! - if the user leaves out a loop, the demo instead succeeds if all steps before that loop's first step have
+//!   occurred and there is no further progress;
+//! - otherwise the demo fails and prints the missing step;
+//! - at the end, also after an error or a signal, the demo removes the objects that it has created.
 
 mod accounts;
 mod narration;
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) without: Option<Loop>,
     /// CPU request of each pod, as a Kubernetes quantity.
     pub(crate) cpu: String,
-    /// Maximum time of the demo from its start until all replicas are ready.
+    /// Maximum time from the start of the demo until its goal is reached.
     pub(crate) deadline: Duration,
     pub(crate) target: Target,
     /// File to which the embedded server's request log is written, or `None` to write no log.
@@ -91,7 +91,8 @@ enum Broken {
 /// Runs the demo, writes the request log if requested, and removes the created objects.
 ///
 /// # Errors
-/// Returns an error if the server is unreachable, a step missed its deadline, or created objects could not be
+/// Returns an error if the server is unreachable or rejects a request, or if the goal is not reached before
+/// the deadline. Also returns an error if the request log can't be written, or if created objects can't be
 /// removed.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let world = match interrupt.unless(World::open(options)).await {
@@ -148,7 +149,7 @@ impl From<Signal> for Broken {
     }
 }
 
-/// Opens the control loops and runs the demo. Stops the loops also if the demo fails.
+/// Opens the control loops, runs the demo, and stops the loops, even if the demo fails.
 async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Result<(), Broken> {
     output::say(world.description());
     let (tell, steps) = mpsc::channel(STEPS_MAX);
@@ -273,7 +274,10 @@ impl Stage<'_> {
     }
 }
 
-/// Prints a table of the requests of each process, and of the reads from its caches.
+/// Prints a table with one row per process. A row has the numbers of the process's requests and cache reads.
+///
+/// Below the table, prints the number of lists that the processes have requested after request number
+/// `synced`.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

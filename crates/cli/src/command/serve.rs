@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - the kubeconfig is readable only by its owner, and replaces only a file that an earlier `serve` wrote;
 //! - all seeded objects and faults are in place before the server accepts connections;
-//! - on a new server, the same flags seed the same objects and make the same changes. On a server with stored
-//!   objects, only missing objects are seeded;
+//! - on a new server, the same flags always result in the same seeded objects and in the same changes. On a
+//!   server with stored objects, only the missing objects are seeded;
 //! - at the end, the port is free and the kubeconfig is removed.
 
 mod churn;
@@ -44,13 +44,13 @@ pub(crate) use self::{
     watch_caches::{CacheSize, WatchCaches},
 };
 
-/// First line of the kubeconfig that `serve` writes. `serve` replaces an existing file only if it starts with
-/// this line.
+/// First line of every kubeconfig that `serve` writes. `serve` replaces an existing file only if the file
+/// starts with this line.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
-/// Seed of the random generator for objects and changes, an arbitrary constant.
+/// Constant part of the seed of the random number generator for seeded objects and changes.
 ///
-/// The revision of the server at its start is added.
+/// The seed is the sum of this arbitrary number and the server's revision at the start.
 const RNG_SEED: u64 = 1;
 
 /// The options of the `serve` subcommand.
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     pub(crate) controllers: bool,
 }
 
-/// The tasks that run in addition to the server: churn, and the demo's controllers.
+/// The optional tasks that run in the same process as the server: churn, and the demo's controllers.
 struct Company {
     churn: Option<(Churn, Rate)>,
     controllers: Option<Controllers>,
@@ -97,7 +97,7 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
     Ok(Ending::Ended(signal?))
 }
 
-/// Builds the server. With a data directory, the server has the objects of that directory.
+/// Builds the server. If the options have a data directory, the server loads the objects stored there.
 async fn start(options: &Options) -> anyhow::Result<Server> {
     let builder = options
         .watch_caches
@@ -116,7 +116,7 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
 /// Listens on the configured address, writes the kubeconfig, and prints the address. Returns when a signal
 /// arrives.
 ///
-/// At the end, the port is free and the kubeconfig is removed.
+/// Before the function returns, it closes the port and removes the kubeconfig.
 async fn serve(
     options: &Options,
     server: &Server,
@@ -161,7 +161,7 @@ async fn serve(
 // === impl Company ===
 
 impl Company {
-    /// Seeds the server and opens the controllers, if they are requested.
+    /// Creates the seeded objects on the server, and opens the controllers if the options request them.
     ///
     /// # Errors
     /// Returns an error if the server rejects an object.
@@ -186,7 +186,7 @@ impl Company {
         Ok(Self { churn, controllers })
     }
 
-    /// Runs churn and controllers until a signal arrives, and returns the signal.
+    /// Runs churn and the controllers until a signal arrives, and returns the signal.
     async fn until(&mut self, interrupt: &mut Interrupt) -> Signal {
         let churn = async {
             match &mut self.churn {
@@ -215,7 +215,7 @@ impl Company {
     }
 }
 
-/// Creates the requested objects on the server, and prints their number and the time needed.
+/// Creates the requested objects on the server. Prints the number of objects and the time that was needed.
 async fn seed(
     server: &Server,
     wanted: &[SeedObjects],
@@ -236,7 +236,7 @@ async fn seed(
     Ok(populations)
 }
 
-/// Prints the URL of the endpoint that changes the fault plan, and the current plan with its seed.
+/// Prints the URL at which clients can read and change the fault plan, and the plan with its seed.
 fn say_faults(server: &Server, address: SocketAddr) {
     output::say(format_args!(
         "faults:      http://{address}/faults reads (GET), extends (POST) and clears (DELETE) the plan:"
@@ -294,7 +294,7 @@ fn write_kubeconfig(path: &Path, kubeconfig: &Kubeconfig) -> anyhow::Result<()> 
     write!(file, "{MARK}\n{kubeconfig}").map_err(failed)
 }
 
-/// Returns the path in a form that a POSIX shell reads as one word, with quotes if necessary.
+/// Returns the path as one word for a POSIX shell, in quotes if necessary.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);

@@ -1,6 +1,6 @@
-//! Reads from an informer's cache, and counts the reads.
+//! Reads objects from an informer's cache, and counts the reads.
 //!
-//! The demo prints the counts, because each read would otherwise have been a request. The module guarantees
+//! The demo prints the counts, because without a cache each read would be a request. The module guarantees
 //! that a read sends no request and that each call counts as one read.
 
 use std::sync::{
@@ -13,7 +13,7 @@ use kube_informer::{
     Indexer, Lister, Object, ObjectName, SharedInformer, indexer::IndexToken, selector::Selector,
 };
 
-/// Counter of the reads that the caches of one process have answered.
+/// Number of reads from the caches of one process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reads(Arc<AtomicU64>);
 
@@ -23,7 +23,7 @@ impl Reads {
     }
 }
 
-/// Read access to the informer cache of kind `K`. Each read is counted.
+/// Read access to the informer cache for objects of kind `K`. Each read is counted.
 pub(crate) struct Cache<K> {
     lister: Lister<K>,
     indexer: Indexer<K>,

@@ -1,8 +1,9 @@
 //! The deployment controller: creates a ReplicaSet per Deployment, and writes the Deployment's status.
 //!
 //! Guarantees:
-//! - Each pod template has at most one ReplicaSet. The name of the ReplicaSet consists of the Deployment's
-//!   name and a hash of the template, so the server rejects a second creation that is based on a stale cache.
+//! - Each pod template of a Deployment has at most one ReplicaSet. The name of the ReplicaSet consists of the
+//!   Deployment's name and a hash of the template, so the server rejects a second creation that is based on a
+//!   stale cache.
 //! - ReplicaSets of earlier templates are scaled to zero immediately; there is no rolling update.
 
 use k8s_openapi::{
@@ -28,7 +29,7 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Label that distinguishes the ReplicaSets of a Deployment, as in Kubernetes.
+/// Key of the label that distinguishes the ReplicaSets of a Deployment, as in Kubernetes.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// Number of Deployments that are reconciled concurrently. The demo has one Deployment.
@@ -41,20 +42,21 @@ const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 struct Controller {
     deployments: Cache<Deployment>,
     replica_sets: Cache<ReplicaSet>,
-    /// Index of ReplicaSets by the uid of their Deployment.
+    /// Index of ReplicaSets by the uid of the Deployment that controls them.
     owned: IndexToken,
     write_deployments: Writes<Deployment>,
     write_replica_sets: Writes<ReplicaSet>,
 }
 
-/// Event handler for Deployments: queues the Deployment and reports the observed step.
+/// Event handler for Deployments: queues the Deployment, and reports an addition or a new status as a step.
 struct Deployments {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler for ReplicaSets: queues the Deployment that owns the ReplicaSet, and reports the observed
-/// step.
+/// Event handler for ReplicaSets: queues the Deployment that controls the ReplicaSet.
+///
+/// The handler also reports the addition of a ReplicaSet as a step.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -149,8 +151,8 @@ impl EventHandler<ReplicaSet> for ReplicaSets {
     }
 }
 
-/// Returns whether the Deployment's status is that of the current generation, and the number of ready
-/// replicas in the status.
+/// Returns whether the Deployment's status is up to date (`observedGeneration` equals the generation), and
+/// the number of ready replicas in the status.
 fn standing(deployment: &Object<Deployment>) -> (bool, i32) {
     let Some(deployment) = deployment.live() else {
         return (false, 0);
@@ -169,7 +171,7 @@ fn wanted_of(deployment: &Object<Deployment>) -> i32 {
     deployment.live().map_or(0, wanted)
 }
 
-/// Returns the number of pods in the Deployment's spec, or 1 if the spec has no number.
+/// Returns `spec.replicas` of the Deployment, or 1 if the field is missing.
 fn wanted(deployment: &Deployment) -> i32 {
     let spec = deployment.spec.as_ref();
     spec.and_then(|spec| spec.replicas).unwrap_or(1)

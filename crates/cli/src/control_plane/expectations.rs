@@ -1,15 +1,13 @@
 //! Counts the creations and deletions that a controller requested and has not yet observed in its cache.
 //!
 //! A controller that creates pods because its cache contains too few would create more pods until the cache
-//! shows the first ones.
-//! Therefore the controller records the expected events before it sends the requests. Its event handler
-//! removes an expectation when the event is observed. The controller counts pods only if no expectation is
-//! left.
-//! The model is kube-controller-manager's `ControllerExpectations`.
+//! contains the first ones. Therefore the controller records the expected events before it sends the
+//! requests. Its event handler removes an expectation when the event arrives. The controller counts pods only
+//! if no expectation is left. The model is kube-controller-manager's `ControllerExpectations`.
 //!
-//! Guarantees: an event that is observed before it is expected does not reduce a later expectation.
-//! Expectations expire after [`EXPECTATION_TIMEOUT`], so a missing event delays the controller but does not
-//! block it permanently.
+//! Guarantees: an event that arrives before it is expected does not reduce a later expectation. Expectations
+//! expire after [`EXPECTATION_TIMEOUT`], so a missing event delays the controller but does not block it
+//! permanently.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +21,8 @@ use tokio::time::Instant;
 /// Time after which an owner's expectations expire (`ExpectationsTimeout` in `controller_utils.go`).
 pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The expected events of one controller, by the object that the controller reconciles (the owner).
+/// The events that one controller still expects, grouped by the object that the controller reconciles (the
+/// owner).
 #[derive(Default)]
 pub(crate) struct Expectations {
     by_owner: Mutex<BTreeMap<ObjectName, Expected>>,
@@ -31,14 +30,14 @@ pub(crate) struct Expectations {
 
 struct Expected {
     since: Instant,
-    /// Number of requested creations whose event has not been observed.
+    /// Number of requested creations whose `Added` event has not been observed.
     creations: usize,
-    /// Uids of the objects whose deletion was requested and whose deletion event has not been observed.
+    /// Uids of the objects whose deletion was requested and has not been observed.
     deletions: BTreeSet<String>,
 }
 
 impl Expectations {
-    /// Replaces the owner's expectations with these creations and deletions.
+    /// Replaces the owner's expectations: `creations` is a number of objects, and `deletions` contains uids.
     ///
     /// Must be called before the requests are sent, and only if [`Expectations::met`] returned `true`.
     pub(crate) fn expect(&self, owner: &ObjectName, creations: usize, deletions: BTreeSet<String>) {
@@ -50,21 +49,26 @@ impl Expectations {
         self.by_owner.lock().insert(owner.clone(), expected);
     }
 
-    /// Records that one expected creation was observed, or that the server rejected the creation.
+    /// Removes one expected creation of the owner.
+    ///
+    /// Must be called when the event of a creation was observed, or when a creation request failed or was not
+    /// sent.
     pub(crate) fn created(&self, owner: &ObjectName) {
         self.change(owner, |expected| {
             expected.creations = expected.creations.saturating_sub(1);
         });
     }
 
-    /// Records that the deletion of the object `uid` was observed, or that the server rejected the deletion.
+    /// Removes the owner's expected deletion of the object `uid`.
+    ///
+    /// Must be called when the deletion was observed, or when the deletion request failed or was not sent.
     pub(crate) fn deleted(&self, owner: &ObjectName, uid: &str) {
         self.change(owner, |expected| {
             expected.deletions.remove(uid);
         });
     }
 
-    /// Returns whether the owner has no expected events left, or whether its expectations have expired.
+    /// Returns `true` if the owner has no expected events left, or if its expectations have expired.
     pub(crate) fn met(&self, owner: &ObjectName) -> bool {
         let by_owner = self.by_owner.lock();
         by_owner.get(owner).is_none_or(|expected| {

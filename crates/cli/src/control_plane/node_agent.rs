@@ -1,8 +1,8 @@
 //! The node agent: simulates the containers of the pods that are bound to its node, and writes the pods'
 //! status.
 //!
-//! A container runs as soon as the agent starts it. A container that is selected by [`Fates`] ends after
-//! [`LIFETIME`].
+//! A container runs as soon as the agent starts it. The counter [`Fates`] selects the containers that fail:
+//! they end after [`LIFETIME`].
 //!
 //! Guarantees:
 //! - The agent never changes a pod of another node.
@@ -35,15 +35,17 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Time after which a container selected by [`Fates`] ends. The pod becomes ready within this time.
+/// Time from the start to the end of a container that is selected to fail.
+///
+/// The time is long enough for the pod to become ready before the container ends.
 pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
 
 /// Number of pods of one node that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Counter of the containers that will end after [`LIFETIME`], shared by all node agents.
+/// Number of containers that are still to be selected to fail. All node agents share this counter.
 ///
-/// While the counter is above zero, each container that starts decrements it and will end.
+/// While the counter is above zero, each container that starts decrements it, and ends after [`LIFETIME`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fates(Arc<AtomicU32>);
 
@@ -61,12 +63,12 @@ struct Agent {
 /// The simulated container of one pod.
 #[derive(Clone, Debug)]
 struct Container {
-    /// Uid of the pod. A new pod with the same name gets a new container.
+    /// Uid of the pod. A new pod with the same name has another uid and gets a new container.
     pod_uid: String,
     ends: Option<Instant>,
 }
 
-/// Event handler for pods: queues the pods of its node and reports the observed steps.
+/// Event handler for pods: queues the pods of the node `node`, and reports their changes as steps.
 struct Pods {
     /// Name of the node whose pods are handled; `None` means the pods of all nodes.
     node: Option<String>,
@@ -74,7 +76,7 @@ struct Pods {
     teller: Teller,
 }
 
-/// Adds the agent of the node `node` to a process that has no other loop.
+/// Adds the agent of the node named `node` to a process. The process must have no other loop.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.
@@ -107,7 +109,7 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Adds an event handler that reports the steps of the agents of all nodes, without a worker that writes.
+/// Adds an event handler that reports the changes of pods on all nodes as steps. No worker is added.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.
@@ -149,12 +151,13 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 }
 
 impl Fates {
-    /// Creates a counter that selects the next `doomed` containers to end after [`LIFETIME`].
+    /// Creates a counter that selects the first `doomed` containers that start. They end after [`LIFETIME`].
     pub(crate) fn new(doomed: u32) -> Self {
         Self(Arc::new(AtomicU32::new(doomed)))
     }
 
-    /// Returns whether the container that is being started will end, and decrements the counter if so.
+    /// Returns whether the container that is being started is selected to fail. If so, decrements the
+    /// counter.
     fn dooms_next(&self) -> bool {
         let left = |doomed: u32| doomed.checked_sub(1);
         let counted = self
@@ -237,7 +240,7 @@ impl Reconciler for Agent {
 }
 
 impl Agent {
-    /// Returns the pod's container. If the pod has none, its container is started.
+    /// Returns the pod's simulated container, and starts it first if the pod has none.
     fn start(&self, name: &ObjectName, pod: &Pod) -> Container {
         let pod_uid = pod.metadata.uid.clone().unwrap_or_default();
         let mut containers = self.containers.lock();
@@ -253,7 +256,10 @@ impl Agent {
         container
     }
 
-    /// Gets the pod from the server and writes the status `Failed`, because its container has ended.
+    /// Writes the status `Failed` of the pod `name`, whose container has ended.
+    ///
+    /// The pod is read from the server first. A pod that was deleted, replaced or has already ended is not
+    /// changed.
     async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
         let pod = match self.write_pods.to(name.namespace()).get(name.name()).await {
             Ok(pod) => pod,
@@ -288,7 +294,7 @@ impl Agent {
         }
     }
 
-    /// Deletes a pod without a grace period, after its container was stopped.
+    /// Deletes a pod without a grace period. The caller has already stopped the pod's container.
     async fn remove(&self, pod: &Pod) -> Result<(), anyhow::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
@@ -310,7 +316,7 @@ impl Agent {
     }
 }
 
-/// Returns the status of a pod whose containers run.
+/// Returns the status of a running pod in which all containers are ready.
 fn running(pod: &Pod) -> Value {
     json!({
         "phase": "Running",
@@ -319,7 +325,7 @@ fn running(pod: &Pod) -> Value {
     })
 }
 
-/// Returns the status of a pod whose container has ended with an error.
+/// Returns the status of a pod whose containers have ended with an error.
 fn failed(pod: &Pod) -> Value {
     let ended = json!({"terminated": {"exitCode": 1, "reason": "Error"}});
     json!({
@@ -331,8 +337,9 @@ fn failed(pod: &Pod) -> Value {
     })
 }
 
-/// Returns the pod's conditions, in which the kubelet's conditions are replaced. All conditions are returned
-/// because a merge patch replaces the whole list.
+/// Returns the pod's complete list of conditions, with new values for the conditions that a kubelet writes.
+///
+/// The list contains the other conditions unchanged, because a merge patch replaces the whole list.
 fn conditions(pod: &Pod, ready: &str, reason: Option<&str>) -> Value {
     const OWN: [&str; 3] = ["Initialized", "ContainersReady", "Ready"];
     let status = pod.status.as_ref();

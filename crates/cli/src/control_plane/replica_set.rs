@@ -40,32 +40,35 @@ use super::{
 /// Number of ReplicaSets that are reconciled concurrently. The demo has one ReplicaSet.
 const WORKERS: usize = 2;
 
-/// Maximum number of pods created, and of pods deleted, per reconciliation (`BurstReplicas` in
-/// `replica_set.go`).
+/// Maximum number of pod creations per reconciliation, and maximum number of pod deletions per
+/// reconciliation.
+///
+/// The value is that of `BurstReplicas` in `replica_set.go`.
 const BURST_MAX: usize = 500;
 
 struct Controller {
     replica_sets: Cache<ReplicaSet>,
     pods: Cache<Pod>,
-    /// Index of pods by the uid of their ReplicaSet.
+    /// Index of pods by the uid of the ReplicaSet that controls them.
     owned: IndexToken,
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// Number of ready pods of each ReplicaSet at its last reconciliation that created and deleted no pods.
+    /// Number of ready pods of each ReplicaSet when it was last reconciled without a pod to create or delete.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,
 }
 
-/// Event handler for ReplicaSets: queues the ReplicaSet and reports the observed step.
+/// Event handler for ReplicaSets: queues the ReplicaSet, and reports an addition or a new status as a step.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler for pods: queues the ReplicaSet that owns the pod, updates the expectations and reports the
-/// observed step.
+/// Event handler for pods: removes the matching expectation, and queues the ReplicaSet that controls the pod.
+///
+/// The handler also reports the addition, the failure and the deletion of a pod as steps.
 struct Pods {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -250,8 +253,9 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Records the expected events, then deletes the `surplus` pods and creates `missing` pods. After the
-    /// first error no more requests are sent.
+    /// Records the expected events, then deletes the `surplus` pods and creates `missing` new pods.
+    ///
+    /// After the first error no more requests are sent, and the error is returned.
     async fn change(
         &self,
         name: &ObjectName,
@@ -294,8 +298,9 @@ impl Controller {
         Ok(outcome?)
     }
 
-    /// Deletes a pod. Returns whether a deletion event is still expected: `false` means that the pod did not
-    /// exist any more.
+    /// Deletes a pod. Returns whether the cache will receive a deletion event for this request.
+    ///
+    /// Returns `false` if the pod did not exist any more.
     async fn delete(&self, pod: &Pod) -> Result<bool, kube_client::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
@@ -315,8 +320,10 @@ impl Controller {
         }
     }
 
-    /// Reports the step "has nothing to do" if the number of ready pods has increased since the last call for
-    /// this ReplicaSet.
+    /// Reports that the ReplicaSet has no pod to create or delete, with its newest ready pod as the object.
+    ///
+    /// Nothing is reported unless the number of ready pods has increased since the last call for this
+    /// ReplicaSet.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {
@@ -352,7 +359,7 @@ impl Controller {
     }
 }
 
-/// Returns the ready pod with the highest resource version.
+/// Returns the ready pod with the highest resource version, or `None` if no pod is ready.
 fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     let ready = pods.iter().filter(|pod| pod.live().is_some_and(is_ready));
     ready.reduce(|newest, pod| {
@@ -364,7 +371,7 @@ fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     })
 }
 
-/// Returns `number` pods to delete: pods without a node first, then pods that are not ready.
+/// Selects `number` pods for deletion: first pods without a node, then pods that are not ready.
 fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     let has_node = |pod: &Pod| {
         let spec = pod.spec.as_ref();
@@ -375,7 +382,7 @@ fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     pods
 }
 
-/// Returns the pod that the controller creates from the ReplicaSet's template.
+/// Returns the pod to create for the ReplicaSet, built from the ReplicaSet's template.
 fn pod_of(set: &ReplicaSet) -> Pod {
     let template = set.spec.as_ref().and_then(|spec| spec.template.clone());
     let template = template.unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Computes the resource requests of pods and the allocatable capacity of nodes for the scheduler.
 //!
-//! The module guarantees that quantities are exact integers in thousandths, rounded up as in Kubernetes. An
-//! invalid quantity is an error and is never treated as zero.
+//! The module guarantees that each quantity is an exact integer in thousandths, rounded up as in Kubernetes.
+//! An invalid quantity is an error and is never treated as zero.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,7 +10,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-/// Amounts of CPU, memory and pods: the capacity of a node, or the requests of a pod.
+/// Amounts of CPU, memory and pods: the capacity or free capacity of a node, or the requests of a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
     /// CPU in thousandths of a core.
@@ -20,8 +20,7 @@ pub(crate) struct Room {
     pods: i128,
 }
 
-/// A resource of which a node has too little for a pod. `Display` writes the resource's name as in the
-/// message "insufficient cpu".
+/// The resource that is insufficient on a node for a pod. `Display` writes it as in "1 insufficient cpu".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     Cpu,
@@ -29,7 +28,7 @@ pub(crate) enum Lack {
     Pods,
 }
 
-/// Error: the contained text is not a valid, non-negative Kubernetes quantity.
+/// Error: the text is not a valid, non-negative Kubernetes quantity. The field contains the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotAQuantity(String);
 
@@ -47,7 +46,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Returns the requests of a pod: the sum of the requests of its containers, and a count of one pod.
+    /// Returns the sum of the requests of the pod's containers, with a pod count of one.
     ///
     /// # Errors
     /// Returns an error if a quantity is invalid.
@@ -83,8 +82,9 @@ impl Room {
         }
     }
 
-    /// Returns the first resource of which the pod requests `asked` exceed the free capacity `self`, or
-    /// `None` if the pod fits.
+    /// Checks whether a pod's requests `asked` fit into the free capacity `self`.
+    ///
+    /// Returns `None` if the pod fits, or the first resource that is insufficient.
     pub(crate) fn lacks(self, asked: Room) -> Option<Lack> {
         if asked.cpu > self.cpu {
             Some(Lack::Cpu)
@@ -97,7 +97,7 @@ impl Room {
         }
     }
 
-    /// Returns a value that compares nodes by free CPU, then by free memory, then by the free number of pods.
+    /// Returns a sort key for nodes: free CPU, then free memory, then the free number of pods.
     pub(crate) fn rank(self) -> impl Ord {
         (self.cpu, self.memory, self.pods)
     }

@@ -1,8 +1,9 @@
-//! The scheduler: binds each pod without a node to the node with the most free CPU on which the pod fits.
+//! The scheduler: binds each unbound pod to a node with enough capacity for the pod's requests. If several
+//! nodes have enough capacity, the node with the most free CPU is selected.
 //!
 //! Guarantees:
 //! - A pod counts against its node's capacity as soon as the scheduler sends the binding, before the cache
-//!   shows the binding. Therefore the scheduler does not overcommit a node.
+//!   contains the binding. Therefore the scheduler does not overcommit a node.
 //! - A pod that fits on no node stays `Pending` with a `PodScheduled` condition. It is retried only when a
 //!   pod on a node terminates or is deleted, or when a node is added or its capacity changes.
 //!
@@ -49,13 +50,15 @@ struct Controller {
     write_pods: Writes<Pod>,
 }
 
-/// State of the scheduler that its informer caches do not contain.
+/// The scheduler's own state, in addition to its informer caches.
 #[derive(Default)]
 struct Memory {
-    /// Pods with a sent binding that the cache does not show yet, with their node and requests.
+    /// Pods for which a binding was sent that the cache does not contain yet, with their node and requests.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
-    /// Pods that fitted on no node at their last attempt, and the pod that is being scheduled. They are
-    /// queued again when a pod on a node terminates or is deleted, or when a node changes.
+    /// Pods that fitted on no node at the last attempt, and the pod that the worker is scheduling.
+    ///
+    /// All these pods are queued again when a pod on a node terminates or is deleted, or when a node is added
+    /// or its capacity changes.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
 }
 
@@ -64,16 +67,18 @@ struct Assumed {
     takes: Room,
 }
 
-/// Event handler for pods without a node: queues a new pod, and removes a pod from [`Memory`] when the pod is
-/// bound, has terminated or is deleted.
+/// Event handler for pods without a node: reports and queues a new pod.
+///
+/// When the pod is bound, has terminated or is deleted, the handler removes the pod from [`Memory`].
 struct Unbound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     memory: Arc<Memory>,
 }
 
-/// Event handler for bound pods that have not terminated: reports a binding, and retries unschedulable pods
-/// when a pod terminates or is deleted.
+/// Event handler for bound pods that have not terminated.
+///
+/// The handler reports a new binding. When a pod terminates or is deleted, it retries the unschedulable pods.
 struct Bound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -86,7 +91,7 @@ struct Nodes {
     memory: Arc<Memory>,
 }
 
-/// The resources that the scheduler may list and watch. Nodes need cluster-wide permissions.
+/// The resources that the scheduler has permission to list and watch. Nodes need cluster-wide permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Only pods: the scheduler reports steps, and has no workers that bind pods.
@@ -95,6 +100,8 @@ pub(crate) enum Reach {
 }
 
 /// Adds the scheduler to a process: its informers, event handlers and workers.
+///
+/// With [`Reach::Pods`], no workers are added.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down, or already has a scheduler.
@@ -208,13 +215,13 @@ impl EventHandler<Node> for Nodes {
     }
 }
 
-/// Returns the allocatable capacity of a node, or `None` if a quantity is invalid.
+/// Returns the allocatable capacity in the node's status, or `None` if a quantity is invalid.
 fn offers(node: &Object<Node>) -> Option<Room> {
     node.live().and_then(|node| Room::of_node(node).ok())
 }
 
 impl Memory {
-    /// Removes a pod from the state, because the cache shows that the pod is bound, terminated or deleted.
+    /// Removes a pod that is bound, terminated or deleted in the cache from `unschedulable` and `assumed`.
     fn is_settled(&self, pod: &ObjectName) {
         self.unschedulable.lock().remove(pod);
         self.assumed.lock().remove(pod);
@@ -254,10 +261,10 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Returns the name of the node with the most free capacity on which the requests `asked` fit.
+    /// Selects the node for a pod with the requests `asked`: the fitting node with the highest
+    /// [`Room::rank`].
     ///
-    /// If there is no such node, the inner result is an error that contains one insufficient resource per
-    /// node.
+    /// If no node fits, the inner `Err` contains one insufficient resource per node.
     fn place(&self, asked: Room) -> Result<Result<String, Vec<Lack>>, anyhow::Error> {
         let mut fitting = Vec::new();
         let mut lacks = Vec::new();
@@ -276,8 +283,10 @@ impl Controller {
             .ok_or(lacks))
     }
 
-    /// Returns the allocatable capacity of a node minus the requests of the pods that are bound or assumed to
-    /// be bound to the node.
+    /// Returns the free capacity of a node: its allocatable capacity minus the requests of the pods on the
+    /// node.
+    ///
+    /// Pods whose binding was sent and is not yet in the cache also count.
     fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
         // Read before the cache: a pod that becomes bound in between counts twice instead of never.
         let assumed: Vec<_> = {

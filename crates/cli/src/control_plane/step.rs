@@ -14,10 +14,12 @@ use kube_informer::{Object, object::ResourceVersion};
 use std::{fmt, sync::Arc};
 use tokio::{sync::mpsc, time::Instant};
 
-/// Maximum number of queued steps, of about 200 bytes each. A burst of pods in all loops fits.
+/// Maximum number of queued steps, of about 200 bytes each.
+///
+/// The limit is high enough for the steps of all loops when many pods change at once.
 pub(crate) const STEPS_MAX: usize = 1_024;
 
-/// One of the control loops of the control plane.
+/// The type of a control loop. The control plane has one node agent per node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loop {
     Deployment,
@@ -26,46 +28,48 @@ pub(crate) enum Loop {
     NodeAgent,
 }
 
-/// The kind of a [`Step`]. The variants are ordered by their first occurrence in the demo.
+/// The kind of a [`Step`] of a control loop. The variants are in the order in which the demo first prints
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// A client other than the loops wrote an object, such as the demo's Deployment.
+    /// A client wrote an object that the loops react to, such as the demo's Deployment.
     Wish,
-    /// The deployment controller observed a new Deployment.
+    /// The deployment controller received the event for a new Deployment.
     DeploymentSeen,
-    /// The deployment controller observed the ReplicaSet that it created.
+    /// The deployment controller received the event for a new ReplicaSet, which it had created.
     ReplicaSetCreated,
-    /// The replica set controller observed a new ReplicaSet.
+    /// The replica set controller received the event for a new ReplicaSet.
     ReplicaSetSeen,
-    /// The replica set controller observed a pod that it created.
+    /// The replica set controller received the event for a new pod, which it had created.
     PodCreated,
-    /// The scheduler observed a new pod without a node.
+    /// The scheduler received the event for a new pod without a node, and queues the pod.
     PodQueued,
-    /// A node agent observed a new pod that is not bound to a node.
+    /// A node agent received the event for a new pod that is not bound to a node.
     NotMine,
     /// The scheduler found no node with enough capacity for a pod.
     NoNodeFits,
-    /// The scheduler observed a pod that it bound to a node.
+    /// The scheduler received the event that shows a pod as bound to a node, after it had sent the binding.
     PodBound,
-    /// A node agent observed a pod that was bound to its node.
+    /// A node agent received the first event that shows a pod as bound to its node.
     PodStarts,
-    /// A node agent observed a pod status that it wrote: the pod is running and ready.
+    /// A node agent received the event for a status that it had written: the pod is running and ready.
     PodRuns,
     /// The replica set controller found that it has no pod to create or delete.
     Content,
-    /// The replica set controller observed a ReplicaSet status that it wrote.
+    /// The replica set controller received the event for a ReplicaSet status that it had written.
     ReplicaSetStatus,
-    /// A node agent got a pod from the server, because the pod's container has ended.
+    /// A node agent got a pod from the server with a request, because the pod's container has ended.
     PodEnds,
-    /// A node agent observed a pod status that it wrote: the pod has failed.
+    /// A node agent received the event for a status that it had written: the pod has ended.
     PodFailed,
-    /// The replica set controller observed that a pod has failed.
+    /// The replica set controller received the event for a pod that has ended and needs a replacement.
     FailureSeen,
-    /// The replica set controller observed the deletion of a pod that it deleted.
+    /// The replica set controller received the deletion event of a pod, after it had requested the deletion.
     PodDeleted,
-    /// The deployment controller observed a Deployment status that it wrote: some replicas are not ready.
+    /// The deployment controller received the event for a status that it had written: some replicas are not
+    /// ready.
     NotAllReady,
-    /// The deployment controller observed a Deployment status that it wrote: all replicas are ready.
+    /// The deployment controller received the event for a status that it had written: all replicas are ready.
     AllReady,
 }
 
@@ -76,14 +80,14 @@ pub(crate) struct Step {
     /// Name of the reporting loop, such as `node-agent/node-1`.
     pub(crate) who: Arc<str>,
     pub(crate) kind: Kind,
-    /// The observed object in kubectl's notation, such as `pod/web-1`.
+    /// Kind and name of the observed object in kubectl's notation, such as `pod/web-1`.
     pub(crate) object: String,
-    /// The object's resource version as the loop observed it.
+    /// Resource version of the observed object.
     pub(crate) revision: ResourceVersion,
     pub(crate) text: String,
 }
 
-/// The sender with which one control loop reports its steps.
+/// Channel sender with which the control loop named `who` reports its steps.
 #[derive(Clone)]
 pub(crate) struct Teller {
     who: Arc<str>,
@@ -100,7 +104,7 @@ impl Loop {
         Loop::NodeAgent,
     ];
 
-    /// Returns the loop's name in arguments and output.
+    /// Returns the loop's name as used in the program's arguments and output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Loop::Deployment => "deployment",

@@ -8,18 +8,18 @@ use tokio::{
     time::timeout,
 };
 
-/// Time limit of every wait. It is far longer than a wait takes on a busy machine, so it elapses only in a
-/// failing test.
+/// Maximum time of every wait for the binary. On a busy machine a wait takes far less, so it exceeds the
+/// limit only in a failing test.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// The exit code, standard output and standard error of a finished run.
+/// The exit code, standard output and standard error of a binary that has exited.
 pub(crate) struct Ended {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-/// One step of the demo, parsed from a line of its output.
+/// One step of a control loop, parsed from a line of the demo's output.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// Time since the start of the demo, in seconds.
@@ -56,7 +56,7 @@ pub(crate) async fn run(arguments: &[&str]) -> Ended {
 }
 
 impl Ended {
-    /// Asserts that the exit code is `code`, and panics with all output otherwise.
+    /// Asserts that the exit code is `code`, and returns `self`. The panic message contains all output.
     #[track_caller]
     pub(crate) fn with_code(self, code: i32) -> Self {
         let Ended { out, err, .. } = &self;
@@ -64,14 +64,15 @@ impl Ended {
         self
     }
 
-    /// Returns the steps that a demo printed, in the order of the output.
+    /// Returns the steps of the control loops in the demo's output, in the order of the output.
     pub(crate) fn steps(&self) -> Vec<Step> {
         self.out.lines().filter_map(parsed_step).collect()
     }
 }
 
-/// Parses a line such as `  0.41s  WHO  TEXT  OBJECT  rv 17`. The columns are separated by two or more
-/// spaces. Returns `None` for any other line.
+/// Parses a line of the demo's output, such as `  0.41s  WHO  TEXT  OBJECT  rv 17`.
+///
+/// The columns are separated by two or more spaces. Returns `None` for a line in any other format.
 fn parsed_step(line: &str) -> Option<Step> {
     let columns: Vec<_> = line
         .split("  ")
@@ -108,7 +109,7 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Reads lines of standard output until one contains `text`, and returns that line.
+    /// Reads lines of standard output until a line contains `text`, and returns this line.
     pub(crate) async fn line_with(&mut self, text: &str) -> String {
         let found = async {
             loop {
@@ -129,8 +130,9 @@ impl Running {
         timeout(LONG, self.child.kill()).await.unwrap().unwrap();
     }
 
-    /// Sends a signal such as `-INT` to the process, waits until the process exits, and returns the rest of
-    /// its output.
+    /// Sends the signal `signal`, such as `-INT`, to the process and waits until the process exits.
+    ///
+    /// Returns the exit code and the output that was not read before.
     pub(crate) async fn end_by(mut self, signal: &str) -> Ended {
         let id = self.child.id().expect("the process runs").to_string();
         let sent = std::process::Command::new("kill")
@@ -160,7 +162,9 @@ impl Running {
     }
 }
 
-/// Returns the path of a temporary file in a directory that no other test process uses.
+/// Returns the path of the file `name` in the temporary directory of this test process.
+///
+/// Each test process has its own directory. The file may not exist yet.
 pub(crate) fn file(name: &str) -> PathBuf {
     let own = std::process::id().to_string();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(own);

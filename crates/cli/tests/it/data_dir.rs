@@ -1,5 +1,6 @@
-//! Tests `serve --data-dir`: the server's state after a restart that follows a kill, a signal or a failed
-//! start.
+//! Tests `serve --data-dir`: the state of the server after it was ended and started again.
+//!
+//! In the tests, a server ends after SIGKILL, after another signal, or because its start failed.
 
 use std::{
     collections::BTreeMap,
@@ -24,21 +25,23 @@ use crate::{
     serve::client,
 };
 
-/// Number of clients that write concurrently.
+/// Number of clients that write concurrently to the server.
 const WRITERS: usize = 4;
 
-/// Number of kills after which the test restarts the server and checks the stored objects.
+/// Number of times that the test kills the server. After each kill, the test restarts the server and checks
+/// the stored objects.
 const KILLS: usize = 6;
 
-/// Returns the path of a data directory that does not exist yet.
+/// Deletes the data directory `name` if it exists, and returns its path.
 fn fresh(name: &str) -> PathBuf {
     let directory = file(name);
     drop(fs::remove_dir_all(&directory));
     directory
 }
 
-/// Starts a server on a data directory. Returns its process and the path of the kubeconfig that it will
-/// write.
+/// Starts a server process on a data directory, and returns without waiting until it serves.
+///
+/// Returns the process, and the path of the kubeconfig that the server will write.
 fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
     let kubeconfig = directory.with_extension("yaml");
     let serve = [
@@ -51,8 +54,9 @@ fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
     (Running::start(&[&serve, flags].concat()), kubeconfig)
 }
 
-/// Starts a server on a data directory and waits until it serves. Returns its process, a client, and the
-/// output line that describes the state found in the directory.
+/// Starts a server process on a data directory, and waits until it serves.
+///
+/// Returns the process, a client, and the output line about the data that the server found in the directory.
 async fn serving_on(directory: &Path, flags: &[&str]) -> (Running, Client, String) {
     let (mut running, kubeconfig) = start(directory, flags);
     let found = running.line_with("data: ").await;
@@ -80,8 +84,9 @@ fn revision_of(map: &ConfigMap) -> u64 {
     revision.unwrap().parse().unwrap()
 }
 
-/// Lists the config maps. Returns the value of each by its name, and the revision of the list. Asserts that
-/// each config map is complete.
+/// Lists the config maps, and asserts that the data of each config map belong to one write.
+///
+/// Returns a map from the name of each config map to its value, and the revision of the list.
 async fn stored(api: &Api<ConfigMap>) -> (BTreeMap<String, u64>, u64) {
     let list = api.list(&ListParams::default()).await.unwrap();
     let revision = list.metadata.resource_version.unwrap().parse().unwrap();
@@ -101,7 +106,8 @@ async fn watch_from(api: &Api<ConfigMap>, revision: u64) -> Events {
     Box::pin(events)
 }
 
-/// Returns the next event of a watch as text, such as `added 6` with the object's revision.
+/// Waits for the next event of a watch, and returns it as text: its type and the object's revision
+/// (`added 6`).
 async fn next_event(events: &mut Events) -> String {
     match timeout(LONG, events.next())
         .await
@@ -147,24 +153,25 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
     server.end_by("-INT").await.with_code(130);
 }
 
-/// The possible states of one object after the server was killed. `None` means that the object does not
+/// The states that one object may have after the server was killed. `None` means that the object does not
 /// exist.
 ///
-/// The first state was acknowledged by the server. A second state is the result of a write without a
-/// response.
+/// The first entry is the last state that the server acknowledged. If the kill interrupted a write, the
+/// second entry is the state that this write requested.
 type States = Vec<Option<u64>>;
 
-/// One client, with the possible states of the objects that no other client writes.
+/// One writing client, and the possible states of its objects. No other client writes these objects.
 #[derive(Default)]
 struct Writer {
     number: usize,
     known: BTreeMap<String, States>,
-    /// Highest revision that the client received in a response.
+    /// Highest revision in the responses that the client received.
     revision: u64,
 }
 
 /// Creates, replaces and deletes the writer's objects until the server is killed, and returns the writer.
-/// Sends a message to `acknowledged` for each successful write.
+///
+/// For each successful write, a message is sent to `acknowledged`.
 async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Sender<()>) -> Writer {
     let Writer {
         number,
@@ -203,8 +210,9 @@ async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Send
     writer
 }
 
-/// Receives events of a watch until the server is killed, and returns the last event's revision. Asserts that
-/// the revisions increase.
+/// Receives events of a watch until the server is killed, and returns the revision of the last event.
+///
+/// Asserts that the revisions increase. If no event arrives, `last` is returned.
 async fn last_received(mut events: Events, mut last: u64) -> u64 {
     while let Some(Ok(event)) = events.next().await {
         let (WatchEvent::Added(map) | WatchEvent::Modified(map) | WatchEvent::Deleted(map)) = event

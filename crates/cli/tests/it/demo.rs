@@ -8,8 +8,9 @@ use crate::binary::{Ended, Running, Step, file, run};
 
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
-/// Steps that the demo must print, in causal order. Each entry contains the start of the loop's name and the
-/// start of the step's text.
+/// Steps that the demo must print, in causal order.
+///
+/// Each entry contains the first characters of the loop's name and of the step's text.
 const STEPS: [(&str, &str); 13] = [
     ("user", "asks for a Deployment of 3 pods"),
     ("deployment", "sees a Deployment of 3 pods"),
@@ -35,7 +36,7 @@ fn objects(steps: &[&Step]) -> BTreeSet<String> {
     steps.iter().map(|step| step.object.clone()).collect()
 }
 
-/// Runs a demo, and returns its result and the entries of its request log.
+/// Runs the demo with a request log. Returns the exit code and output, and the entries of the log.
 async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     let log = file(name);
     let path = log.to_str().unwrap();
@@ -45,7 +46,9 @@ async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     (ended, requests.collect())
 }
 
-/// Returns the revisions in the server's responses to the client `user_agent`, for one verb and one resource.
+/// Returns the revisions in the server's responses to the requests of one client for a verb and a resource.
+///
+/// The requests are those in the request log that have the user agent `user_agent`.
 fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) -> BTreeSet<u64> {
     let theirs = requests.iter().filter(|request| {
         request["userAgent"] == user_agent

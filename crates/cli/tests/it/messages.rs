@@ -1,9 +1,9 @@
-//! Tests the complete text of every error message for invalid input: what failed, the object, the reason and
-//! the next step.
+//! Tests the complete text of every error message for invalid input.
 //!
-//! Messages of failures that these tests can't cause, such as a full disk, are tested in their own modules.
-//! In the expected text, `FILE` replaces the path of a temporary file, and `ADDRESS` replaces a network
-//! address.
+//! A message must contain the failed operation, the object, the reason, and what the user can do next.
+//! Messages of failures that these tests can't cause, such as a full disk, are tested in the modules that
+//! create the messages. In the expected text, `FILE` replaces the path of a temporary file, and `ADDRESS`
+//! replaces a network address.
 
 use std::fs;
 
@@ -11,8 +11,9 @@ use expect_test::expect;
 
 use crate::binary::{Running, file, run};
 
-/// Runs the program, asserts its exit code, and returns its only line of standard error. In this line, the
-/// first text of each pair in `replaced` is replaced by the second.
+/// Runs the program, and asserts that its exit code is `code` and that it writes one line to standard error.
+///
+/// Returns this line. For each pair in `replaced`, the first text is replaced by the second in the line.
 async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) -> String {
     let mut line = run(arguments).await.with_code(code).err;
     assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");
@@ -22,15 +23,16 @@ async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) ->
     line
 }
 
-/// Writes a temporary file with this content, and returns its path.
+/// Writes `text` to the temporary file `name`, and returns the path of the file.
 fn written(name: &str, text: &str) -> String {
     let path = file(name);
     fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// Runs the program with each of these invalid command lines. Returns each command line, followed by its
-/// error message.
+/// Runs the program with each of the invalid command lines in `typed`, and asserts that the exit code is 2.
+///
+/// Returns a text that contains each command line, followed by its error message.
 async fn rejected(typed: &[&str]) -> String {
     let mut lines = Vec::new();
     for typed in typed {
@@ -156,7 +158,7 @@ async fn of_the_command_line_of_serve() {
     "#]].assert_eq(&rejected(&typed).await);
 }
 
-/// Returns a kubeconfig with a cluster at `address`, a user, and the additional text `rest`.
+/// Returns the YAML of a kubeconfig with a cluster at `address`, a user, and the additional text `rest`.
 fn kubeconfig(address: &str, rest: &str) -> String {
     format!(
         "apiVersion: v1

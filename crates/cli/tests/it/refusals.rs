@@ -1,8 +1,10 @@
-//! Tests that every failure is reported as one line with the next step, and that the exit code is not zero.
+//! Tests that the program reports every failure as one line and exits with a nonzero code.
+//!
+//! The line must also state what the user can do next.
 
 use crate::binary::{Ended, file, run};
 
-/// Writes a kubeconfig for the server at `address`, and returns its path.
+/// Writes a kubeconfig for the server at `address` to the temporary file `name`, and returns its path.
 fn kubeconfig(name: &str, address: &str) -> String {
     let path = file(name);
     let text = format!(

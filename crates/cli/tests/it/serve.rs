@@ -16,14 +16,16 @@ use tokio::time::timeout;
 
 use crate::binary::{LONG, Running, file, run};
 
-/// Starts `serve`, and waits until it is ready. Returns its process and the path of the kubeconfig that it
-/// wrote.
+/// Starts a `serve` process, and waits until it is ready.
+///
+/// Returns the process, and the path of the kubeconfig that it wrote.
 async fn serving(name: &str) -> (Running, PathBuf) {
     serving_with(name, &[]).await
 }
 
-/// Starts `serve` with more flags, and waits until it is ready. Returns its process and the path of the
-/// kubeconfig that it wrote.
+/// Starts a `serve` process with the additional `flags`, and waits until it is ready.
+///
+/// Returns the process, and the path of the kubeconfig that it wrote.
 pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
     let path = file(name);
     let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
@@ -32,7 +34,7 @@ pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBu
     (running, path)
 }
 
-/// Returns a client for the server of a kubeconfig file.
+/// Returns a client for the server in a kubeconfig file.
 pub(crate) async fn client(kubeconfig: &PathBuf) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();

@@ -1,5 +1,6 @@
-//! Tests the flags of `serve` for watch caches, and their effect on the revisions from which clients can
-//! watch.
+//! Tests the flags of `serve` that set the sizes of watch caches.
+//!
+//! A size determines the oldest revision from which a client can start a watch.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube_client::{
@@ -16,8 +17,10 @@ async fn answer(client: &Client, path: &str) -> String {
     client.request_text(request).await.unwrap()
 }
 
-/// Watches a resource from a revision for one second. Returns the revisions of the received events, or the
-/// code of the error event.
+/// Watches a resource from the revision `from` for one second, and returns the revisions of the received
+/// events.
+///
+/// If the server sends an error event, its status code is returned instead of a revision.
 async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     let path = format!("/api/v1/{resource}?watch=1&resourceVersion={from}&timeoutSeconds=1");
     let received = |line: &str| {
@@ -34,8 +37,9 @@ async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     answer(client, &path).await.lines().map(received).collect()
 }
 
-/// Creates five config maps and then five namespaces. Returns the server's revision before the first config
-/// map, and its revision before the first namespace.
+/// Creates five config maps and then five namespaces.
+///
+/// Returns the server's revision before the first config map, and the revision before the first namespace.
 async fn ten_objects(client: &Client) -> (u64, u64) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -63,8 +67,9 @@ async fn ten_objects(client: &Client) -> (u64, u64) {
     (start, start + 5)
 }
 
-/// Lists a resource at revision "0" with a limit of 2, and returns the number of objects. A watch cache
-/// ignores the limit.
+/// Lists a resource at revision "0" with a limit of 2, and returns the number of received objects.
+///
+/// The number is 2 without a watch cache. With a watch cache, the server ignores the limit.
 async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
     let path = format!("/api/v1/{resource}?resourceVersion=0&limit=2");
     let list: Value = serde_json::from_str(&answer(client, &path).await).unwrap();

@@ -1,8 +1,8 @@
-//! A port of Kubernetes' sample-controller, in which a config map (an app) replaces the custom resource
-//! `Foo`.
+//! A port of Kubernetes' sample-controller. Config maps with the label [`APP`] replace the custom resource
+//! `Foo`. Such a config map is called an app.
 //!
-//! A config map with the label [`APP`] specifies the name of a deployment and the number of its replicas. The
-//! controller creates and scales the deployment.
+//! An app specifies the name of a deployment and the number of its replicas. The controller creates and
+//! scales the deployment.
 
 use std::{pin::pin, sync::Arc};
 
@@ -19,10 +19,10 @@ use kube_informer::{
 use serde_json::json;
 use tokio::task::JoinSet;
 
-/// Label of the config maps that the controller reconciles.
+/// Key of the label of the config maps (apps) that the controller reconciles.
 pub(crate) const APP: &str = "kube-informer.example.com/app";
 
-/// Reconciles the deployment that each labelled config map specifies.
+/// Reconciles the deployments that the apps specify. An app is a config map with the label [`APP`].
 pub(crate) struct Controller {
     client: Client,
     apps: SharedInformer<ConfigMap>,
@@ -31,7 +31,7 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Registers event handlers on the informers; the caller starts the informers.
+    /// Creates a controller with event handlers on the informers. The caller starts the informers.
     pub(crate) fn new(
         client: Client,
         apps: SharedInformer<ConfigMap>,
@@ -61,7 +61,7 @@ impl Controller {
         })
     }
 
-    /// Runs the workers until `stop` resolves, and then waits for the reconciles in progress.
+    /// Runs `workers` workers until `stop` resolves, and then waits for the reconciles in progress.
     pub(crate) async fn run(
         self,
         workers: usize,
@@ -137,7 +137,7 @@ impl Controller {
     }
 }
 
-/// Event handler of deployments: adds the config map that controls a deployment to the queue.
+/// Event handler for deployments: queues the config map that controls a changed deployment.
 #[derive(Clone)]
 struct Owners {
     apps: Lister<ConfigMap>,
@@ -159,7 +159,7 @@ impl Owners {
     }
 }
 
-/// Returns the name and uid of the config map that controls a deployment, or `None` if there is none.
+/// Returns the name and uid of the config map that controls a deployment, or `None` if no config map does.
 fn controller_of(deployment: &Deployment) -> Option<(&str, &str)> {
     let owners = deployment.metadata.owner_references.iter().flatten();
     let mut controllers = owners.filter(|owner| owner.controller == Some(true));

@@ -1,9 +1,9 @@
-//! Runs a port of Kubernetes' sample-controller. `docs/from-client-go.md` compares its code with the Go
-//! original.
+//! Runs a port of Kubernetes' sample-controller. `docs/from-client-go.md` compares its code with the original
+//! Go code.
 //!
 //! Without arguments, the program runs a scenario on an embedded server and prints the resulting deployments.
 //! On a cluster, the program runs until its standard input ends. The conformance tests run the Go controller
-//! and this controller on a cluster with the same scenario, and compare the results.
+//! and this controller with the same scenario, and compare the results.
 //!
 //! `cargo run -p kube-informer --example from_client_go [-- --kubeconfig FILE --context NAME]`
 
@@ -35,7 +35,8 @@ use self::{
 
 const WORKERS: usize = 2;
 
-/// Maximum time to wait for the controller after each change, which normally takes milliseconds.
+/// Maximum time to wait until the controller has reacted to a change. The reaction normally takes
+/// milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -61,7 +62,7 @@ async fn work() -> anyhow::Result<()> {
     ran
 }
 
-/// Runs the controller and the informers that it reads from, until `stop` resolves.
+/// Runs the controller and its informers until `stop` resolves.
 async fn run(client: Client, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
     let factory = SharedInformerFactory::builder(client.clone())
         .resync(Duration::from_secs(30))
@@ -96,7 +97,8 @@ async fn play() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes changes as a user would, and waits for the controller's response to each change.
+/// Changes apps and deployments as a user would, and waits after each change until the controller has
+/// reacted.
 async fn act(server: &Server) -> anyhow::Result<()> {
     server.create(app("a", "web", 1))?;
     server.create(app("b", "db", 2))?;
@@ -120,7 +122,7 @@ fn app(name: &str, deployment: &str, replicas: i32) -> Value {
     })
 }
 
-/// Waits until the lines of [`deployments`] equal `wanted`.
+/// Waits until [`deployments`] returns exactly the lines in `wanted`.
 async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
     let there = async {
         while deployments(server) != wanted {
@@ -136,7 +138,8 @@ async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
     })
 }
 
-/// Returns a line with the name, replicas and owner of each deployment, ordered by name.
+/// Returns one line per deployment on the server, with its name, replicas and owner. The lines are sorted by
+/// name.
 fn deployments(server: &Server) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
     let line = |deployment: Value| {

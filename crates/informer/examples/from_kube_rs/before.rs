@@ -1,4 +1,4 @@
-//! The controller before the migration: kube-rs watches generators and config maps for this controller.
+//! The kube-rs controller before its migration to shared informers: it has its own watches.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The custom resource `Generator`, which the controllers reconcile.
+//! The custom resource `Generator`, which the controllers in `before.rs` and `after.rs` reconcile.
 //!
 //! A generator specifies the content of the config map that has the same name and namespace.
 

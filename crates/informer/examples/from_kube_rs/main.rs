@@ -1,8 +1,8 @@
-//! Runs a kube-rs controller before and after its migration to shared informers, and compares the two.
+//! Runs a kube-rs controller before and after its migration to shared informers, and compares the results.
 //!
 //! `before.rs` and `after.rs` differ only in the lines that `docs/from-kube-rs.md` shows. Both controllers
-//! run the same scenario, each on its own embedded server, and must create the same config maps. The program
-//! prints the number of requests that each controller sent.
+//! run the same scenario, each on its own embedded server. The program fails unless both controllers create
+//! the same config maps, and prints the number of requests that each controller sent.
 //!
 //! The example does not run on a cluster, because the scenario needs a custom resource.
 //!
@@ -37,7 +37,8 @@ use tokio::{
 
 use self::generator::GROUP;
 
-/// Maximum time to wait for the controller after each change, which normally takes milliseconds.
+/// Maximum time to wait until the controller has reacted to a change. The reaction normally takes
+/// milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[tokio::main]
@@ -74,13 +75,15 @@ fn server() -> Server {
     Server::builder().kind(kind).build()
 }
 
-/// Resolves when the sender of `stopped` sends or is dropped.
+/// Waits until the sender of `stopped` sends a message or is dropped.
 async fn ended(stopped: oneshot::Receiver<()>) {
     drop(stopped.await);
 }
 
-/// Makes changes as a user would, and waits for the controller's response to each change. Then stops the
-/// controller by dropping `stop`, and returns the contents of the config maps.
+/// Changes generators and config maps as a user would, and waits after each change until the controller has
+/// reacted.
+///
+/// Then stops the controller by dropping `stop`, and returns the contents of the config maps by name.
 async fn play(
     server: &Server,
     stop: oneshot::Sender<()>,
@@ -101,7 +104,7 @@ async fn play(
     Ok(contents(server))
 }
 
-/// Waits until the names and contents of all config maps equal `wanted`.
+/// Waits until the config maps on the server have exactly the names and contents in `wanted`.
 async fn shows(server: &Server, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
     let wanted: BTreeMap<_, _> = wanted
         .iter()
@@ -116,7 +119,7 @@ async fn shows(server: &Server, wanted: &[(&str, &str)]) -> anyhow::Result<()> {
     in_time.with_context(|| format!("the config maps are {:?}, not {wanted:?}", contents(server)))
 }
 
-/// Returns the content of each config map on the server, by name.
+/// Returns a map from the name of each config map on the server to its content.
 fn contents(server: &Server) -> BTreeMap<String, Value> {
     let config_maps = server.list("v1", "configmaps");
     let content = |map: Value| {
@@ -138,7 +141,7 @@ fn api_version() -> String {
     format!("{GROUP}/v1")
 }
 
-/// Returns the numbers of lists, watches, gets and writes in the server's request log, as text.
+/// Returns a text with the number of lists, watches, gets and writes in the server's request log.
 fn asked(server: &Server) -> String {
     let log = server.requests();
     let count = |verb: Verb| log.iter().filter(|request| request.verb == verb).count();

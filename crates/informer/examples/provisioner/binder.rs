@@ -1,9 +1,9 @@
-//! Binds volume claims to volumes, as Kubernetes' controller manager does, for clusters that have none.
+//! Binds volume claims to volumes on clusters that have no controller manager to bind them.
 //!
 //! The binder also releases a volume whose claim is deleted, and removes the finalizers of deleted claims and
 //! volumes.
 //!
-//! Guarantees: the binder does not communicate with the provisioner except through the cluster's objects. It
+//! Guarantees: the binder and the provisioner communicate only through objects on the cluster. The binder
 //! changes only objects of one storage class. If a real controller manager changes an object first, the
 //! binder's request fails with a conflict, and the binder retries.
 
@@ -33,8 +33,8 @@ pub(crate) struct Binder {
     factory: SharedInformerFactory,
 }
 
-/// Event handler of volumes: adds the claim that a volume of the class refers to (`spec.claimRef`) to the
-/// queue.
+/// Event handler for volumes of the class `class`: queues the claim to which the volume refers
+/// (`spec.claimRef`).
 struct EnqueueClaim {
     queue: RateLimitingQueue<ObjectName>,
     class: Arc<str>,
@@ -67,7 +67,7 @@ impl Binder {
         }
     }
 
-    /// Binds claims until `shutdown` resolves.
+    /// Binds claims and releases volumes until `shutdown` resolves.
     ///
     /// Returns an error if the binder's caches do not sync.
     pub(crate) async fn run(self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
@@ -111,8 +111,10 @@ impl Binder {
         }
     }
 
-    /// Binds or releases the volumes that refer to the claim `name`, and removes the claim's finalizers if it
-    /// is deleted.
+    /// Binds the volumes that refer to the claim `name`, or releases the volumes if the claim no longer
+    /// exists.
+    ///
+    /// If the claim is marked for deletion, also removes the claim's finalizers.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {
         let claim = self.claims.lister().find(name);
         let claim = claim.map(|claim| claim.get()).transpose()?;
@@ -166,10 +168,10 @@ impl Binder {
         Ok(())
     }
 
-    /// Sets a volume to `Released`, because the cache contains no claim with the uid that the volume refers
-    /// to. Removes the finalizers of a volume that is already released and deleted.
+    /// Sets the phase of a volume to `Released`, because the volume's claim is not in the cache.
     ///
-    /// Returns an error if the server still has the claim.
+    /// If the volume is already released and marked for deletion, removes its finalizers instead. Returns an
+    /// error if the server still has the claim.
     async fn release(&self, claim: &ObjectName, volume: &PersistentVolume) -> anyhow::Result<()> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volume_phase(volume) == Some("Released") {
@@ -186,7 +188,7 @@ impl Binder {
         set_status(&volumes, volume, json!({"phase": "Released"})).await
     }
 
-    /// Returns the API of claims in the namespace of `claim`.
+    /// Returns the [`Api`] client for claims in the namespace of `claim`.
     fn api(&self, claim: &ObjectName) -> Api<PersistentVolumeClaim> {
         Api::namespaced(self.client.clone(), claim.namespace().unwrap_or_default())
     }
@@ -204,8 +206,9 @@ where
     Ok(())
 }
 
-/// Removes the finalizers of an object that is marked for deletion, because no pod uses the object in this
-/// example.
+/// Removes the finalizers of an object if the object is marked for deletion.
+///
+/// The finalizers protect objects that pods use, but no pod uses the objects of this example.
 async fn let_go<K>(api: &Api<K>, object: &K) -> anyhow::Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug,
@@ -232,8 +235,9 @@ fn asks_for(claim: &PersistentVolumeClaim, class: &str) -> bool {
     asked.and_then(|spec| spec.storage_class_name.as_deref()) == Some(class)
 }
 
-/// Returns the name of the claim that a volume refers to, or `None` if the volume is of another storage
-/// class.
+/// Returns the name of the claim that a volume refers to.
+///
+/// Returns `None` if the volume refers to no claim, or has another storage class than `class`.
 fn claim_of(volume: &PersistentVolume, class: &str) -> Option<ObjectName> {
     let spec = volume.spec.as_ref()?;
     let claim = spec.claim_ref.as_ref()?;
@@ -241,7 +245,7 @@ fn claim_of(volume: &PersistentVolume, class: &str) -> Option<ObjectName> {
     (spec.storage_class_name.as_deref() == Some(class)).then_some(name)
 }
 
-/// Returns the uid of the claim that a volume refers to. A new claim with the same name has another uid.
+/// Returns the uid of the claim that a volume refers to. A new claim with the same name has a different uid.
 fn wanted_uid(volume: &PersistentVolume) -> Option<String> {
     volume.spec.as_ref()?.claim_ref.as_ref()?.uid.clone()
 }

@@ -1,7 +1,8 @@
-//! Creates, changes and deletes the storage classes and claims of one run of the example.
+//! Creates, changes and deletes the storage classes and volume claims of one run of the example.
 //!
 //! Guarantees: no other storage classes and claims are changed. [`Claims::clear`] deletes the claims and
-//! classes of the run, and the volumes that its provisioner created, also after a failed scenario.
+//! classes of the run, and the volumes that the provisioner of the run created. It also works after a failed
+//! scenario.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -20,10 +21,11 @@ use serde_json::json;
 
 use crate::controller::PROVISIONED_BY;
 
-/// Label of every object that the program creates. The value is the random id of the run.
+/// Key of the label of every object that the program creates. The value is the random id of the run.
 const LABEL: &str = "kube-informer-example";
 
-/// The claims and storage classes of one run of the program. The claims are in the namespace `default`.
+/// The volume claims and storage classes of one run of the program. The claims are in the namespace
+/// `default`.
 pub(crate) struct Claims {
     client: Client,
     api: Api<PersistentVolumeClaim>,
@@ -31,7 +33,7 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Starts a run with a random id, without claims and classes.
+    /// Chooses a random id for a new run, which has no claims and classes yet. No request is sent.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             api: Api::namespaced(client.clone(), "default"),
@@ -41,7 +43,7 @@ impl Claims {
         }
     }
 
-    /// Returns the provisioner name for the storage classes of this run.
+    /// Returns the name of this run's provisioner, to which the storage classes of the run refer.
     pub(crate) fn provisioner(&self) -> String {
         format!("{}.kube-informer.example.com", self.id)
     }
@@ -90,7 +92,7 @@ impl Claims {
         Ok(self.api.get(name).await?)
     }
 
-    /// Sets a label of a claim.
+    /// Sets the label `key` of a claim to `value`.
     pub(crate) async fn label(
         &self,
         claim: &PersistentVolumeClaim,
@@ -104,7 +106,7 @@ impl Claims {
         Ok(())
     }
 
-    /// Deletes a claim.
+    /// Deletes a claim from the server.
     pub(crate) async fn delete(&self, claim: &PersistentVolumeClaim) -> anyhow::Result<()> {
         let name = claim.metadata.name.as_deref().unwrap_or_default();
         let deleted = self.api.delete(name, &DeleteParams::default()).await;
@@ -112,13 +114,14 @@ impl Claims {
         Ok(())
     }
 
-    /// Returns whether a volume of this name exists.
+    /// Returns whether the server has a volume named `name`.
     pub(crate) async fn has_volume(&self, name: &str) -> anyhow::Result<bool> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         Ok(volumes.get_opt(name).await?.is_some())
     }
 
-    /// Deletes all remaining claims and classes of the run, and the volumes that its provisioner created.
+    /// Deletes all remaining claims and classes of the run, and the volumes that the run's provisioner
+    /// created.
     pub(crate) async fn clear(&self) -> anyhow::Result<()> {
         let ours = ListParams::default().labels(&format!("{LABEL}={}", self.id));
         remove(&self.api, self.api.list(&ours).await?.items).await?;
@@ -135,7 +138,7 @@ impl Claims {
     }
 }
 
-/// Deletes objects and removes their finalizers, so that no controller has to remove them.
+/// Deletes each object in `objects`, and then removes its finalizers, so the deletion needs no controller.
 async fn remove<K>(api: &Api<K>, objects: Vec<K>) -> anyhow::Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug,

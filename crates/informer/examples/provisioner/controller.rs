@@ -1,4 +1,4 @@
-//! The provisioner: creates a volume for each claim whose storage class names this provisioner, and
+//! The provisioner: creates a volume for each volume claim whose storage class names this provisioner, and
 //! deletes released volumes.
 //!
 //! Guarantees:
@@ -6,7 +6,8 @@
 //! - The provisioner creates no volume twice, even if its caches are stale. The name of a volume is derived
 //!   from the uid of its claim. The server therefore rejects a second creation, which the provisioner treats
 //!   as success.
-//! - A failed item is retried with an increasing delay, and is dropped after [`RETRIES_MAX`] retries.
+//! - A claim or volume that could not be processed is retried with an increasing delay, and is dropped after
+//!   [`RETRIES_MAX`] retries.
 //! - The provisioner neither starts nor stops an informer that the caller passes to it. When the provisioner
 //!   stops, it removes its handler from that informer.
 
@@ -37,11 +38,12 @@ use crate::{storage::Storage, transcript::Transcript};
 /// Annotation of a volume that contains the name of the provisioner that created the volume.
 pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// Maximum number of retries of a claim or volume; the default of kubernetes-sigs'
-/// `sig-storage-lib-external-provisioner`.
+/// Maximum number of retries of a claim or volume.
+///
+/// The value is the default of kubernetes-sigs' `sig-storage-lib-external-provisioner`.
 const RETRIES_MAX: u32 = 15;
 
-/// Builds a [`ProvisionController`] from its settings.
+/// Builder with the settings of a [`ProvisionController`].
 pub(crate) struct Builder {
     client: Client,
     name: String,
@@ -51,9 +53,10 @@ pub(crate) struct Builder {
     claims: Option<SharedInformer<PersistentVolumeClaim>>,
 }
 
-/// A provisioner with its informers and queues, which has not started yet.
+/// A provisioner that has not started yet, with its informers and queues.
 pub(crate) struct ProvisionController {
-    /// Factory of the informers that the provisioner itself starts and stops.
+    /// Factory of all informers except an informer that the caller passed. The provisioner starts and stops
+    /// the factory.
     factory: SharedInformerFactory,
     claims: SharedInformer<PersistentVolumeClaim>,
     volumes: SharedInformer<PersistentVolume>,
@@ -64,7 +67,7 @@ pub(crate) struct ProvisionController {
     provisioner: Arc<Provisioner>,
 }
 
-/// The name, caches and clients that all workers share.
+/// The state that all workers of a provisioner share: its name, its caches and its clients.
 struct Provisioner {
     name: String,
     claims: Lister<PersistentVolumeClaim>,
@@ -75,7 +78,7 @@ struct Provisioner {
     output: Transcript,
 }
 
-/// The kind of object in a worker's queue.
+/// The kind of object that a worker processes.
 #[derive(Clone, Copy)]
 enum Work {
     Claims,
@@ -85,7 +88,8 @@ enum Work {
 // === impl Builder ===
 
 impl Builder {
-    /// Creates a builder for the provisioner of the storage classes whose `provisioner` field is `name`.
+    /// Creates a builder for the provisioner named `name`, which handles storage classes with this
+    /// `provisioner` field.
     pub(crate) fn new(client: Client, name: &str, storage: Storage, output: Transcript) -> Self {
         Self {
             client,
@@ -97,13 +101,15 @@ impl Builder {
         }
     }
 
-    /// Sets the number of workers for claims, and the number of workers for volumes.
+    /// Sets the number of workers per queue. One queue contains claims, and the other contains volumes.
     pub(crate) fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
     }
 
-    /// Sets an informer of claims that the caller starts and stops. By default, the provisioner has its own.
+    /// Sets an informer of claims that the caller starts and stops.
+    ///
+    /// By default, the provisioner creates an informer of claims, and starts and stops it.
     pub(crate) fn claims(mut self, informer: SharedInformer<PersistentVolumeClaim>) -> Self {
         self.claims = Some(informer);
         self
@@ -139,7 +145,7 @@ impl Builder {
 // === impl ProvisionController ===
 
 impl ProvisionController {
-    /// Provisions volumes until `shutdown` resolves.
+    /// Creates and deletes volumes until `shutdown` resolves.
     ///
     /// Returns an error if a cache does not sync.
     pub(crate) async fn run(self, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
@@ -200,7 +206,7 @@ impl ProvisionController {
 // === impl Provisioner ===
 
 impl Provisioner {
-    /// Processes claims or volumes from the queue until the queue is shut down.
+    /// Runs one worker: processes the claims or volumes in the queue until the queue is shut down.
     async fn work(self: Arc<Self>, queue: RateLimitingQueue<ObjectName>, work: Work) {
         while let Some(item) = queue.get().await {
             let (name, failures) = (item.key(), item.requeues());
@@ -224,8 +230,9 @@ impl Provisioner {
         }
     }
 
-    /// Creates a volume for the claim if the claim's class belongs to this provisioner and the claim has no
-    /// volume.
+    /// Creates a disk and a volume for a claim that has no volume.
+    ///
+    /// Creates nothing if the storage class of the claim names another provisioner.
     async fn sync_claim(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(claim) = self.claims.find(name) else {
             return Ok(());
@@ -261,7 +268,7 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Deletes a released volume and its disk if this provisioner created the volume.
+    /// Deletes a volume and its disk, if the volume is released and this provisioner created it.
     async fn sync_volume(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(volume) = self.volumes.find(name) else {
             return Ok(());
@@ -328,7 +335,7 @@ impl Provisioner {
     }
 }
 
-/// Returns the name of a claim's volume, which is derived from the claim's uid.
+/// Returns the name of the volume for a claim. The name is derived from the claim's uid.
 pub(crate) fn volume_name(claim: &PersistentVolumeClaim) -> String {
     format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default())
 }

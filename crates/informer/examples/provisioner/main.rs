@@ -1,5 +1,5 @@
-//! A provisioner: a controller that creates a volume for each persistent volume claim, and deletes it after
-//! the claim.
+//! Runs a provisioner: a controller that creates a volume for each persistent volume claim. When a claim is
+//! deleted, the provisioner deletes the claim's volume.
 //!
 //! - The provisioner reads three caches: of claims, volumes and storage classes. It starts to work when all
 //!   three are synced.
@@ -43,19 +43,23 @@ use self::{
     transcript::Transcript,
 };
 
-/// Provisioner named by the foreign storage class. No controller with this name runs.
+/// Provisioner name in a storage class that the example's provisioner must ignore (the foreign class).
+///
+/// No controller with this name runs.
 const OTHER_PROVISIONER: &str = "other.example.com";
 
-/// Label that the scenario sets on a claim to show that the informer of claims still receives events.
+/// Key of a label that the scenario sets on a claim after the provisioner has stopped.
+///
+/// The resulting event shows that the caller's informer of claims still runs.
 const STATE: &str = "kube-informer-example/state";
 
-/// Names of the two storage classes: one for the provisioner of this run, one for [`OTHER_PROVISIONER`].
+/// Names of two storage classes: `ours` for the provisioner of this run, `foreign` for [`OTHER_PROVISIONER`].
 struct Classes {
     ours: String,
     foreign: String,
 }
 
-/// The tasks of the binder and the provisioners, which run until the scenario signals them to stop.
+/// The tasks of the binder and the provisioners, and the channel that signals these tasks to stop.
 struct Company {
     stop: watch::Sender<bool>,
     tasks: JoinSet<anyhow::Result<()>>,
@@ -69,7 +73,7 @@ impl Company {
         }
     }
 
-    /// Returns a future that resolves when the controllers are signalled to stop.
+    /// Returns a future that resolves when the scenario signals the binder and the provisioners to stop.
     fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut told = self.stop.subscribe();
         async move {
@@ -78,7 +82,9 @@ impl Company {
         }
     }
 
-    /// Runs a part of the scenario. Returns an error if a controller ends before that part completes.
+    /// Runs the future `play`, which is one step of the scenario.
+    ///
+    /// Returns an error if the binder or a provisioner ends before `play` completes.
     async fn during(
         &mut self,
         play: impl Future<Output = anyhow::Result<()>>,
@@ -173,8 +179,9 @@ async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Deletes the claims one by one, and waits until the volume of each is released and deleted. Checks that no
-/// disks remain.
+/// Deletes the claims one by one, and waits until each claim's volume is released and deleted.
+///
+/// Checks that there is one disk per claim before the deletions, and no disk after them.
 async fn delete(
     ours: &Claims,
     storage: &Storage,
@@ -206,8 +213,9 @@ async fn delete(
     Ok(())
 }
 
-/// Checks that the claim of the foreign class has no volume, and that the informer that the caller owns still
-/// delivers events.
+/// Checks that the claim of the foreign storage class has no volume.
+///
+/// Also checks that the caller's informer of claims still delivers events after the provisioner has stopped.
 async fn foreign_things_are_untouched(
     ours: &Claims,
     foreign: &PersistentVolumeClaim,
@@ -226,7 +234,7 @@ async fn foreign_things_are_untouched(
     output.shows(&[&changed]).await
 }
 
-/// Registers handlers that print the changes of a claim's state, as returned by [`state`].
+/// Registers a handler that prints the [`state`] of each claim when this state changes.
 fn tell_claims(
     claims: &SharedInformer<PersistentVolumeClaim>,
     output: Transcript,
@@ -244,8 +252,9 @@ fn tell_claims(
     Ok(())
 }
 
-/// Returns the text that is printed for a claim: the value of the label [`STATE`], or the bound volume.
-/// Returns `None` if there is neither.
+/// Returns the text that is printed for a claim: the value of the label [`STATE`], or else the bound volume.
+///
+/// Returns `None` if the claim has no such label and is not bound.
 fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
     let labelled = claim.labels().get(STATE);
     labelled.map(|state| state.replace('-', " ")).or_else(|| {
@@ -256,7 +265,7 @@ fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
     })
 }
 
-/// Registers handlers that print the changes of a volume's phase, and its deletion.
+/// Registers a handler that prints each change of a volume's phase, and the deletion of a volume.
 fn tell_volumes(
     volumes: &SharedInformer<PersistentVolume>,
     output: Transcript,

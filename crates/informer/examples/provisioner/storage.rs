@@ -1,4 +1,4 @@
-//! Simulates storage: creates and removes the disks that volumes refer to.
+//! Simulates storage: creates and removes the disks that volumes refer to. A disk is only a name in memory.
 //!
 //! Guarantees: creating and removing a disk is idempotent, so a caller can repeat a call without knowing the
 //! result of the previous call.
@@ -13,13 +13,14 @@ use k8s_openapi::api::core::v1::HostPathVolumeSource;
 use parking_lot::Mutex;
 use tokio::sync::Barrier;
 
-/// Label of a claim with the number of times that the creation of the claim's disk fails.
+/// Key of a label of a claim. Its value is the number of times that the creation of the claim's disk fails.
 pub(crate) const FAILURES: &str = "kube-informer-example/failures";
 
-/// Label of claims for which the first two calls of [`Storage::provide`] wait for each other.
+/// Key of a label of a claim. For the claim's disk, the first two calls of [`Storage::provide`] wait for each
+/// other.
 ///
-/// The two calls come from two provisioners. Neither provisioner's cache contains the volume of the other
-/// provisioner yet.
+/// The two calls come from two provisioners. At that time, neither provisioner's cache contains a volume for
+/// the claim, so both create the volume.
 pub(crate) const RACE: &str = "kube-informer-example/race";
 
 /// The simulated storage. Clones share the same disks, so that several provisioners can use them.
@@ -33,7 +34,7 @@ pub(crate) struct Storage {
 struct State {
     disks: BTreeSet<String>,
     failures: BTreeMap<String, u32>,
-    /// Names of the disks for which two calls of [`Storage::provide`] have waited for each other.
+    /// Names of the disks for which two calls of [`Storage::provide`] have already waited for each other.
     raced: BTreeSet<String>,
 }
 
@@ -45,8 +46,9 @@ impl Storage {
         }
     }
 
-    /// Creates the disk `name` if it does not exist, and returns its location. `labels` are those of the
-    /// claim.
+    /// Creates the disk `name` if it does not exist, and returns its location.
+    ///
+    /// `labels` are the labels of the disk's claim, which can contain [`FAILURES`] and [`RACE`].
     pub(crate) async fn provide(
         &self,
         name: &str,

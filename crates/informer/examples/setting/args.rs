@@ -1,5 +1,6 @@
-//! Parses the arguments `--kubeconfig` and `--context`, which all examples accept, even those that use no
-//! cluster.
+//! Parses the arguments `--kubeconfig` and `--context`.
+//!
+//! All examples accept these arguments, including the examples that use no cluster.
 
 use std::{env, path::PathBuf};
 
@@ -8,7 +9,7 @@ use anyhow::{Context, bail};
 const USAGE: &str =
     "usage: [--kubeconfig FILE] [--context NAME]; without arguments an embedded server is used";
 
-/// Returns the path of the kubeconfig file and the name of the context; `None` for a missing argument.
+/// Returns the values of `--kubeconfig` and `--context`. `None` means that the argument is missing.
 ///
 /// # Errors
 /// Returns an error if an argument is unknown or has no value.

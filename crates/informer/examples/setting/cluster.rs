@@ -1,7 +1,7 @@
-//! Connects an example to the cluster in its arguments, or to an embedded API server if there are no
-//! arguments.
+//! Connects an example to the cluster that its arguments specify, or to an embedded API server.
 //!
-//! The embedded server listens on a free loopback port, so the example uses real HTTP.
+//! The embedded server is used if there are no arguments. It listens on a free loopback port, so the example
+//! uses real HTTP.
 
 pub(crate) mod args;
 
@@ -18,14 +18,15 @@ use tokio::time::timeout;
 /// Maximum time to wait for the cluster's first response. A distant cluster needs about a second.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client of the example's cluster, and the embedded server if the example runs one.
+/// A client for the example's cluster, and the embedded server if the example runs one.
 pub(crate) struct Cluster {
     client: Client,
     embedded: Option<Listening>,
 }
 
 impl Cluster {
-    /// Connects to the cluster in the program's arguments. Without arguments, starts `server` on a free port.
+    /// Connects to the cluster that the program's arguments specify. Without arguments, starts `server` on a
+    /// free port and connects to it.
     ///
     /// With only `--context`, the kubeconfig files are those of kubectl: `$KUBECONFIG`, or else
     /// `~/.kube/config`.
@@ -54,7 +55,7 @@ impl Cluster {
         self.client.clone()
     }
 
-    /// Shuts down the embedded server if the example runs one.
+    /// Shuts down the embedded server. Does nothing if the example uses another cluster.
     pub(crate) async fn close(self) {
         if let Some(listening) = self.embedded {
             listening.shutdown().await;

@@ -1,8 +1,9 @@
-//! Converts an example's result to an exit code, and prints an error as one line.
+//! Converts the result of an example to an exit code, and prints an error as one line.
 
 use std::process::ExitCode;
 
-/// Returns the exit code for `result`. Prints an error and its causes as one line to standard error.
+/// Returns the exit code for `result`. If it is an error, prints the error and its causes as one line to
+/// standard error.
 pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -13,9 +14,9 @@ pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// Returns an error and its causes as one line.
+/// Returns one line that contains an error and its causes.
 ///
-/// A cause is omitted if the error text already ends with it.
+/// A cause is omitted if the line already ends with the text of this cause.
 fn line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error

@@ -15,7 +15,7 @@ use kube_client::{
 };
 use serde_json::json;
 
-/// Label of the pods. The value is the name of the example that created the pod.
+/// Key of the label of all pods that examples create. The value is the name of the example.
 pub(crate) const LABEL: &str = "kube-informer-example";
 
 /// The pods of one example in the namespace `default`.
@@ -25,7 +25,8 @@ pub(crate) struct Pods {
 }
 
 impl Pods {
-    /// Deletes the pods that an earlier failed run of the example left on the cluster.
+    /// Creates a value for the pods of `example`, and deletes the pods that an earlier failed run left on the
+    /// cluster.
     pub(crate) async fn new(client: Client, example: &'static str) -> anyhow::Result<Self> {
         let api = Api::namespaced(client, "default");
         let pods = Self { api, example };
@@ -46,7 +47,7 @@ impl Pods {
         created.with_context(|| format!("can't create pod {name}"))
     }
 
-    /// Sets a label of a pod and returns the pod as the server stored it.
+    /// Sets the label `key` of a pod to `value`, and returns the pod as the server stored it.
     pub(crate) async fn label(&self, name: &str, key: &str, value: &str) -> anyhow::Result<Pod> {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let patched = self.api.patch(name, &PatchParams::default(), &patch).await;

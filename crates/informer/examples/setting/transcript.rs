@@ -1,6 +1,7 @@
-//! Prints and records the output lines of an example.
+//! Prints the output lines of an example and records them.
 //!
-//! The example can wait for expected lines. The wait fails if a line is missing or if the order differs.
+//! The example can wait for expected lines. The wait fails if a line is missing or if the lines are in
+//! another order.
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
@@ -9,12 +10,12 @@ use std::time::Duration;
 use anyhow::ensure;
 use tokio::{sync::watch, time::timeout};
 
-/// Maximum time to wait for expected lines. A distant cluster needs far less.
+/// Maximum time to wait for expected lines. On a distant cluster a wait takes far less.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The lines that the example has printed so far.
+/// Record of the lines that the example has printed so far.
 ///
-/// Copies share the same lines. The memory is never freed, so every handler can own a copy.
+/// Copies share the same record. Its memory is never freed, so every handler can own a copy.
 #[derive(Clone, Copy)]
 pub(crate) struct Transcript {
     lines: &'static watch::Sender<Vec<String>>,
@@ -34,11 +35,11 @@ impl Transcript {
         self.lines.send_modify(|lines| lines.push(line));
     }
 
-    /// Waits until the lines in `expected` have been printed in this order. Other lines may be printed
+    /// Waits until all lines in `expected` have been printed in this order. Other lines may be printed
     /// between them.
     ///
     /// # Errors
-    /// Returns an error after [`TIMEOUT`]. The error contains the first line that is missing.
+    /// Returns an error after [`TIMEOUT`]. The error contains the first expected line that is missing.
     pub(crate) async fn shows(self, expected: &[&str]) -> anyhow::Result<()> {
         let mut printed = self.lines.subscribe();
         let complete = printed.wait_for(|lines| missing(lines, expected).is_none());
@@ -49,8 +50,9 @@ impl Transcript {
     }
 }
 
-/// Returns the first line of `expected` that is missing from `lines`, or `None` if `lines` contains all in
-/// this order.
+/// Returns the first line of `expected` that is missing from `lines`.
+///
+/// Returns `None` if `lines` contains all lines of `expected` in the same order.
 fn missing<'a>(lines: &[String], expected: &[&'a str]) -> Option<&'a str> {
     let mut lines = lines.iter();
     let mut expected = expected.iter().copied();

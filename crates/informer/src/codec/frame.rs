@@ -2,7 +2,8 @@
 //!
 //! [`Frame`] is one object or event, and [`ListEnd`] contains the fields of a list besides its items.
 //!
-//! Guarantees: each part of a body has a maximum size ([`Limit`]), which the server can't exceed.
+//! Guarantees: a part of a body that is larger than its [`Limit`] is rejected, so a server can't make the
+//! client buffer more.
 
 use bytes::{Bytes, BytesMut};
 
@@ -32,7 +33,7 @@ pub(crate) enum FrameKind {
     Modified,
     Deleted,
     Bookmark,
-    /// An ERROR event, by which the server reports a failure of the watch; the frame's bytes are a `Status`.
+    /// An ERROR event, which reports a failure of the watch; the frame's bytes are a `Status`.
     Error,
     Unknown(String),
 }
@@ -74,12 +75,12 @@ pub(super) fn malformed(what: impl Into<String>) -> SplitError {
     SplitError::Malformed(what.into())
 }
 
-/// The maximum size of one part of a response body.
+/// Limit for the size of one part of a response body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     /// Maximum number of bytes of an item of a list, or of an event of a watch.
     Object(usize),
-    /// The part is all fields of a list besides its items, with at most [`LIST_ENVELOPE_BYTES`] bytes.
+    /// Limit for all fields of a list besides its items together: [`LIST_ENVELOPE_BYTES`] bytes.
     Envelope,
 }
 

@@ -31,11 +31,14 @@ pub(crate) struct IdentityMetadata<'a> {
     pub(crate) resource_version: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Pairs<'a>,
-    /// Raw JSON of the annotations, as a slice of the object's JSON; pruning finds the field by this slice.
+    /// JSON text of the annotations, as a slice of the object's JSON.
+    ///
+    /// Pruning computes the position of the field in the object's JSON from this slice.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) annotations: Option<&'a [u8]>,
-    /// Raw JSON of the managed fields, as a slice of the object's JSON; pruning finds the field by this
-    /// slice.
+    /// JSON text of the managed fields, as a slice of the object's JSON.
+    ///
+    /// Pruning computes the position of the field in the object's JSON from this slice.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) managed_fields: Option<&'a [u8]>,
 }
@@ -44,7 +47,7 @@ pub(crate) struct IdentityMetadata<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Pairs<'a>(pub(crate) Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-/// A JSON string that borrows from the text if it has no escapes.
+/// A JSON string, borrowed from the input if the string contains no escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -58,7 +61,8 @@ fn as_it_stands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'d
     Ok(value.map(|value| value.get().as_bytes()))
 }
 
-/// Deserializes labels. Invalid labels count as no labels, so the rest of the identity can still be read.
+/// Deserializes the labels of an object. Labels that are invalid are returned as an empty list, so the rest
+/// of the identity can still be read.
 fn labels_if_they_are<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'de>, D::Error> {
     // Labels that are nested too deep do not decode as a value, so they are first read as raw text.
     let labels = <&RawValue>::deserialize(deserializer)?;
@@ -99,8 +103,9 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 }
 
 impl<'a> Identity<'a> {
-    /// Returns name and raw JSON of `annotations` and of `managedFields`, the two fields that are usually
-    /// pruned.
+    /// Returns the name and the JSON text of each field that is often pruned: annotations and managed fields.
+    ///
+    /// The text is `None` if the object does not have the field.
     pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {
         let IdentityMetadata {
             annotations,
@@ -113,7 +118,7 @@ impl<'a> Identity<'a> {
         ]
     }
 
-    /// Returns the labels in the order of the JSON text: a duplicate key appears twice.
+    /// Returns the labels in the order of the JSON text. A duplicate key is returned twice.
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.metadata.labels.0.iter();
         pairs.map(|(key, value)| (&**key, &**value))

@@ -1,9 +1,10 @@
 //! Reads lists, watches and objects of the Kubernetes API in JSON.
 //!
 //! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte. The items
-//! and events that they return share the memory of the chunk where possible. The kind and identity of an
-//! object in the form that API servers write are read without a JSON parser; a parser reads other forms, with
-//! the same result.
+//! and events that they return share the memory of the chunk where possible.
+//!
+//! If an object has the JSON layout that API servers write, its kind and its identity are read without a JSON
+//! parser. For other layouts, a parser returns the same result.
 
 mod cut;
 mod fast_path;
@@ -20,7 +21,7 @@ use serde::Deserialize;
 
 use super::{Expected, Identity, IdentityMetadata, Named};
 
-/// First bytes of a list item without a kind, as API servers write it.
+/// First bytes that API servers write for a list item without a kind.
 const ITEM: &[u8] = br#"{"metadata":"#;
 
 /// The JSON text between an object's first two fields (kind and API version) and the value of `metadata`.
@@ -85,7 +86,7 @@ pub(super) fn identity_in_place(json: &[u8]) -> Option<Identity<'_>> {
 
 /// Returns the byte position of the value of the object's `metadata`.
 ///
-/// Returns `None` if a field that contains a map or an array precedes `metadata`.
+/// Returns `None` if the object has no `metadata`, or if a field that contains a map or an array precedes it.
 fn metadata_at(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":"#;
     let at = memmem::find(json, KEY)?;

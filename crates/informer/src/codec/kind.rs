@@ -14,7 +14,7 @@ pub(crate) struct Expected {
     /// The expected kind is still accepted, because a server that does not support metadata-only requests
     /// sends whole objects.
     pub(super) metadata_only: bool,
-    /// The texts with which API servers begin the JSON of an object of this kind.
+    /// Texts with which the JSON of an object of an accepted kind may begin, as API servers write it.
     pub(super) beginnings: Vec<String>,
     /// The JSON text `"apiVersion":…,"kind":…`, which is inserted into an object without a kind.
     pub(super) stamp: String,
@@ -22,8 +22,9 @@ pub(crate) struct Expected {
 
 /// Result of comparing the API version and kind in an object with the expected ones.
 pub(crate) enum Named {
-    /// The object has the expected kind. The number is the byte position of the value of `metadata`, if
-    /// known.
+    /// The object has the expected kind.
+    ///
+    /// The number is the byte position of the value of `metadata`, if this position is known.
     Expected(Option<usize>),
     /// The object has no kind, or the kind can't be read.
     Nothing,

@@ -69,6 +69,13 @@ fn envelope(bytes: &[u8]) -> Option<Envelope<'_>> {
     Envelope::read(bytes.strip_prefix(&Envelope::MAGIC)?).ok()
 }
 
+/// Returns the message of the kind in the envelope of these bytes; `None` if they have no envelope, or the table
+/// does not contain the kind.
+pub(super) fn schema(bytes: &[u8]) -> Option<Schema> {
+    let envelope = envelope(bytes)?;
+    Schema::of_kind(&envelope.api_version, &envelope.kind)
+}
+
 /// Returns the message of an object without its envelope.
 pub(super) fn message(bytes: &[u8]) -> &[u8] {
     envelope(bytes).map_or(bytes, |envelope| envelope.raw)
@@ -86,6 +93,12 @@ pub(super) fn named(bytes: &[u8], expected: &Expected) -> Named {
         }
         _ => Named::Nothing,
     }
+}
+
+/// Returns a position of the metadata if the object states no kind, as an item of a list.
+pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
+    // The position is not needed: the identity is read in any message.
+    envelope(bytes).is_none().then_some(0)
 }
 
 /// Returns the object in an envelope that states this kind.
@@ -176,20 +189,22 @@ pub(super) fn ends_initial_events(bytes: &[u8]) -> bool {
 
 /// Returns the object as the JSON that a server would send; `null` if the object is not a valid message.
 pub(super) fn json(schema: Schema, bytes: &[u8]) -> Vec<u8> {
-    let value = read(schema, bytes, |deserializer| Value::deserialize(deserializer));
+    let value = read(schema, bytes, |deserializer| {
+        Value::deserialize(deserializer)
+    });
     let text = value.ok().and_then(|value| serde_json::to_vec(&value).ok());
     text.unwrap_or_else(|| b"null".to_vec())
 }
 
 pub(super) fn decode<K: DeserializeOwned>(schema: Schema, bytes: &[u8]) -> Result<K, Unfit> {
-    read(schema, bytes, |deserializer| K::deserialize(deserializer)).map_err(unfit)
+    read(schema, bytes, |deserializer| K::deserialize(deserializer)).map_err(|error| unfit(&error))
 }
 
 pub(super) fn measured<K: DeserializeOwned>(
     schema: Schema,
     bytes: &[u8],
 ) -> Result<Measured<K>, Unfit> {
-    read(schema, bytes, |deserializer| counted(deserializer)).map_err(unfit)
+    read(schema, bytes, |deserializer| counted(deserializer)).map_err(|error| unfit(&error))
 }
 
 /// Calls a function with a deserializer of the object, which visits `apiVersion` and `kind` if the object has an
@@ -207,10 +222,14 @@ fn read<R>(
     })
 }
 
-fn unfit(error: Error) -> Unfit {
+fn unfit(error: &Error) -> Unfit {
     let path = error.path();
     Unfit {
-        field: if path.is_empty() { ".".to_owned() } else { path },
+        field: if path.is_empty() {
+            ".".to_owned()
+        } else {
+            path
+        },
         reason: if error.is_of_type() {
             "a value of another type than expected, or a missing field,".to_owned()
         } else {

@@ -1,4 +1,4 @@
-//! Tests the detection of content types, and pruning with an identity that was already read.
+//! Tests the detection of content types, and the pruning of an object whose identity was read before.
 
 use k8s_openapi::api::core::v1::Pod;
 

@@ -11,7 +11,7 @@ pub(crate) struct Unfit {
 
 /// Finds the field at which `json` does not match the type `K`, and describes `error`.
 ///
-/// The description omits serde's message, which quotes the value, because the value may be secret.
+/// The description omits serde's message. The message may quote the field's value, which may be secret.
 pub(super) fn locate<K: DeserializeOwned>(json: &[u8], error: &serde_json::Error) -> Unfit {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     let field = match serde_path_to_error::deserialize::<_, K>(&mut deserializer) {

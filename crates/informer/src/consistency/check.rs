@@ -31,24 +31,26 @@ use crate::{
     },
 };
 
-/// Minimum interval between checks; shorter intervals are raised to this value.
+/// Minimum interval between checks; a shorter configured interval is raised to this value.
 ///
 /// The minimum limits the load of the server, which handles a complete list for each check.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 
 /// Delay between two attempts to get a snapshot.
 ///
-/// A queue that orders changes by key, such as `DeltaFifo`, allows a snapshot only while it is empty, so a
-/// later attempt can succeed.
+/// With a queue that orders changes by key, such as `DeltaFifo`, a snapshot is only available while the queue
+/// is empty, so a later attempt can succeed.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maximum number of attempts to get a snapshot for one check.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum number of rounds of checks between two requested lists, while the same difference persists.
+/// Maximum number of rounds of checks between two requests for a list, while the same difference persists.
 const GAP_MAX: u32 = 64;
 
-/// Periodically compares the store of one informer with the server; runs as a [`Guest`] of the controller.
+/// Task that periodically compares the store of one informer with the server.
+///
+/// The task runs as a [`Guest`] (an additional task) of the controller.
 pub(crate) struct ConsistencyCheck<K> {
     every: Duration,
     sources: Vec<Source>,
@@ -72,9 +74,9 @@ struct Source {
 /// can't distinguish these cases, so it requests further lists at increasing intervals.
 struct ListedFor {
     fingerprint: u64,
-    /// Number of rounds of checks from one requested list to the next.
+    /// Number of rounds of checks between the last requested list and the next request.
     gap: u32,
-    /// Number of rounds of checks since the last requested list.
+    /// Number of rounds of checks since the check last requested a list.
     rounds: u32,
 }
 
@@ -87,8 +89,9 @@ impl ListedFor {
         }
     }
 
-    /// Records a round in which the check found the same difference, and returns whether to request another
-    /// list.
+    /// Records a round in which the check found the same difference again.
+    ///
+    /// Returns whether to request another list in this round.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -101,8 +104,9 @@ impl ListedFor {
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
-    /// Copies the source and the request limits of each reflector, and gives each reflector a signal for new
-    /// lists.
+    /// Copies the source and the request limits of each reflector.
+    ///
+    /// Also sets the channel through which the check requests new lists from the reflector.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();
@@ -190,7 +194,8 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
 
     /// Requests a snapshot in which the objects of each source match the source's revision.
     ///
-    /// Returns `None` if no such snapshot becomes available.
+    /// Returns `None` if no such snapshot is available after [`SETTLE_TRIES`] attempts, or if the informer
+    /// has not synced or has stopped.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
             match settled_snapshot(&self.commands).await {
@@ -278,7 +283,9 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     }
 }
 
-/// Requests the server's objects at the revision of the snapshot, and passes each object to the comparison.
+/// Lists the server's objects at the revision of the snapshot, and passes each object to `comparison`.
+///
+/// Returns an error if a request fails, or if the server responds with another revision.
 async fn compare<K>(
     source: &dyn ListerWatcher,
     limits: Limits,
@@ -298,7 +305,7 @@ async fn compare<K>(
         let answer = source.list_metadata(pager.request());
         let answer = timeout_at(budget.deadline(), answer).await;
         let mut body = Body::new(answer.map_err(|_| budget.late())??)?;
-        let mut splitter = body.codec().list_splitter(limits.object_bytes);
+        let mut splitter = body.encoding().list_splitter(limits.object_bytes);
         let mut items = Vec::new();
         while let Some(chunk) = budget.next(&mut body).await? {
             splitter.feed(chunk, &mut items)?;

@@ -1,4 +1,6 @@
-//! Tests the differences that a comparison distinguishes, in a store that the tests fill.
+//! Tests which differences between a store and a server a comparison reports.
+//!
+//! The tests fill the store, and pass the server's objects to the comparison without a server.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -28,6 +30,8 @@ fn object(name: &str, uid: &str, revision: u64) -> Object<ConfigMap> {
 }
 
 /// Returns a store with one source per list in `lists`. Each source has listed its objects at revision 9.
+///
+/// An object is given as its name, uid and revision.
 fn store(lists: &[&[(&str, &str, u64)]]) -> IndexerWriter<ConfigMap> {
     let (_, mut writer) = indexer::new(Indexers::new()).unwrap();
     for (source, list) in (0..).map(SourceId::new).zip(lists) {

@@ -1,7 +1,7 @@
 //! Adds changes to the queue and applies batches to the store, for the informer's loop.
 //!
-//! The loop's thread applies small batches. Long lists are applied on the thread pool for blocking work,
-//! because they would delay other tasks of the loop's thread.
+//! The loop's thread applies small batches. Long lists and very large batches are applied on tokio's thread
+//! pool for blocking work, because they would delay other tasks of the loop's thread.
 //!
 //! Guarantees: batches are applied one after the other, on the loop's thread or the pool, and each batch
 //! becomes visible to readers as a whole. The loop waits for each batch.
@@ -44,8 +44,9 @@ impl<T> DerefMut for Lent<T> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// Runs `work` with exclusive access to the component on the pool for blocking work, and waits for the
-    /// result.
+    /// Runs `work` on the thread pool for blocking work, and waits for the result.
+    ///
+    /// `work` has exclusive access to the component.
     async fn lend<R: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut T) -> R + Send + 'static,
@@ -62,7 +63,9 @@ impl<T: Send + 'static> Lent<T> {
 }
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Applies a batch to the store. Returns the changes for handlers, and the errors of index functions.
+    /// Applies a batch to the store.
+    ///
+    /// Returns the changes to deliver to handlers, and the errors of index functions.
     pub(super) async fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         if !is_long(&batch, self.parts.indexer.snapshot().len()) {
             return self.parts.indexer.apply(batch);
@@ -71,10 +74,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
         indexer.lend(move |indexer| indexer.apply(batch)).await
     }
 
-    /// Calls `take` with the queue and the objects in the store.
+    /// Calls `take` with the queue and the objects in the store, and returns the result of `take`.
     ///
-    /// `objects` is the number of objects that `take` handles. If it is large, `take` runs on the pool for
-    /// blocking work.
+    /// `objects` is the number of objects that `take` handles. If this number is large, `take` runs on the
+    /// thread pool for blocking work.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,
@@ -119,9 +122,10 @@ fn is_long_list<K>(change: &Change<K>) -> bool {
     }
 }
 
-/// Returns whether a batch is applied on the pool for blocking work: a list with many objects, or many deltas.
+/// Returns whether a batch is so large that it is applied on the thread pool for blocking work.
 ///
-/// A list also affects all stored objects, because objects that are not in the list are deleted.
+/// A batch with many deltas is large. A batch with a list is large if the list or the store has many objects,
+/// because objects that are not in the list are deleted.
 fn is_long<K>(batch: &Batch<K>, stored: usize) -> bool {
     let mut deltas = batch.deltas.iter();
     let has_list = deltas.any(|delta| match &delta.kind {

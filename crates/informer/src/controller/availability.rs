@@ -19,7 +19,7 @@ pub(crate) enum Definition {
     /// No definition was received. A built-in kind, for example, has no definition.
     #[default]
     Unknown,
-    /// The definition exists. This value is sent again after each change of the definition.
+    /// The definition exists. Each change of an existing definition sends this value again.
     There,
     /// The definition existed and was deleted.
     Deleted,
@@ -34,7 +34,8 @@ pub(super) enum Availability {
     Dormant,
 }
 
-/// Determines the availability of a kind from its definition and from 404 responses to the reflectors.
+/// Tracks whether the server serves a kind, by the definition of the kind and the 404 responses to
+/// reflectors.
 pub(super) struct Following {
     definition: watch::Receiver<Definition>,
     not_served: NotServed,
@@ -94,7 +95,9 @@ impl Following {
     }
 }
 
-/// Waits until the availability changes, and returns the new value; waits forever if `following` is `None`.
+/// Waits until the availability in `following` changes, and returns the new value.
+///
+/// Never completes if `following` is `None`, for an informer that does not follow the definition of its kind.
 pub(super) async fn next(following: Option<&mut Following>) -> Availability {
     match following {
         Some(following) => following.changed().await,

@@ -2,19 +2,18 @@
 
 use crate::queue::BATCH;
 
-/// Maximum number of changes in the queue, and also in the channel from the reflectors to the queue.
+/// Maximum number of changes in the queue. The channel from the reflectors to the queue has the same limit.
 ///
-/// Reflectors wait while both are full. The value is two batches, as in client-go, which limits changes that
-/// wait for handlers.
+/// Reflectors wait while both the queue and the channel are full. The value is two batches, as in client-go,
+/// which limits the changes that wait for handlers.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
-/// Limits of the informer's loop: for the changes applied per iteration, and for the changes that wait for
-/// the loop.
+/// Limits of an informer's loop: the size of a batch, and the number of changes that wait in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Maximum number of changes that the loop applies before it handles commands.
+    /// Maximum number of changes that the loop applies before it executes the next commands.
     pub(crate) batch: usize,
-    /// Maximum number of changes in the queue, and also in the channel from the reflectors to the queue.
+    /// Maximum number of changes in the queue, above which the loop receives no changes from the reflectors.
     pub(crate) waiting: usize,
 }
 
@@ -28,7 +27,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Returns the number of changes that the loop may receive from the channel.
+    /// Returns the number of changes that the loop may receive from the reflectors' channel at once.
     ///
     /// `queued` is the number of changes in the queue.
     pub(super) fn room(self, queued: usize) -> usize {

@@ -2,7 +2,7 @@
 //!
 //! A `Config` combines a reflector, a [`DeltaFifo`] and the function that receives the deltas of each key;
 //! [`ProcessLoop`] runs them. Such a controller has no handlers, store or indices. The process function can
-//! provide them.
+//! write to its own store.
 
 use std::{sync::Arc, time::Duration};
 

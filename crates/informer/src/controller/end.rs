@@ -1,7 +1,9 @@
-//! Defines the result of a regular shutdown ([`Ended`]), and runs an informer's loop to report how the loop
-//! ended.
+//! Defines the result of a regular shutdown ([`Ended`]), and runs an informer's loop so that a panic is
+//! caught.
 //!
-//! Guarantees: if the loop panics, the failure is reported before the end of the informer.
+//! Guarantees: if the loop panics, the status contains the cause of the failure before it shows that the
+//! informer has stopped. A task that waits for the informer therefore never mistakes a panic for a regular
+//! shutdown.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
@@ -11,18 +13,20 @@ use tokio::sync::Notify;
 use super::Serving;
 use crate::{reflector::Reporter, status::FailureCause};
 
-/// The result of a regular shutdown, returned by [`Controller::run`](super::Controller::run).
+/// The result of a regular shutdown, returned by [`Controller::run`](super::Controller::run) and
+/// [`ProcessLoop::run`](super::ProcessLoop::run).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ended {
     /// Number of events that were discarded because handlers had not received them when the informer ended.
     ///
     /// Zero if all waiting events were delivered before the deadline of
-    /// [`drain_at_shutdown`](super::Controller::drain_at_shutdown).
+    /// [`drain_at_shutdown`](super::Controller::drain_at_shutdown). After
+    /// [`ProcessLoop::run`](super::ProcessLoop::run), this is the number of changes that were not processed.
     pub discarded: u64,
 }
 
-/// Reports the end of the informer when this guard is dropped: sets the status, and wakes waiting tasks.
+/// Guard that marks the informer as stopped in its status when the guard is dropped, and wakes waiting tasks.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {
@@ -34,7 +38,7 @@ impl Drop for GoneGuard {
 
 /// Runs `work`, a part of the informer that must not end by itself.
 ///
-/// Returns the cause of the informer's failure: `work` has returned or panicked.
+/// If `work` ends nevertheless, returns the cause of the informer's failure: `work` has returned or panicked.
 pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> FailureCause {
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(()) => FailureCause::Returned {
@@ -47,10 +51,10 @@ pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> Failur
 /// Name of the informer's loop in error messages.
 pub(super) const LOOP: &str = "the informer's loop";
 
-/// Runs the informer's loop to its end. If the loop panics, returns the cause of the failure.
+/// Runs the informer's loop until it ends. If the loop panics, returns the panic as the cause of the failure.
 ///
-/// The guard `gone` is dropped last, so all resources of the informer are released before the guard reports
-/// the end.
+/// The guard `gone` is dropped last, so the loop has released all its resources when the guard marks the
+/// informer as stopped.
 pub(super) async fn serve<K: Send + Sync + 'static>(
     serving: Serving<K>,
     gone: GoneGuard,

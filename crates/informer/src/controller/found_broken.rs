@@ -7,11 +7,12 @@ use super::{Command, Serving};
 use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Marks the object `name` as broken, and also the objects of directly following [`Command::FoundBroken`]
-    /// commands.
+    /// Marks the stored object `name` as broken.
     ///
-    /// Many failed reads thus cause a single update of the store and the status. Returns the first received
-    /// command of another type, if there is one, for the caller to execute.
+    /// Also receives the [`Command::FoundBroken`] commands that directly follow in the channel, and marks
+    /// their objects. Many failed reads thus cause a single update of the store and the status.
+    ///
+    /// If a command of another type was received, returns this command. The caller must execute it.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

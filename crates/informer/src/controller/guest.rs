@@ -19,14 +19,16 @@ pub(crate) trait Guest<K>: Send + Sync {
     /// Prepares the reflectors. The controller calls this method once, before the reflectors start.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()>;
 
-    /// Performs the guest's work while the reflectors run. The future may complete before the reflectors
-    /// stop.
+    /// Performs the guest's work while the reflectors run.
+    ///
+    /// The future may complete before the reflectors stop.
     fn run(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Performs the guest's final work after the reflectors have stopped. Not called if the informer has
-    /// failed.
+    /// Performs the guest's final work after the reflectors have stopped.
     ///
-    /// The returned future, if any, performs the part of this work that may run while the handlers end.
+    /// The controller does not call this method if the informer has failed.
+    /// The returned future, if any, performs the rest of the final work, which may run while the handlers
+    /// stop.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         Box::pin(future::ready(None))
     }

@@ -1,4 +1,6 @@
 //! Passes the changes of an informer's reflectors to the informer's loop ([`Inbox`]).
+//!
+//! The module does not apply the changes to the cache: the loop does.
 
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use crate::{
 
 /// The store to which an informer's reflectors write.
 ///
-/// An `Inbox` sends their changes to the informer's loop, and reads the informer's cache.
+/// An `Inbox` sends the reflectors' changes to the informer's loop. For reads, it uses the informer's cache.
 #[derive_where(Clone)]
 pub(crate) struct Inbox<K> {
     deltas: mpsc::Sender<Delta<K>>,

@@ -1,7 +1,7 @@
 //! Runs a reflector and a user-defined process function ([`ProcessLoop`]).
 //!
-//! Guarantees: the process loop ends at shutdown, or returns the cause of its failure, and nothing runs
-//! afterwards. The loop does not spawn tasks.
+//! Guarantees: the process loop runs until the shutdown or until one of its parts fails, and then returns the
+//! result or the cause of the failure. The loop spawns no tasks, so nothing runs after it has returned.
 
 use std::future::Future;
 
@@ -23,16 +23,17 @@ use crate::{
 /// Name of the process loop in error messages.
 const PROCESSING: &str = "the process loop";
 
-/// Runs a reflector and a process function; created by [`Config::build`](super::Config::build).
+/// Runs a reflector, and a process function that receives the reflector's changes.
 ///
-/// [`run`](Self::run) consumes this value, so a process loop runs at most once.
+/// [`Config::build`](super::Config::build) creates this value. [`run`](Self::run) consumes it, so a process
+/// loop runs at most once.
 #[must_use = "a controller does nothing until it runs"]
 #[derive_where(Debug)]
 pub struct ProcessLoop<K> {
     reflector: Reflector<K, Feed<K>>,
     #[derive_where(skip)]
     processing: Processing<K>,
-    /// Guard that reports the end of the loop when the guard is dropped.
+    /// Guard that marks the process loop as stopped in its status when the guard is dropped.
     ///
     /// This field is last, so the other fields are dropped before it.
     #[derive_where(skip)]
@@ -62,7 +63,8 @@ where
         self.reflector.wait_for_sync()
     }
 
-    /// Returns a reader for the controller's status, which contains the revision of the last received change.
+    /// Returns a reader for the status of the process loop, which contains the revision of the last received
+    /// change.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn status(&self) -> StatusReader {
         self.reflector.status()

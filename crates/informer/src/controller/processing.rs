@@ -21,12 +21,14 @@ use crate::{
     reflector::{Delta, DeltaKind, Error, Reporter},
 };
 
-/// Length of the first pause after every key in the queue has failed; the base delay of client-go's work
-/// queues.
+/// Length of the first pause after every key in the queue has failed.
+///
+/// The value is the base delay of client-go's work queues.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// Maximum length of a pause after every key in the queue has failed; the maximum backoff of client-go's
-/// reflector.
+/// Maximum length of a pause after every key in the queue has failed.
+///
+/// The value is the maximum backoff of client-go's reflector.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 pub(super) type Process<K> = Box<dyn FnMut(&Popped<K>) -> Result<(), ProcessError> + Send>;
@@ -37,7 +39,7 @@ pub type ProcessError = Box<dyn std::error::Error + Send + Sync>;
 /// The user's store of known objects, shared by the queue and the reflector.
 pub(super) type Shared<K> = Arc<dyn Known<K> + Send + Sync>;
 
-/// Passes the changes of a reflector through the queue to the process function, with resyncs and retries.
+/// Passes the changes of a reflector through a queue to the process function, with resyncs and retries.
 pub(super) struct Processing<K> {
     pub(super) queue: DeltaFifo<K>,
     pub(super) process: Process<K>,
@@ -49,16 +51,17 @@ pub(super) struct Processing<K> {
     /// Limits the rate of logs about failures of the process function.
     pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
-    /// Number of keys to pop from the queue until the last resync is processed.
+    /// Counter that delays the next resync until the keys of the last resync are processed.
     ///
-    /// The next resync starts only when this number is 0. Otherwise resyncs could fill the queue, so that it
-    /// accepts no new changes.
+    /// A resync sets the counter to the number of queued changes, and each processed key decrements it. The
+    /// next resync starts only when the counter is 0. Otherwise resyncs could fill the queue, which would
+    /// then accept no new changes.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }
 
 impl<K: Send + Sync + 'static> Processing<K> {
-    /// Processes changes until the reflector, which sends them, is dropped.
+    /// Processes changes until the reflector that sends them is dropped.
     pub(super) async fn run(&mut self) {
         let bounds = Bounds::default();
         let mut arrived = Vec::new();
@@ -89,7 +92,9 @@ impl<K: Send + Sync + 'static> Processing<K> {
         Queue::len(&self.queue) + self.deltas.len()
     }
 
-    /// Pops and processes at most `keys` keys. Returns whether more keys can be processed immediately.
+    /// Pops at most `keys` keys from the queue, and calls the process function with the deltas of each key.
+    ///
+    /// Returns whether more keys can be processed immediately.
     fn process_batch(&mut self, keys: usize) -> bool {
         for _ in 0..keys {
             if self.resumes().is_some() {
@@ -155,7 +160,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
             self.accept(delta);
         }
         Queue::resync(&mut self.queue, &*self.known);
-        self.resyncing = Queue::len(&self.queue);
+        self.resyncing = self.queue.len();
         self.resume();
     }
 
@@ -171,9 +176,9 @@ impl<K: Send + Sync + 'static> Processing<K> {
     }
 }
 
-/// Determines the time of the next resync, which queues all known objects again.
+/// Timer for resyncs, which queue all known objects again.
 pub(super) struct ResyncTimer {
-    /// The resync period; zero disables resyncs.
+    /// Interval between resyncs; zero disables resyncs.
     pub(super) period: Duration,
     /// Time of the next resync; `None` if resyncs are disabled. The first resync is one period after the
     /// start.
@@ -190,17 +195,19 @@ impl ResyncTimer {
 /// State of the retries and pauses after failures of the process function.
 #[derive(Default)]
 pub(super) struct Retry {
-    /// Number of failures of the process function since its last success or the last pause.
+    /// Number of failures of the process function since its last success, or since the last pause started.
     failed: usize,
-    /// Length of the last pause since the last success; zero if there was none.
+    /// Length of the last pause after a failure; zero if no pause has started since the last success.
     pause: Duration,
     /// Time at which the current pause ends; `None` if there is no pause.
     resumes: Option<Instant>,
 }
 
 impl Retry {
-    /// Records a failure. Starts a pause if the number of failures has reached `waiting`, the number of
-    /// changes in the queue.
+    /// Records a failure of the process function.
+    ///
+    /// `waiting` is the number of keys in the queue. When as many failures were recorded, every key may have
+    /// failed, so a pause starts.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

@@ -1,4 +1,7 @@
 //! Adds the changes and lists of a reflector to a queue.
+//!
+//! An object whose key can't be determined does not affect other objects. The module does not apply changes
+//! to the store.
 
 use crate::{
     limits::{MESSAGE_BYTES, one_line},
@@ -7,7 +10,7 @@ use crate::{
     reflector::{Delta, DeltaKind, Error},
 };
 
-/// Adds a change or a whole list to a queue.
+/// Adds a change of one object, or a whole list, to a queue.
 ///
 /// Skips objects for which the queue's key function fails, and returns an error for each skipped object.
 pub(super) fn queue_delta<K>(

@@ -1,7 +1,7 @@
 //! Starts and stops the parts of an informer in order ([`Controller::run`]).
 //!
 //! Guarantees: reflectors stop before the loop, and the loop before the handlers. Every task has ended when
-//! `Controller::run` returns. The first cause of a failure is reported.
+//! `Controller::run` returns. If several parts fail, the first cause is reported.
 
 use std::{future::Future, panic::AssertUnwindSafe, pin::pin, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
     status::{FailureCause, InformerError},
 };
 
-/// Name, in error messages, of the work of guests, which `Controller::run` performs outside of its tasks.
+/// Name of the guests' work (additional work, such as consistency checks and warm starts) in error messages.
 const RUN: &str = "a check, a save or a load";
 
 impl<K> Controller<K>
@@ -166,7 +166,9 @@ where
         reflecting
     }
 
-    /// Returns the cause of the informer's failure after a reflector has ended unexpectedly.
+    /// Returns the cause of the informer's failure after the task of a reflector has ended unexpectedly.
+    ///
+    /// If the informer's loop has ended too, the cause is that of the loop.
     async fn reflector_end(&mut self, ended: Result<FailureCause, JoinError>) -> FailureCause {
         let cause = ended.unwrap_or_else(|error| cancelled("a reflector", &error));
         // A reflector returns when the loop has ended; the cause of the loop's end is more specific.
@@ -186,8 +188,9 @@ async fn begin<K>(guests: &mut [Box<dyn Guest<K>>], reflectors: &mut [InnerRefle
     }
 }
 
-/// Runs all guests concurrently. Completes only if a guest panics, and returns the panic as the cause of the
-/// failure.
+/// Runs all guests concurrently.
+///
+/// Completes only if a guest panics. The result is the panic as the cause of the informer's failure.
 async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
     let running = guests.iter_mut().map(|guest| caught(guest.run()));
     match future::try_join_all(running).await {
@@ -196,7 +199,7 @@ async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
     }
 }
 
-/// Runs `work`, a part of the informer, and returns a panic of `work` as an error.
+/// Runs `work`, which belongs to a guest, and returns a panic of `work` as an error.
 ///
 /// The user's `shutdown` future is not run by this function, so its panics propagate to the caller of
 /// [`Controller::run`].
@@ -217,7 +220,7 @@ fn ended_early(ended: Result<Option<FailureCause>, JoinError>) -> FailureCause {
     })
 }
 
-/// Returns the cause of the informer's failure after the runtime has cancelled the task of `part`.
+/// Returns the cause of the informer's failure after the runtime has cancelled the task that runs `part`.
 ///
 /// Tasks catch their panics, so a [`JoinError`] always means a cancelled task.
 fn cancelled(part: &str, _: &JoinError) -> FailureCause {

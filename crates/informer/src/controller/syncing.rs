@@ -10,17 +10,19 @@ use tokio::sync::oneshot;
 use super::{Serving, guest::NoSnapshot};
 use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 
-/// The conditions that remain until a store loaded by a warm start counts as confirmed by the server.
+/// State of the server's confirmation of a store that a warm start loaded.
+///
+/// The store is confirmed when each source has sent a message and the resulting changes are in the cache.
 pub(super) struct Unconfirmed {
-    /// Sources whose reflector has sent nothing since the saved store was loaded.
+    /// Sources whose reflector has sent no message since the saved store was loaded.
     ///
-    /// The first message of a reflector shows that its watch has resumed, or is a new list.
+    /// The first message of a reflector is a new list, or shows that the reflector has resumed its watch.
     sources: BTreeSet<SourceId>,
     /// Number of changes to pop from the queue until the first messages of all sources are in the cache.
     ///
     /// Changes that were queued later are not counted, because the queue may never become empty.
     left_in_queue: usize,
-    /// Channel for the reply when the loaded objects are in the store; `None` after the reply.
+    /// Channel for the reply that the loaded objects are in the store; `None` after the reply was sent.
     filled: Option<oneshot::Sender<()>>,
 }
 
@@ -57,9 +59,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Returns the number of changes of single objects that may be popped from the queue.
     ///
-    /// This number is the free capacity of the fullest handler buffer. It is unlimited in two cases:
-    /// - the queue contains a part of a first list;
-    /// - after a warm start, every source has sent its first message and the informer has not synced.
+    /// Usually, this number is the free capacity of the fullest handler buffer. The number is unlimited in
+    /// two cases:
+    /// - the first list of a source is not completely in the store;
+    /// - after a warm start, every source has sent its first message, but the informer has not synced.
     ///
     /// While a source has not sent its first message, the limit applies, so the other sources can't overfill
     /// the buffers.
@@ -77,7 +80,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Reports once that the loaded objects are in the store, and once that the informer has synced.
+    /// Sends the reply that the objects of a warm start are in the store, as soon as they are in the store.
+    ///
+    /// Also marks the informer as synced when the conditions for this are met. Each action happens at most
+    /// once.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed
@@ -96,7 +102,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Returns whether the server has confirmed the store that a warm start loaded.
     ///
-    /// The confirming changes must also be in the cache. Returns true if no store was loaded.
+    /// The changes that confirm the store must also be in the cache. Returns true if no store was loaded.
     fn is_confirmed(&self) -> bool {
         let queue = &self.parts.queue;
         let Some(unconfirmed) = &self.unconfirmed else {
@@ -108,7 +114,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Replies to pending requests for a snapshot of the store, if a snapshot is available.
     ///
-    /// Replies with an error if the queue can't become empty because the buffer of a handler is full.
+    /// If no snapshot is available because a full handler buffer keeps changes in the queue, replies with an
+    /// error.
     pub(super) fn reply_with_snapshots(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {

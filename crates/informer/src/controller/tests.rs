@@ -1,4 +1,4 @@
-//! Tests single steps of the informer's loop: resyncs, requests for snapshots, the sync, and long lists.
+//! Tests single steps of the informer's loop: resyncs, snapshots, long lists, and the change to synced.
 
 use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;
@@ -30,7 +30,9 @@ fn pod(name: &str, revision: u64) -> Pod {
     }
 }
 
-/// Returns a loop with one listener and an expired resync timer, and the sender of the loop's changes.
+/// Creates a loop whose only listener has an expired resync timer.
+///
+/// Returns the loop, and the sender through which a test sends changes to the loop.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one channel that has no bound"

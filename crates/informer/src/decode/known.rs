@@ -1,7 +1,8 @@
-//! Lets the decoder of a list reuse the objects of the store for items whose state the store already has.
+//! Finds stored objects that the decoder of a list reuses instead of decoding unchanged list items again.
 //!
-//! [`KnownStates`] finds an object in the store by name, uid and revision. The reuse is limited to one source
-//! (one list and watch of the informer). This module does not decode and does not change the store.
+//! [`KnownStates`] compares the name, uid and revision of a list item with the object in the store. An object
+//! is reused only by the source that received it; a source is one list and watch of the informer. This module
+//! does not decode objects and does not change the store.
 
 use std::sync::Arc;
 
@@ -11,19 +12,22 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The objects of one source that were in the store when a list began; a source is one list and watch.
+/// The objects of one source that a list can reuse, as the store contained them when the list began.
+///
+/// A source is one list and watch of the informer.
 #[derive_where(Clone)]
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
-    /// Epoch of the source when the list began; the source begins a new epoch when the server may have been
-    /// restored from a backup. A state from another epoch may differ from the server's state with the same
-    /// revision.
+    /// Epoch of the source when the list began. The source begins a new epoch when the server may have been
+    /// restored from a backup. In different epochs, the server may use one revision for different states.
     pub(crate) epoch: Epoch,
 }
 
 impl<K> KnownStates<K> {
-    /// Returns the object in the store that has the name, uid and revision of `identity`, or `None`.
+    /// Returns the stored object with the same name, uid and revision as `identity`; `None` if there is none.
+    ///
+    /// The stored object must also be from this source and this epoch.
     ///
     /// The returned object may be broken, which means that the object failed to decode earlier.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {

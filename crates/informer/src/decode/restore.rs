@@ -1,7 +1,7 @@
 //! Restores objects from the JSON that an informer saved for a warm start.
 //!
-//! Each restored object has the form in which the cache stores objects: decoded, or as JSON bytes. A packed
-//! or lazy cache stores JSON bytes, so an object restored for such a cache is not decoded.
+//! A restored object has the form in which the cache stores objects. A packed or lazy cache stores the JSON
+//! of an object, so restoring an object for such a cache does not decode the object.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -15,8 +15,8 @@ use crate::{
 impl<K: Resource + DeserializeOwned> Decoder<K> {
     /// Creates an object from its saved JSON, with its saved name and revision.
     ///
-    /// The saved JSON is already pruned and transformed. Returns `None` if the cache stores decoded objects
-    /// and the JSON does not decode.
+    /// The saved JSON is already pruned and transformed. Returns `None` if the JSON is invalid, or if the
+    /// cache stores decoded objects and the JSON does not decode to the type.
     pub(crate) fn restored(
         &self,
         name: ObjectName,

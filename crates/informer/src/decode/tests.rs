@@ -1,4 +1,4 @@
-//! Tests of the decoder with valid and invalid objects as a server can send them.
+//! Tests of the decoder, which decodes valid and invalid JSON objects that a server can send.
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
@@ -201,7 +201,7 @@ fn an_object_nested_too_deep_is_broken_if_its_type_reads_that_field() {
     let widget = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
     let widgets = Decoder::<DynamicObject>::new(&widget, None);
     let json = |depth| format!(r#"{{"metadata":{{"name":"a"}},"spec":{}}}"#, nested(depth));
-    // The object itself is one more level.
+    // The object that contains `spec` is one more level.
     assert!(decode(&widgets, &json(DEPTH - 1)).broken().is_none());
     for depth in [DEPTH, 100_000] {
         let object = decode(&widgets, &json(depth));
@@ -276,7 +276,8 @@ fn an_object_with_too_many_arrays_and_maps_is_broken() {
         )
     };
     let decoder = Decoder::<Pod>::new(&(), None);
-    // The object itself, its metadata, annotations, spec and the list of containers.
+    // Besides the containers, the pod has five maps and arrays: the object, its metadata, annotations and
+    // spec, and the list of containers. So this number of containers exceeds the limit by one.
     let (many, text) = (pod(PARTS - 4, ""), pod(1, &"{".repeat(PARTS)));
     let Decoded::Object(many) = decoder.object(Codec::Json.object(many.as_bytes()), None) else {
         panic!("it has a name");

@@ -2,16 +2,17 @@
 //!
 //! A derived index has two handlers. One handler receives the events of the indexed objects. The other
 //! handler receives the events of their dependencies, which are the objects on which an indexed object
-//! depends. Each handler calls [`Maintenance`] to evaluate the affected objects from the current caches.
-//! After the handlers have handled an event, the index contains the result of an evaluation that read the
-//! caches with that change, or newer caches. Two rules guarantee this:
+//! depends. For each event, the handler calls [`Maintenance`] to evaluate the affected indexed objects. An
+//! evaluation reads an object and its dependencies from the current caches, calls the index functions, and
+//! writes the results to the index. After a handler has handled the event of a change, the index reflects
+//! that change or a later one. Two rules guarantee this:
 //!
 //! - A handler locks an object with a [`Claim`] before it evaluates the object. If the other handler has
-//!   locked the same object, the handler waits, and then evaluates the object from the caches of that time.
-//!   So the result from older caches is never written last.
-//! - The dependencies of an object are recorded before they are read from the cache. If that read misses a
-//!   change of a dependency, the handler of the dependencies receives the change later and finds the object
-//!   by the recorded dependency.
+//!   locked the same object, the handler waits for the release, and then reads the caches. So an evaluation
+//!   never overwrites the results of an evaluation that read newer caches.
+//! - An evaluation records the names of the dependencies before it reads the dependencies from the cache. If
+//!   the evaluation misses a change of a dependency, the handler of the dependencies receives the event of
+//!   that change later. That handler then finds the object by the recorded name, and evaluates it again.
 //!
 //! This module does not register the handlers; its parent module registers them.
 
@@ -33,7 +34,9 @@ use crate::{
 
 /// Function that returns the names of the objects that an object depends on.
 pub(super) type DependsOn<K> = Box<dyn Fn(&K) -> Result<Vec<ObjectName>, String> + Send + Sync>;
-/// Function that returns the values of an object; its second argument contains the dependencies that exist.
+/// Function that returns the values under which an object is indexed.
+///
+/// The second argument contains the object's dependencies that exist.
 pub(super) type ValuesOf<K, O> =
     Box<dyn Fn(&K, &[Arc<O>]) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
@@ -43,15 +46,16 @@ pub(super) type ValuesOf<K, O> =
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,
-    /// Notified when a handler releases the claim of an object. The index has two handlers, so at most one
-    /// waits.
+    /// Notified when a handler drops its [`Claim`] on an object. The index has two handlers, so at most one
+    /// handler waits for this notification.
     released: Notify,
 }
 
 #[derive(Default)]
 struct Kept {
     values: Postings,
-    /// Index of the objects by the names of the objects on which they depend.
+    /// Maps the name of each dependency to the indexed objects that depend on it, and each indexed object to
+    /// the names of its dependencies.
     dependencies: Postings,
     errors: BTreeMap<ObjectName, IndexError>,
     claimed: BTreeSet<ObjectName>,
@@ -59,7 +63,7 @@ struct Kept {
 }
 
 impl Board {
-    /// Returns a snapshot of the index of objects by value.
+    /// Returns a snapshot of the index content, which maps values to objects and objects to values.
     pub(super) fn values(&self) -> Postings {
         self.kept.lock().values.clone()
     }
@@ -85,7 +89,7 @@ impl Board {
     }
 }
 
-/// Exclusive right of a handler to update the index entries of one object; dropping the value releases it.
+/// Exclusive right of one handler to update the index entries of one object; dropping it ends the right.
 struct Claim {
     board: Arc<Board>,
     name: ObjectName,
@@ -138,13 +142,15 @@ pub(super) struct Maintenance<K, O> {
     pub(super) others: Indexer<O>,
     pub(super) depends_on: DependsOn<K>,
     pub(super) values: ValuesOf<K, O>,
-    /// Weak reference to the index content; the updates stop when the last clone of the index is dropped.
+    /// Weak reference to the content of the index. After the last clone of the index is dropped, the content
+    /// no longer exists and no updates are made.
     pub(super) board: Weak<Board>,
 }
 
 impl<K, O> Maintenance<K, O> {
-    /// Updates the index entries of every object that depends on `other`, which was added, changed or
-    /// deleted.
+    /// Updates the index entries of every indexed object that depends on the object `other`.
+    ///
+    /// Must be called after `other` was added, changed or deleted in the cache.
     pub(super) async fn update_dependants(&self, other: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
@@ -161,7 +167,7 @@ impl<K, O> Maintenance<K, O> {
 
     /// Evaluates the object `name` from both caches, and updates its entries in the index.
     ///
-    /// If a function of the index fails, the index omits the object and records the error.
+    /// If an index function fails, the index omits the object, and stores the error.
     pub(super) async fn update(&self, name: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
@@ -207,8 +213,9 @@ impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Obj
     }
 }
 
-/// Handler of the objects on which indexed objects depend. For each event, the handler re-evaluates the
-/// indexed objects that depend on the object of the event.
+/// Handler of the objects on which indexed objects depend.
+///
+/// For each event, the handler re-evaluates the indexed objects that depend on the object of the event.
 pub(super) struct Others<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<O> for Others<K, O> {

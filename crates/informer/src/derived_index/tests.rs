@@ -1,7 +1,10 @@
-//! Tests of the maintenance of a derived index, with pods that are indexed by the zones of their nodes.
+//! Tests that the two handlers of a derived index keep the index up to date with both caches.
 //!
-//! A property test changes the two caches at any time, also during a call of an index function, and compares
-//! the index with a recomputation. Other tests count the calls of the functions.
+//! The index finds pods by the zones of their nodes.
+//!
+//! A property test changes the two caches at any time, also during a call of an index function. It then
+//! compares the index with values that are computed directly from the caches. Other tests count the calls of
+//! the index functions.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -71,9 +74,10 @@ enum Operation {
     DeletePod(usize),
     PutNode(usize, usize),
     DeleteNode(usize),
-    /// Polls the handler with this number until it has handled one event or waits for the other handler.
+    /// Polls the handler with this number once. The handler continues the event that it is handling, or
+    /// begins its next event.
     Poll(usize),
-    /// Returns from the pending call of an index function, if there is one.
+    /// Ends the current call of an index function; has no effect if no index function is being called.
     Answer,
 }
 
@@ -95,8 +99,8 @@ fn operations() -> impl Strategy<Value = VecDeque<Operation>> {
 #[derive(Default)]
 struct Handling {
     events: VecDeque<ObjectName>,
-    /// The future of the event that the handler is handling; `None` while it is polled and between two
-    /// events.
+    /// Future of the event that the handler is handling; `None` if the handler is handling no event, or while
+    /// this future is being polled.
     waiting: Option<BoxFuture<'static, ()>>,
     polled: bool,
 }
@@ -107,7 +111,8 @@ impl Handling {
     }
 }
 
-/// The state of one test: two stores, two handlers of the index, and the script's remaining operations.
+/// The state of one test: two stores, the two handlers of the index, and the operations that still have to
+/// run.
 struct World {
     script: VecDeque<Operation>,
     pods: IndexerWriter<Pod>,
@@ -118,12 +123,12 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs operations of the script during a call of an index function, up to the next `Answer`.
+/// Called by an index function: runs the next operations of the test, up to the next `Answer`.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }
 
-/// Runs the next operation of the script, and returns `false` for an `Answer` or if no operation remains.
+/// Runs the next operation of the test. Returns `false` if that is `Answer`, or if no operation remains.
 fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
@@ -159,8 +164,8 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     true
 }
 
-/// Polls the pending future of a handler. Without a pending future, starts and polls the handler's next
-/// event.
+/// Polls the pending future of a handler once. If the handler has no pending future, begins the handler's
+/// next event and polls the future of that event.
 fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();
@@ -194,10 +199,11 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     handling.waiting = (!ended).then_some(waiting);
 }
 
-/// Creates the test state for `script`, and an index whose functions run operations of the script when
-/// called.
+/// Creates the state of a test that runs the operations in `script`.
 ///
-/// Returns the test state, the maintenance of the index and the content of the index.
+/// The index functions of the test call [`meanwhile`], which runs some of the operations during the call.
+///
+/// Returns the state of the test, and the maintenance and the content of the index.
 fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     let (pods, pod_writer) = indexer::new(Indexers::new()).unwrap();
     let (nodes, node_writer) = indexer::new(Indexers::new()).unwrap();
@@ -231,8 +237,9 @@ fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     (world, maintenance, board)
 }
 
-/// Computes the expected index from both stores: the names for each value, and the objects whose functions
-/// fail.
+/// Computes the expected content of the index from both stores.
+///
+/// Returns the pod names for each zone, and the names of the pods for which an index function fails.
 fn recomputed(world: &Shared) -> (BTreeMap<Arc<str>, Vec<ObjectName>>, Vec<ObjectName>) {
     let world = world.lock();
     let (pods, nodes) = (world.pods.snapshot(), world.nodes.snapshot());
@@ -290,7 +297,7 @@ proptest! {
     }
 }
 
-/// An index of many pods on nodes `a` and `b`, which counts the calls of its functions.
+/// An index of many pods on the nodes `a` and `b`, with counters of the calls of the two index functions.
 struct Crowd {
     maintenance: Maintenance<Pod, Node>,
     board: Arc<Board>,
@@ -342,7 +349,7 @@ impl Crowd {
         crowd
     }
 
-    /// Returns the number of calls of each index function since the previous call of this method.
+    /// Returns the numbers of calls of `depends_on` and of `values` since the previous call of this method.
     fn calls(&self) -> [usize; 2] {
         [0, 1].map(|function| self.calls[function].swap(0, Ordering::Relaxed))
     }

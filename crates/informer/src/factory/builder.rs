@@ -1,4 +1,4 @@
-//! The builder of an informer factory: it sets the client and the default options of all informers.
+//! Builds an informer factory from a client and the default options of the factory's informers.
 //!
 //! This module does not decide which option applies to an informer; the module `defaults` does.
 
@@ -21,11 +21,11 @@ use crate::{
     },
 };
 
-/// Default idle grace period: time for which an unused informer runs after its last [`Hold`](super::Hold) is
-/// dropped.
+/// Default idle grace period: time for which an unused informer still runs after its last
+/// [`Hold`](super::Hold) is dropped.
 ///
-/// With one minute, a program that repeatedly reads a kind or replaces a worker usually needs no new list. An
-/// unused watch of one minute costs the server less than a new list.
+/// A request for the informer within this minute needs no new list. Keeping an unused watch open for one
+/// minute costs the server less than a new list.
 const IDLE_GRACE: Duration = Duration::from_secs(60);
 
 /// Configures a [`SharedInformerFactory`]: its client and the options of all its informers.
@@ -156,14 +156,16 @@ impl FactoryBuilder {
         self
     }
 
-    /// Selects only objects that match this label selector, unless a more specific setting sets labels.
+    /// Sets the default label selector of all informers; a more specific setting of the labels replaces it.
+    ///
+    /// An informer lists and watches only the objects that match its label selector.
     #[doc(alias = "DefaultLabelSelector")]
     pub fn default_labels(mut self, labels: Selector) -> Self {
         self.defaults.level.everywhere.labels = Some(labels);
         self
     }
 
-    /// Selects only objects that match this field selector, unless a more specific setting sets fields.
+    /// Sets the default field selector of all informers; a more specific setting of the fields replaces it.
     ///
     /// Only `metadata.name` and `metadata.namespace` can be selected for every kind.
     #[doc(alias = "DefaultFieldSelector")]
@@ -176,7 +178,7 @@ impl FactoryBuilder {
     /// minute.
     ///
     /// This time applies to an informer that was only requested with [`hold`](SharedInformerFactory::hold).
-    /// Zero ends the informer when its last hold is dropped.
+    /// If the time is zero, the informer ends as soon as its last hold is dropped.
     pub fn idle_grace(mut self, grace: Duration) -> Self {
         self.idle_grace = grace;
         self
@@ -198,20 +200,23 @@ impl FactoryBuilder {
     ///
     /// The API server deletes all objects of a kind when the kind's definition is deleted. If the definition
     /// is deleted and requests for the kind receive a 404 response, the informer delivers the deletions that
-    /// handlers have not received yet. The cache is then empty, the informer sends no more requests, and its
-    /// status is [`NotServed`](crate::status::Activity::NotServed).
+    /// handlers have not received yet. The informer's cache is then empty, the informer sends no more
+    /// requests, and its status is [`NotServed`](crate::status::Activity::NotServed).
     ///
     /// When the definition exists again, the informer lists at once and continues with the same handlers. An
     /// informer that waits after a 404 response also lists at once when its definition is created or changes.
     ///
-    /// Without this option, or if only one of the two conditions (deleted definition, 404 response) is true,
-    /// an informer keeps its cache. It retries with the delays of its [backoff](FactoryBuilder::backoff), by
-    /// default at most one minute apart. A 404 response alone does not prove that the objects were deleted.
+    /// Without this option, an informer keeps its cache even if both conditions are true: the deleted
+    /// definition and the 404 response. With this option, an informer still keeps its cache if only one of
+    /// these conditions is true. A 404 response alone does not prove that the objects were deleted. An
+    /// informer that keeps its cache retries with the delays of its [backoff](FactoryBuilder::backoff), by
+    /// default at most one minute apart.
     ///
-    /// The option adds one informer, which caches the metadata of the definitions. It runs while at least one
-    /// informer runs whose API group contains a dot, because only such a group can have a definition.
-    /// [`SharedInformerFactory::wait_for_cache_sync`] waits for it too. The client needs permission to list
-    /// and watch `customresourcedefinitions.apiextensions.k8s.io`. The option does not affect informers from
+    /// The option adds one informer to the factory, which caches the metadata of the definitions. This added
+    /// informer runs while at least one informer runs whose API group contains a dot, because only such a
+    /// group can have a definition. [`SharedInformerFactory::wait_for_cache_sync`] waits for the added
+    /// informer too. The client needs permission to list and watch
+    /// `customresourcedefinitions.apiextensions.k8s.io`. The option does not affect informers from
     /// [`informer_for`](SharedInformerFactory::informer_for).
     pub fn follow_definitions(mut self) -> Self {
         self.definitions = Some(Definitions::default());
@@ -241,7 +246,7 @@ impl FactoryBuilder {
 
     loop_methods!(defaults.loop_options);
 
-    /// Sets the seed of the random delays of all informers, which makes test runs repeatable.
+    /// Sets the seed for the random delays of all informers. A fixed seed makes test runs repeatable.
     pub fn rng_seed(mut self, seed: u64) -> Self {
         self.defaults.seed = Some(seed);
         self

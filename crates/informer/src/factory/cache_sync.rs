@@ -9,17 +9,17 @@ use futures_util::future::join_all;
 
 use crate::status::{SyncError, WaitForSync};
 
-/// A wait for several informers that can be awaited; it ends when each informer has synced or failed to sync.
+/// Awaitable value that completes when each of several informers has synced or has failed to sync.
 ///
 /// The informers can have any types and belong to any factories.
 ///
 /// # Cancel safety
-/// Dropping the future has no effect on the informers.
+/// Dropping the wait has no effect on the informers.
 #[must_use = "nothing waits until this is awaited"]
 #[derive(Debug)]
 pub struct WaitForCacheSync(pub(super) Vec<WaitForSync>);
 
-/// Combines the waits for several informers into one wait.
+/// Combines the sync waits of several informers into one wait.
 ///
 /// An item of `waits` is the result of
 /// [`SharedInformer::wait_for_sync`](crate::SharedInformer::wait_for_sync). The combined wait also waits for
@@ -30,8 +30,8 @@ pub fn wait_for_cache_sync(waits: impl IntoIterator<Item = WaitForSync>) -> Wait
 }
 
 impl WaitForCacheSync {
-    /// Sets the time after which the wait fails for each informer that has not synced, counted from the first
-    /// poll.
+    /// Sets a deadline, measured from the first poll. The wait then fails for each informer that has not
+    /// synced by the deadline.
     pub fn deadline(self, deadline: Duration) -> Self {
         Self(
             self.0
@@ -41,7 +41,9 @@ impl WaitForCacheSync {
         )
     }
 
-    /// Makes the wait for an informer fail at the first error of that informer that a retry cannot fix.
+    /// Ends the wait for an informer at the informer's first error that a retry cannot fix.
+    ///
+    /// The result reports that informer as not synced.
     ///
     /// The combined wait still waits for the other informers.
     pub fn fail_fast(self) -> Self {
@@ -49,7 +51,7 @@ impl WaitForCacheSync {
     }
 }
 
-/// Error of a wait for several informers: contains the informers that did not sync, each with the reason.
+/// Error of a wait for several informers: lists the informers that did not sync, each with the reason.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CacheSyncError {

@@ -1,15 +1,17 @@
-//! Detects a constructor, passed to `informer_for`, that requests the informer that it is creating.
+//! Detects a constructor that requests the informer that it is creating.
 //!
-//! Each thread records the informers that constructors on this thread are creating. The factory checks each
-//! request of that thread against this record. So such a request returns an error and causes no endless
-//! recursion. A request that the constructor sends from another thread is not detected.
+//! A constructor is the function that a program passes to `informer_for` to create an informer. Each thread
+//! records the informers that constructors on this thread are creating. The factory compares each request of
+//! the thread with this record. So such a recursive request returns an error and causes no endless recursion.
+//! A request that the constructor sends from another thread is not detected.
 
 use std::cell::RefCell;
 
 use super::registry::{Key, RegistryId};
 
 thread_local! {
-    /// Informers that constructors on this thread are creating; nested constructors follow their callers.
+    /// Informers that constructors on this thread are creating, from the outermost constructor to the
+    /// innermost.
     static CONSTRUCTING: RefCell<Vec<UnderConstruction>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -29,9 +31,11 @@ pub(super) struct Constructing {
 }
 
 impl Constructing {
-    /// Records an informer as under construction; returns `None` if this thread is already constructing it.
+    /// Records that this thread is constructing an informer. Returns `None` if this thread is already
+    /// constructing the informer with this key.
     ///
-    /// In the latter case, the earlier constructor is recorded as having requested its own informer.
+    /// If the result is `None`, the constructor that is already running is recorded as having requested its
+    /// own informer.
     pub(super) fn begin(registry: RegistryId, key: &Key) -> Option<Self> {
         if note(registry, key) {
             return None;
@@ -59,9 +63,9 @@ impl Drop for Constructing {
     }
 }
 
-/// Returns whether this thread is constructing the informer with this key.
+/// Returns whether this thread is constructing the informer with this registry and key.
 ///
-/// If so, records that the constructor has requested the informer that it creates.
+/// If the result is `true`, also records that the constructor has requested the informer that it creates.
 pub(super) fn note(registry: RegistryId, key: &Key) -> bool {
     CONSTRUCTING.with_borrow_mut(|constructing| {
         let mut constructing = constructing.iter_mut();

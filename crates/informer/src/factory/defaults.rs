@@ -34,11 +34,12 @@ pub(super) struct Defaults {
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
-    /// Options that a type inherits from another type of the same kind. For example, `Pruned<Pod>` inherits
-    /// from `Pod`.
+    /// Options that a type inherits from another type of the same kind, stored under the inheriting type. For
+    /// example, `Pruned<Pod>` inherits from `Pod`.
     ///
-    /// The first map contains the options for `Pruned<K>` and for `PartialObjectMeta<K>`. The second map
-    /// contains the options that `Pruned<PartialObjectMeta<K>>` inherits from `K`, which are less specific.
+    /// The first map contains the options that `Pruned<K>` and `PartialObjectMeta<K>` inherit from `K`. The
+    /// second map contains the options that `Pruned<PartialObjectMeta<K>>` inherits from `K`. Options in the
+    /// first map have precedence.
     inherited: [ByType; 2],
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
@@ -69,7 +70,8 @@ impl Defaults {
         self.metadata_by_namespace = transforms;
     }
 
-    /// Sets the default options of the type `K`; they override options that earlier calls set for this type.
+    /// Sets the default options of the type `K`. An option that an earlier call has set for this type is
+    /// replaced.
     pub(super) fn set_type<K: 'static>(&mut self, options: InformerOptions<K>) {
         let options = match self.by_type.get::<K>() {
             Some(earlier) => options.or(earlier),
@@ -83,7 +85,8 @@ impl Defaults {
         self.by_type.set(options);
     }
 
-    /// Returns the default options that apply to the type `K`: its own options, then the inherited ones.
+    /// Returns the default options for the type `K` in order of precedence: its own options, then inherited
+    /// options.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
         let [near, far] = &self.inherited;
         [&self.by_type, near, far]
@@ -99,11 +102,11 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// Adds the defaults of the type and of all kinds to the options of a request, where the request sets
-    /// nothing.
+    /// Returns the options of a request, with the defaults of its type and of all kinds for the options that
+    /// the request does not set.
     ///
-    /// The result is not complete for selectors, request options and transforms, which can differ between
-    /// namespaces. [`Defaults::scope`] and [`Defaults::transform`] resolve these.
+    /// The result does not contain the final selectors, request options and transforms, which can differ
+    /// between namespaces. [`Defaults::scope`] and [`Defaults::transform`] return these.
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);

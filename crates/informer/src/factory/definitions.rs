@@ -35,13 +35,13 @@ type Metadata = PartialObjectMeta<DynamicObject>;
 /// definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// The latest state of each definition that at least one informer follows.
+/// The definitions that a factory's informers follow, and the informer that receives these definitions.
 #[derive(Default)]
 pub(super) struct Definitions {
     /// Sender of the state of each followed definition. The key is the definition's name, `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// Informer of definitions with which the handler is registered; `None` before the first registration. A
-    /// new informer replaces it if the previous one was stopped.
+    /// Informer of definitions with which the event handler is registered; `None` before the first
+    /// registration. If this informer is stopped, a new informer of definitions replaces it.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 
@@ -75,7 +75,8 @@ fn definition_kind() -> ApiResource {
 }
 
 impl Definitions {
-    /// Registers the event handler with the informer `definitions`, unless it is registered there already.
+    /// Registers the event handler with the informer `definitions`, unless the handler is already registered
+    /// there.
     fn hear(&self, definitions: &SharedInformer<Metadata>) -> Result<(), Stopped> {
         let mut heard = self.heard.lock();
         if heard
@@ -109,12 +110,13 @@ impl Definitions {
 }
 
 impl SharedInformerFactory {
-    /// Returns a function that starts to follow the definition of an informer's kind; the informer calls it
-    /// when it starts.
+    /// Returns a function that starts to follow the definition of the kind in `key`.
     ///
-    /// The function keeps the informer of definitions running and subscribes to the state of the definition.
-    /// It returns `None` if the factory does not follow definitions, if the kind cannot have a definition, or
-    /// if the factory was dropped.
+    /// An informer of this kind calls the function when the informer starts.
+    ///
+    /// The function starts the informer of definitions if necessary, and subscribes to the state of the
+    /// definition. The function returns `None` if the factory does not follow definitions, if the kind cannot
+    /// have a definition, or if the factory was dropped.
     pub(super) fn will_follow(
         &self,
         key: &Key,

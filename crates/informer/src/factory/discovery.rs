@@ -38,8 +38,8 @@ const GROUPS: &str = "/apis";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discovered {
-    /// The group, version, kind and plural name. The version is the requested version. If none was requested,
-    /// it is the preferred version of the group.
+    /// The group, version, kind and plural name. If the request names no version, this is the group's most
+    /// preferred version that has the kind.
     pub resource: ApiResource,
     /// Whether the kind is namespaced; `false` for a cluster-scoped kind.
     pub namespaced: bool,
@@ -78,8 +78,8 @@ pub enum DiscoverError {
     Unknown {
         /// The requested name.
         name: String,
-        /// Versions of groups whose aggregated API server does not respond, such as `v1beta1.metrics.k8s.io`.
-        /// The kind may be in one of these groups, because the server has no current data for them.
+        /// API versions whose aggregated API server does not respond, such as `v1beta1.metrics.k8s.io`. The
+        /// kind may exist in one of these versions, because the main API server has no current data for them.
         stale: Vec<String>,
     },
     /// The request failed, or the response is not an aggregated discovery document.
@@ -128,7 +128,9 @@ pub(super) async fn discover(
     })
 }
 
-/// Returns every kind that the server serves, in its group's preferred version and in the server's order.
+/// Returns every kind that the server serves, in the server's order.
+///
+/// Each kind is in the most preferred version of its group that has the kind.
 pub(super) async fn discover_all(
     client: &dyn ClientSource,
 ) -> Result<Vec<Discovered>, DiscoverError> {
@@ -152,11 +154,12 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// Returns the possible interpretations of a name, in order of precedence.
+    /// Returns the possible interpretations of a requested name, in order of precedence.
     ///
-    /// Examples of names are `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`, whose group is
-    /// the core group. The text after the first dot is interpreted as a version and a group, and, with lower
-    /// precedence, as a group alone. The result is empty if the name is empty or starts with a dot.
+    /// Examples of names are `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`. The empty
+    /// group in `pods.v1.` is the core group. If the text after the first dot contains another dot, it is
+    /// interpreted as a version and a group. With lower precedence, the text is interpreted as a group alone.
+    /// The result is empty if the name is empty or starts with a dot.
     fn all(name: &'a str) -> Vec<Self> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();
@@ -182,7 +185,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The kinds from the discovery documents that were read.
+/// The kinds in the discovery documents that one look-up has received.
 ///
 /// The groups are in the server's order. Each group lists the kinds of its preferred version first.
 #[derive(Default)]
@@ -191,7 +194,7 @@ struct Catalogue {
     stale: Vec<String>,
 }
 
-/// A decoded discovery response; `kind` tells whether the response is an aggregated discovery document.
+/// A decoded discovery response. The field `kind` shows whether it is an aggregated discovery document.
 #[derive(Deserialize)]
 struct Document {
     kind: String,

@@ -1,7 +1,7 @@
-//! Methods of the factory for kinds that are known only at run time: their informers, and discovery.
+//! Adds methods to the factory for kinds that are known only at run time.
 //!
-//! An informer of such a kind caches whole objects or only their metadata. The results of discovery are not
-//! cached.
+//! Some methods return informers of such kinds, which cache whole objects or only their metadata. Other
+//! methods look up kinds on the server with discovery requests. The results of discovery are not cached.
 
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 
@@ -34,9 +34,10 @@ impl SharedInformerFactory {
     ///
     /// This method must be called inside a Tokio runtime.
     ///
-    /// The factory's namespaces apply, except for a kind that [discovery](SharedInformerFactory::discover)
-    /// reports as cluster-scoped. If the server does not serve the kind, the wait for the sync reports the
-    /// error. With [`fail_fast`](crate::status::WaitForSync::fail_fast), this wait then fails at once.
+    /// The informer is limited to the factory's namespaces, unless
+    /// [discovery](SharedInformerFactory::discover) reports that the kind is cluster-scoped. If the server
+    /// does not serve the kind, the wait for the informer's sync reports the error. With
+    /// [`fail_fast`](crate::status::WaitForSync::fail_fast), this wait then fails at once.
     ///
     /// # Errors
     /// Returns [`KindError`] if a name of the kind is missing or is not valid in a URL, or if discovery
@@ -92,8 +93,11 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer of a kind's metadata, like [`for_metadata`](SharedInformerFactory::for_metadata),
-    /// with the given options.
+    /// Returns an informer like [`for_metadata`](SharedInformerFactory::for_metadata) does, with the given
+    /// options.
+    ///
+    /// The options identify the informer as in
+    /// [`for_resource_with`](SharedInformerFactory::for_resource_with).
     ///
     /// # Errors
     /// Returns [`KindError`] for the same reasons as [`SharedInformerFactory::for_resource_with`].
@@ -140,10 +144,12 @@ impl SharedInformerFactory {
         discovery::discover(&*self.inner.client, name).await
     }
 
-    /// Requests every kind that the server serves, each in the preferred version of its group.
+    /// Requests every kind that the server serves, in the most preferred version of the kind's group that has
+    /// the kind.
     ///
-    /// The kinds are in the server's order. The method sends two requests. The result includes kinds that can
-    /// only be created and have no list; [`Discovered::serves`] reports the supported verbs.
+    /// The kinds are in the server's order. The method sends two requests. The result includes kinds that
+    /// cannot be listed, such as `SubjectAccessReview`. [`Discovered::serves`] returns whether a kind
+    /// supports a verb.
     ///
     /// # Errors
     /// Returns [`DiscoverError::Server`] if a request fails or the server does not support aggregated

@@ -14,11 +14,11 @@ use super::{
 
 /// Describes a kind that is known only at run time.
 ///
-/// An `ApiResource` contains only the names of the kind. The results of discovery also report whether the
-/// kind is namespaced and can be watched. These results are [`Discovered`] and, from
-/// `kube_client::discovery`, the pair `(ApiResource, ApiCapabilities)`.
+/// Implemented by the types that a caller can pass as a kind. An `ApiResource` contains only the names of the
+/// kind. The results of discovery also report whether the kind is namespaced and can be watched. These
+/// results are [`Discovered`] and, from `kube_client::discovery`, the pair `(ApiResource, ApiCapabilities)`.
 pub trait KindRef {
-    /// Returns the group, version, kind and plural name.
+    /// Returns the group, version, kind and plural name of the kind.
     fn api_resource(&self) -> &ApiResource;
 
     /// Returns whether the kind is namespaced; `None` if this is unknown.
@@ -67,7 +67,7 @@ impl KindRef for Discovered {
     }
 }
 
-/// The reason why a kind cannot have an informer.
+/// Error of a request for the informer of a kind that is known only at run time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KindError {
@@ -83,7 +83,8 @@ pub enum KindError {
     /// that can only be created, such as a `SubjectAccessReview`.
     #[error("the server does not support list and watch of {plural}")]
     NotWatchable {
-        /// The qualified name of the kind, such as `pods` or `deployments.apps`.
+        /// The plural name of the kind with its group, such as `deployments.apps`, or `pods` for the core
+        /// group.
         plural: String,
     },
     /// The informer of this kind, namespaces and selectors exists with other options.
@@ -91,7 +92,7 @@ pub enum KindError {
     Options(#[from] OptionsConflict),
 }
 
-/// Checks whether a kind can have an informer, without sending a request to the server.
+/// Returns an error if a kind cannot have an informer. Sends no request to the server.
 pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
     let ApiResource {
         group,

@@ -1,6 +1,7 @@
-//! Ends a single informer of a factory, on request or after its last [`Hold`] is dropped.
+//! Ends a single informer of a factory, on request or after the informer's last [`Hold`] is dropped.
 //!
-//! A hold is a handle that keeps one informer running. The other informers of the factory are not affected.
+//! A hold is a handle that keeps one informer running. The end of one informer does not affect the factory's
+//! other informers.
 
 use std::{
     ops::Deref,
@@ -23,7 +24,7 @@ use crate::{shared_informer::SharedInformer, status::Status};
 /// Handle that keeps one informer of a factory running until the last hold of that informer is dropped.
 ///
 /// After the last hold is dropped, the informer still runs for the factory's [idle grace
-/// period](super::FactoryBuilder::idle_grace), and then ends. Each clone of a hold is another hold.
+/// period](super::FactoryBuilder::idle_grace), and then ends. Each clone of a hold counts as another hold.
 ///
 /// A hold dereferences to its [`SharedInformer`]. Clones of that `SharedInformer` do not keep the informer
 /// running, and neither do its listers, registrations, subscriptions and waits. Keep the hold for as long as
@@ -68,9 +69,9 @@ impl<K> Drop for Hold<K> {
 }
 
 impl SharedInformerFactory {
-    /// Returns a hold of the informer of the kind `K`; the informer runs at once.
+    /// Returns a [`Hold`] of the informer of the kind `K`, and starts the informer at once.
     ///
-    /// The first request creates the informer, which needs no call of [`SharedInformerFactory::start`]. The
+    /// The first request creates the informer. No call of [`SharedInformerFactory::start`] is needed. The
     /// informer ends if its last hold is dropped and no new hold is requested within the factory's [idle
     /// grace period](super::FactoryBuilder::idle_grace). A request within this period returns the same
     /// informer, and no new list is needed. A later request returns a new informer. This method must be
@@ -98,7 +99,7 @@ impl SharedInformerFactory {
         self.hold_requested(Request::of_type(InformerOptions::new()))
     }
 
-    /// Returns a hold of the informer with the given options; the informer runs at once.
+    /// Returns a [`Hold`] of the informer with the given options, and starts the informer at once.
     ///
     /// The options identify the informer as in [`SharedInformerFactory::informer_with`].
     ///
@@ -115,10 +116,11 @@ impl SharedInformerFactory {
         Ok(self.held(found))
     }
 
-    /// Returns a hold of the informer of a kind that is known only at run time.
+    /// Returns a [`Hold`] of the informer of a kind that is known only at run time, and starts the informer
+    /// at once.
     ///
-    /// See [`SharedInformerFactory::for_resource`] for the informer, and [`SharedInformerFactory::hold`] for
-    /// the hold.
+    /// The informer is the one that [`SharedInformerFactory::for_resource`] returns. The hold keeps it
+    /// running as [`SharedInformerFactory::hold`] describes.
     ///
     /// # Errors
     /// Returns [`KindError`] for the same reasons as [`SharedInformerFactory::for_resource`].
@@ -145,10 +147,11 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Ends the informer that [`SharedInformerFactory::informer`] returns for `K`, and waits for its end.
+    /// Ends the informer that [`SharedInformerFactory::informer`] returns for `K`, and waits until it has
+    /// ended.
     ///
-    /// Returns whether the factory had this informer. [`SharedInformerFactory::stop_informer`] describes the
-    /// effects.
+    /// Returns `false` if the factory does not have this informer. [`SharedInformerFactory::stop_informer`]
+    /// describes the effects.
     ///
     /// # Cancel safety
     /// The first poll signals the informer to end. Dropping the future only ends the wait.
@@ -166,9 +169,9 @@ impl SharedInformerFactory {
 
     /// Ends one informer of the factory, and waits until its tasks have ended.
     ///
-    /// Returns whether the factory had the informer. After the first poll of this future, the next request
-    /// for the informer creates a new informer with an empty cache and no handlers. The next
-    /// [`SharedInformerFactory::start`] runs the new informer.
+    /// Returns `false` if the factory does not have this informer or was shut down. After the first poll of
+    /// this future, the next request for the informer creates a new informer with an empty cache and no
+    /// handlers. The next [`SharedInformerFactory::start`] runs the new informer.
     ///
     /// Existing references to the old informer stay valid. Its cache and its listers keep their last content.
     /// Its handlers receive no more events; events that were not delivered are discarded and counted.

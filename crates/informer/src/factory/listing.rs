@@ -1,4 +1,4 @@
-//! Access to the informers of a factory without knowledge of their object types.
+//! Gives access to the informers of a factory without knowledge of the Rust types of their objects.
 //!
 //! [`AnyInformer`] reports which objects an informer covers, in which form its cache stores them, its status
 //! and its memory use. It gives no access to the objects.
@@ -20,7 +20,7 @@ use crate::{
     status::{StatusReader, WaitForSync},
 };
 
-/// An informer of a factory, independent of the Rust type of its objects.
+/// An informer of a factory, whatever the Rust type of its objects.
 ///
 /// [`SharedInformerFactory::informers`] returns values of this trait. Such a value keeps the informer's cache
 /// in memory, as a clone of the [`SharedInformer`] does.
@@ -37,7 +37,8 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
     ///
     /// Returns `None` for an informer that the program created itself and passed to
     /// [`informer_for`](super::SharedInformerFactory::informer_for) or
-    /// [`adopt`](super::SharedInformerFactory::adopt), because the factory does not know what it lists.
+    /// [`adopt`](super::SharedInformerFactory::adopt). The factory does not know which objects such an
+    /// informer lists.
     fn coverage(&self) -> Option<&Coverage>;
 
     /// Returns a reader of the informer's status, which includes the progress of each list and watch.
@@ -50,10 +51,13 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
 
     /// Returns the status of the informer's handlers and subscriptions, in the order of registration.
     ///
-    /// A status contains the number of events that wait for the handler, and the time that they have waited.
+    /// A handler's status contains the number of events that wait for the handler, and for how long they have
+    /// waited.
     fn handlers(&self) -> Vec<HandlerStatus>;
 
-    /// Returns a wait for the informer's sync, which also waits if the factory has not been started yet.
+    /// Returns a future that waits until the informer has synced.
+    ///
+    /// If the informer has not been started yet, the future also waits for its start.
     ///
     /// See [`SharedInformer::wait_for_sync`].
     fn wait_for_sync(&self) -> WaitForSync;
@@ -70,23 +74,22 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
 )]
 pub trait Sealed {}
 
-/// Description of the objects that an informer covers, and of the fields of each object that its cache
-/// stores.
+/// The objects that an informer covers, and the fields of each object that the informer's cache stores.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Coverage {
-    /// The covered namespaces, ordered by name; contains at least one section.
+    /// One section per covered namespace, ordered by name; contains at least one section.
     ///
     /// A section whose `namespace` is `None` covers all namespaces that no other section names. The coverage
     /// of a cluster-scoped kind has only such a section.
     pub sections: Vec<CoveredNamespace>,
     /// Whether the informer requests and caches only the metadata of the objects.
     pub is_metadata_only: bool,
-    /// Form in which the cache stores an object while no reader uses the object.
+    /// Form in which the cache stores each object while no reader uses the object.
     pub representation: Representation,
-    /// Fields that the cache stores; it also stores labels and the fields that identify an object.
+    /// Fields that the cache stores, in addition to the labels and the fields that identify an object.
     ///
-    /// `None` if the cache stores all fields except `pruned_fields`.
+    /// `None` if the cache stores all fields except those in `pruned_fields`.
     pub kept_fields: Option<Vec<FieldPath>>,
     /// Fields that the informer removes from each object before it stores the object.
     pub pruned_fields: Vec<FieldPath>,
@@ -111,7 +114,8 @@ pub enum Representation {
     /// The cache stores the object as a value of its Rust type.
     #[default]
     Decoded,
-    /// The cache stores the bytes that the server sent. The first read of the object decodes these bytes.
+    /// The cache stores the bytes that the server sent for the object. The first read of the object decodes
+    /// these bytes.
     Lazy,
     /// The cache stores the object as compressed JSON. Each read decompresses and decodes it.
     Packed,
@@ -151,8 +155,8 @@ pub(super) struct Registered<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) kind: ApiResource,
     pub(super) coverage: Option<Coverage>,
-    /// The options of the request that created the informer; `None` if the program created the informer
-    /// itself.
+    /// Options of the request that created the informer, without the factory's defaults. `None` if the
+    /// program created the informer itself.
     pub(super) options: Option<InformerOptions<K>>,
 }
 

@@ -1,4 +1,4 @@
-//! Returns the existing informer for a request, or creates it.
+//! Returns the existing informer for a request, or creates the informer if there is none.
 //!
 //! This module combines the options of the request with the defaults of the factory. It does not start the
 //! informer.
@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl SharedInformerFactory {
-    /// Returns the key under which the registry stores the requested informer: its type, kind and scope.
+    /// Returns the key of the requested informer in the registry: its Rust type, kind and scope.
     pub(super) fn key<K: Resource + 'static>(&self, request: &Request<K>) -> Key {
         let defaults = &self.inner.defaults;
         Key {
@@ -36,10 +36,10 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Returns the requested informer, and creates it if there is none.
+    /// Returns the requested informer, or creates the informer if there is none.
     ///
     /// # Errors
-    /// Returns [`OptionsConflict`] if the informer exists with other options than the request.
+    /// Returns [`OptionsConflict`] if the informer exists, but was requested with other options.
     pub(super) fn get_with_options<K>(
         &self,
         request: Request<K>,
@@ -98,10 +98,10 @@ impl SharedInformerFactory {
         registry.get_if_or_make(&key, want, accept, make)
     }
 
-    /// Creates an informer with the options `complete`.
+    /// Creates an informer with the options `complete`, which include the defaults of the factory.
     ///
-    /// `requested` contains only the options of the request, without the defaults of the factory. The
-    /// transforms for each namespace are resolved from `requested` and from the defaults.
+    /// `requested` contains only the options of the request. The transforms for each namespace are computed
+    /// from `requested` and from the defaults of the factory, and do not come from `complete`.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,
@@ -164,8 +164,9 @@ impl SharedInformerFactory {
 
 /// Returns the function that runs an informer until the informer must end.
 ///
-/// `follow` is called when the informer starts. If it returns a value, the informer follows the definition of
-/// its kind, and the informer of definitions is held until this informer has ended.
+/// `follow` is called when the informer starts. If `follow` returns a value, the informer follows the
+/// `CustomResourceDefinition` of its kind. The factory's informer of definitions then keeps running until
+/// this informer has ended.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

@@ -1,5 +1,6 @@
-//! Defines the options that an informer can have for a single namespace: selectors, request options, a
-//! transform.
+//! Defines the options that an informer can have for a single namespace.
+//!
+//! These options are selectors, request options and a transform.
 //!
 //! This module does not resolve the precedence between options; the modules `scope` and `options` do.
 
@@ -10,7 +11,9 @@ use derive_where::derive_where;
 use super::scope::{Selection, selection_methods};
 use crate::decode::Transform;
 
-/// Options for one namespace, either for one type or for all kinds.
+/// Options of an informer for one of its namespaces.
+///
+/// The options are either for one type or for all kinds.
 ///
 /// With [`InformerOptions::namespaces_with`], the options are for one type, and `T` is that type. With
 /// [`FactoryBuilder::namespaces_with`], the options are for all kinds, and `T` is `ObjectMeta`. If an option
@@ -32,7 +35,7 @@ pub struct NamespaceOptions<T> {
 }
 
 impl<T> NamespaceOptions<T> {
-    /// Returns options in which no option is set.
+    /// Creates options in which no option is set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -48,10 +51,10 @@ impl<T> NamespaceOptions<T> {
     }
 }
 
-/// Splits the options of each namespace into two maps by namespace name.
+/// Splits the options of several namespaces into two maps, each with the namespace names as keys.
 ///
-/// The first map contains the selectors and request options. The second map contains the transforms that are
-/// set.
+/// The first map contains the selectors and request options of each namespace. The second map contains the
+/// transforms of the namespaces that have one.
 pub(super) fn split<T, S: Into<String>>(
     namespaces: impl IntoIterator<Item = (S, NamespaceOptions<T>)>,
 ) -> (BTreeMap<String, Selection>, BTreeMap<String, Transform<T>>) {

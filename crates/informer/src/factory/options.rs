@@ -1,7 +1,8 @@
-//! Defines the options of one informer, which can also be the defaults for all informers of a type.
+//! Defines the options of one informer. The same options can also be the defaults for all informers of a
+//! type.
 //!
-//! This module merges options by precedence, and compares the options of two requests. It does not create the
-//! informer.
+//! This module merges two sets of options by precedence, and compares the options of two requests. It does
+//! not create the informer.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,7 +17,7 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// Type of the queue that stores the changes of an informer between its reflectors and its store.
+/// Type of the queue that stores the changes received by an informer until they are applied to the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueueKind {
@@ -32,8 +33,9 @@ pub enum QueueKind {
 /// [`SharedInformerFactory::informer_with`] takes the options of one informer. [`FactoryBuilder::for_type`]
 /// takes the options of all informers of a type, as `ByObject` in controller-runtime does.
 ///
-/// Requests for a type with different labels, fields or namespaces return different informers. Requests that
-/// differ only in another option are an error.
+/// Requests for a type with different labels, fields or namespaces return different informers. If two
+/// requests have equal labels, fields and namespaces but differ in another option, the later request returns
+/// an error.
 ///
 /// # Which option holds
 ///
@@ -85,7 +87,7 @@ pub struct InformerOptions<K> {
     pub(super) keeping: Keeping<K>,
 }
 
-/// The transforms that one set of options contains for a type: one for all namespaces, and one per namespace.
+/// The transforms in one [`InformerOptions`] value: one for all namespaces, and one per named namespace.
 #[derive_where(Clone, Default)]
 pub(super) struct Transforms<K> {
     pub(super) everywhere: Option<Transform<K>>,
@@ -110,7 +112,7 @@ impl<K> Transforms<K> {
         }
     }
 
-    /// Returns the address of each transform, with its namespace or `None` for all namespaces.
+    /// Returns the memory address of each transform, with the transform's namespace (`None`: all namespaces).
     ///
     /// Two sets of transforms are compared by these addresses, because closures can be compared only by
     /// address.
@@ -124,7 +126,7 @@ impl<K> Transforms<K> {
 }
 
 impl<K> InformerOptions<K> {
-    /// Returns options in which no option is set.
+    /// Creates options in which no option is set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -179,10 +181,10 @@ impl<K> InformerOptions<K> {
 
     keeping_methods!(keeping);
 
-    /// Returns these options, with the values of `general` for options that are not set.
+    /// Returns these options, completed with the values of `general` for each option that is not set.
     ///
-    /// The transforms of single namespaces are an exception: they come from the options that set the
-    /// namespaces.
+    /// If these options set namespaces, the transforms of single namespaces come only from these options.
+    /// Otherwise they come from `general`.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {
@@ -202,7 +204,7 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Returns the part of these options that another type `T` of the same kind inherits.
+    /// Returns the options that another type `T` of the same kind inherits from these options for `K`.
     ///
     /// `transform` converts a transform for `K` to a transform for `T`, or returns `None` if that is
     /// impossible.
@@ -219,9 +221,10 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Checks whether a request with the options `self` can share an informer that has the options `has`.
+    /// Returns an error if a request with the options `self` cannot share the informer that has the options
+    /// `has`.
     ///
-    /// A request without a name accepts any name.
+    /// A request that sets no name can share an informer with any name.
     ///
     /// # Errors
     /// Returns [`OptionsConflict`], which names the first option that differs.
@@ -250,7 +253,8 @@ impl<K> InformerOptions<Pruned<K>> {
     keep_method!(keeping);
 }
 
-/// Error of a request: the informer of this kind and scope exists with another value of an option.
+/// Error of a request for an informer: the informer of this kind and scope exists with a different option
+/// value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the factory already has an informer of {kind} in this scope with another {option}; use the same options, or another factory"

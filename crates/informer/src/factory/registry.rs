@@ -37,8 +37,8 @@ use crate::{
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) type_id: TypeId,
-    /// Group, version, kind and plural name. All are compared, because the caller may have guessed one of
-    /// them.
+    /// Group, version, kind and plural name. Two keys are equal only if all of these are equal, because a
+    /// caller may have guessed the plural name.
     pub(super) kind: ApiResource,
     pub(super) scope: Scope,
 }
@@ -49,7 +49,7 @@ pub(super) struct Key {
 /// ended. The function is called without the registry's lock, because it may register another informer.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// The run function of an informer and its argument; both are ready to be spawned as a task.
+/// An informer that is about to be spawned as a task: its run function and the argument of that function.
 struct Begun {
     run: Run,
     lifetime: Lifetime,
@@ -107,8 +107,8 @@ pub(super) struct Registry {
     stop: watch::Sender<bool>,
     /// Sends the error of the first informer that failed; `None` until an informer fails.
     pub(super) failure: watch::Sender<Option<InformerError>>,
-    /// Tasks of the running informers. This lock is never held together with the lock of `state`. A runtime
-    /// that shuts down drops a spawned task at once, and the drop of a task runs user code.
+    /// Tasks of the running informers. This lock is never held together with the lock of `state`. The reason
+    /// is that spawning a task on a runtime that shuts down drops the task at once, which runs user code.
     running: Mutex<JoinSet<()>>,
 }
 
@@ -161,10 +161,11 @@ impl Registry {
     }
 
     /// Returns the informer of a key. Creates it if there is none, or if the existing informer has ended or
-    /// is ending.
+    /// is ending. After the shutdown, an existing informer is always returned.
     ///
-    /// `accept` receives the options of the informer. If it returns an error, the request neither pins nor
-    /// holds the informer. After a successful request with [`Want::Held`], the informer runs.
+    /// `accept` receives the options of the existing or new informer. If `accept` returns an error, the
+    /// request neither pins nor holds the informer. After a successful request with [`Want::Held`], the
+    /// informer runs.
     pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -197,7 +198,8 @@ impl Registry {
         accepted.map(|()| Lookup { informer, id })
     }
 
-    /// Returns the informer of a key; `None` if there is none, or if it has ended or is ending.
+    /// Returns the informer of a key; `None` if there is none, or if it has ended or is ending. After the
+    /// shutdown, an informer that has ended is returned too.
     ///
     /// # Errors
     /// Returns the error of `accept`, which receives the options of the informer.
@@ -256,8 +258,8 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Returns the run function and the lifetime of an informer that is to be started; `None` if it was
-    /// started.
+    /// Takes the run function of an informer, and returns it with a lifetime for that function. Returns
+    /// `None` if the informer was already started or is adopted.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -282,8 +284,7 @@ impl Registry {
         }
     }
 
-    /// Returns a wait for the sync of each informer that is started or adopted, except those signalled to
-    /// end.
+    /// Returns one sync wait for each informer that is started or adopted and not signalled to end.
     ///
     /// Before the first [`start`](Self::start), the result also contains waits for the informers that are not
     /// started; these waits fail at once.
@@ -328,7 +329,7 @@ impl Registry {
         self.stop.closed().await;
     }
 
-    /// Ends an informer: signals it if it runs, or removes it from the registry.
+    /// Ends an informer: signals it to end if it runs, and removes it from the registry if it does not run.
     ///
     /// The next request for the informer's key creates a new informer.
     pub(super) fn end<K: 'static>(&self, informer: &SharedInformer<K>) -> Ending {
@@ -350,7 +351,8 @@ impl Registry {
         Ending::Told(Arc::clone(&entry.demand))
     }
 
-    /// Adds a hold to the informer with this identity, which has a hold already.
+    /// Adds a hold to the informer with this identity. Called when an existing hold of the informer is
+    /// cloned.
     pub(super) fn hold(self: &Arc<Self>, id: EntryId) {
         let mut state = self.state.lock();
         let begun = self.take(&mut state, id, Want::Held);
@@ -358,7 +360,8 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Returns the informer of a key; `None` if there is none, or if it has ended or is ending.
+    /// Returns the informer of a key; `None` if there is none, or if it has ended or is ending. After the
+    /// shutdown, an informer that has ended is returned too.
     pub(super) fn look<K: 'static>(&self, key: &Key) -> Option<SharedInformer<K>> {
         let state = self.state.lock();
         let (_, registered) = state.find::<K>(key)?;
@@ -404,7 +407,8 @@ impl Registry {
 
     /// Adds a pin or a hold to an informer.
     ///
-    /// Returns the informer's run function if the caller must spawn it, because a held informer runs at once.
+    /// Returns the run function of the informer if a hold was added and the informer was not started yet. The
+    /// caller must spawn this function.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;
@@ -422,6 +426,8 @@ impl Registry {
 
 impl State {
     /// Returns the informer of a key; `None` if there is none, or if the next request must replace it.
+    ///
+    /// A request must replace an informer that has ended or is ending, unless the factory is shut down.
     fn find<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         let has_ended = entry.informer.is_stopped() || entry.is_ending();
@@ -446,7 +452,8 @@ impl State {
 
     /// Inserts a new informer, and returns the entry that it replaces.
     ///
-    /// The caller must drop the returned entry without the lock, because its cache contains user objects.
+    /// The caller must drop the returned entry after it has released the registry's lock, because the entry's
+    /// cache contains user objects.
     fn insert<K: Send + Sync + 'static>(&mut self, key: &Key, new: New<K>) -> Option<Entry> {
         let id = EntryId(self.next_id);
         self.next_id += 1;

@@ -1,4 +1,4 @@
-//! Defines a request of a caller for an informer of a factory, before the factory's defaults are applied.
+//! Defines a caller's request for an informer of a factory, without the factory's default options.
 
 use std::any::TypeId;
 
@@ -7,7 +7,7 @@ use kube_core::Resource;
 
 use super::options::InformerOptions;
 
-/// A request to a factory for the informer of the kind `K` with the given options.
+/// A request to a factory for the informer of the kind `K` with the options that the caller has set.
 pub(super) struct Request<K: Resource> {
     pub(super) dyntype: K::DynamicType,
     pub(super) options: InformerOptions<K>,
@@ -22,11 +22,11 @@ impl<K: Resource + 'static> Request<K> {
         Self::of_kind(K::DynamicType::default(), options, None)
     }
 
-    /// Creates a request for a kind. `is_namespaced` tells whether the kind is namespaced, if the caller
-    /// knows this.
+    /// Creates a request for a kind. If the caller does not know whether the kind is namespaced,
+    /// `is_namespaced` is `None`.
     ///
-    /// If `is_namespaced` is `None`, the Rust type determines the scope. A type that has no fixed scope
-    /// counts as namespaced.
+    /// If `is_namespaced` is `None`, the Rust type determines whether the kind is namespaced. A type that has
+    /// no fixed scope counts as namespaced.
     pub(super) fn of_kind(
         dyntype: K::DynamicType,
         options: InformerOptions<K>,

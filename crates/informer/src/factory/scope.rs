@@ -1,7 +1,7 @@
 //! Resolves the scope of an informer: its namespaces, and the selectors and request options in each of them.
 //!
-//! Selections can be set for one informer, for its type and for all kinds. This module combines them by
-//! precedence into one [`Scope`]. It sends no requests.
+//! A [`Selection`] consists of selectors and request options. Selections can be set for one informer, for its
+//! type and for all kinds. This module combines them by precedence into one [`Scope`]. It sends no requests.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::{logs, reflector::RequestOptions, selector::Selector};
 /// Name that, in a list of namespaces, means all namespaces that the list does not name.
 const ALL: &str = "";
 
-/// The selectors and request options that one set of options contains for one namespace or all namespaces.
+/// The selectors and request options that are set together, for one namespace or for all namespaces.
 ///
-/// If a field is not set, a less specific setting applies. An empty selector counts as set.
+/// If a field is not set, the selection of a less specific level applies. An empty selector counts as set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     pub(super) labels: Option<Selector>,
@@ -20,7 +20,8 @@ pub(super) struct Selection {
     pub(super) requests: RequestOptions,
 }
 
-/// Generates the setters of a [`Selection`] for a builder that stores a selection in the given field path.
+/// Generates the setters of a [`Selection`] for a builder. The argument is the path of the builder's field
+/// that stores the selection.
 macro_rules! selection_methods {
     ($($path:ident).+) => {
         /// Selects only objects that match this label selector; the empty selector selects all objects.
@@ -50,14 +51,15 @@ pub(super) struct Level {
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
-/// The objects that an informer covers: the objects in each section's namespace that match its selectors.
+/// The objects that an informer covers: in each section's namespace, the objects that match the section's
+/// selectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// The parts of the scope, ordered by namespace; contains at least one section.
+    /// The sections of the scope, ordered by namespace; contains at least one section.
     pub(super) sections: Vec<Section>,
 }
 
-/// The selectors and request options of an informer in one namespace.
+/// One namespace of an informer's scope, with the selectors and request options for this namespace.
 ///
 /// The informer lists and watches each section separately.
 #[derive(Clone, Debug)]
@@ -93,7 +95,8 @@ impl Selection {
 }
 
 impl Level {
-    /// Returns this level, with the values of the level `general` for the parts that this level does not set.
+    /// Returns this level; each value that this level does not set comes from the less specific level
+    /// `general`.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -101,9 +104,10 @@ impl Level {
         }
     }
 
-    /// Returns the selection of this level for a namespace.
+    /// Returns the selectors and request options that this level sets for a namespace.
     ///
-    /// Parts that are not set for the namespace come from the level's selection for all namespaces.
+    /// Each selector or option that is not set for the namespace comes from the level's selection for all
+    /// namespaces.
     fn of(&self, namespace: &str) -> Selection {
         let named = self.namespaces.as_ref();
         let here = named.and_then(|named| named.get(namespace)).cloned();
@@ -122,7 +126,7 @@ impl Level {
 }
 
 impl Scope {
-    /// Combines the levels, which are ordered with the most specific first, into a scope.
+    /// Combines the levels into a scope; the most specific level is the first one in `levels`.
     ///
     /// For each selector and request option, the first level that sets it applies. Within a level, the
     /// selection of the namespace has precedence over the selection for all namespaces. A cluster-scoped kind
@@ -179,7 +183,7 @@ impl Scope {
         name
     }
 
-    /// Returns the text that `of` returns for a section; `None` if it is empty or differs between sections.
+    /// Returns the text that `of` returns for every section; `None` if the texts differ or are empty.
     fn common(&self, of: impl Fn(&Section) -> String) -> Option<String> {
         let mut all = self.sections.iter().map(of);
         let first = all.next().filter(|first| !first.is_empty())?;
@@ -197,7 +201,9 @@ impl Section {
         }
     }
 
-    /// Excludes the namespaces that other sections name from this section, so that no object is listed twice.
+    /// Excludes the namespaces that other sections name, so that the informer lists no object twice.
+    ///
+    /// The exclusion extends the field selector of this section.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

@@ -1,7 +1,7 @@
 //! Fills new indices of a store while the store's writer continues to apply changes.
 //!
-//! [`IndexBuild`] indexes snapshots of the store in a task of its own, so that only a few objects remain for
-//! the writer to index. This module does not add the new indices to the store; the writer does.
+//! [`IndexBuild`] runs in its own task and indexes the objects of store snapshots. So only a few objects
+//! remain for the writer to index. This module does not add the new indices to the store; the writer does.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,25 +14,29 @@ use super::{
 };
 use crate::object::ObjectName;
 
-/// Number of objects that are indexed before the task yields.
+/// Number of objects that the task indexes before it yields to other tasks.
 ///
-/// An index function that decodes packed objects needs about 2 ms for this number.
+/// If an index function decodes packed objects, this number of objects takes about 2 ms.
 const SLICE: usize = 100;
 
-/// Maximum number of unindexed objects with which the task ends and leaves the rest to the writer.
+/// Maximum number of objects in a round after which the task ends.
 ///
-/// The number equals the maximum size of a batch that the writer applies.
+/// The objects that change during this last round are about as many or fewer. The writer indexes them.
+///
+/// This limit equals the maximum size of a batch that the writer applies.
 const NEAR: usize = crate::queue::BATCH;
 
-/// Maximum number of rounds; each round indexes the objects that changed during the previous round.
+/// Maximum number of rounds of the task. The first round indexes all objects. Each later round indexes the
+/// objects that changed during the previous round.
 ///
-/// After the last round, the writer indexes the remaining objects. Without this limit, a build would not end
-/// if objects change faster than they are indexed.
+/// After the last round, the writer indexes the remaining objects. Without this limit, the task would never
+/// end if objects change faster than it indexes them.
 const ROUNDS: usize = 8;
 
-/// New indices that are being filled; they contain all objects of the snapshot in the field `base`.
+/// New indices that are not part of the store yet; they cover the objects of the snapshot in the field
+/// `base`.
 ///
-/// To advance to a later snapshot, the build compares the two snapshots and skips the parts that they share.
+/// To advance to a later snapshot, this type compares the two snapshots and skips the parts that they share.
 /// So the cost depends on the number of changed objects, not on the size of the store.
 pub(crate) struct IndexBuild<K> {
     base: Snapshot<K>,
@@ -41,10 +45,11 @@ pub(crate) struct IndexBuild<K> {
 }
 
 impl<K> IndexBuild<K> {
-    /// Creates one empty index for each function in `indexers`.
+    /// Creates one empty index for each index function in `indexers`; indexes no objects yet.
     ///
     /// # Errors
-    /// Returns an error if two indices have the same name, or if an index of the store already has a name.
+    /// Returns an error if two indices in `indexers` have the same name, or if one of them has the name of an
+    /// index of the store.
     pub(crate) fn new(indexers: Indexers<K>, store: &Snapshot<K>) -> Result<Self, DuplicateIndex> {
         store.root().check_names(indexers.names())?;
         Ok(Self {
@@ -54,12 +59,10 @@ impl<K> IndexBuild<K> {
         })
     }
 
-    /// Indexes the objects of a store that continues to change, until at most about [`NEAR`] objects remain
-    /// unindexed.
+    /// Indexes the objects of a store that continues to change. Ends when about [`NEAR`] or fewer objects
+    /// remain unindexed, or after [`ROUNDS`] rounds.
     ///
-    /// Ends after [`ROUNDS`] rounds even if more objects remain.
-    ///
-    /// `now` returns the current snapshot. The future regularly yields to other tasks.
+    /// `now` returns the store's current snapshot. The future regularly yields to other tasks.
     ///
     /// # Cancel safety
     /// Not cancel safe: after the future is dropped, the indices are incomplete and must be discarded.
@@ -86,8 +89,8 @@ impl<K> IndexBuild<K> {
 
     /// Indexes the objects of `root` that are not indexed yet.
     ///
-    /// Returns the complete indices, and one error for each object and index for which the index function
-    /// failed.
+    /// Returns the complete indices. Also returns one error for each object and index for which the index
+    /// function failed.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {
         let base = self.base.clone();
         for (name, entry) in base.root().entries.diff(&root.entries) {

@@ -1,4 +1,4 @@
-//! Describes changes of the cache, which the processor delivers to handlers.
+//! Defines the changes of the cache that the processor delivers to handlers.
 //!
 //! The writer of the store creates each [`Change`] when it applies a delta, a list or a resync. This module
 //! does not apply or deliver changes.
@@ -11,20 +11,20 @@ use crate::{
     object::{Deleted, Object, ObjectName, SourceId},
 };
 
-/// The reason why an update of an object is delivered to handlers: a watch event, a relist or a resync.
+/// The reason why handlers receive an update of an object: a watch event, a relist or a resync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The watch received an event of the object.
+    /// The watch received an event for the object.
     Watch,
-    /// A later list contained the object. The object may have changed several times or not at all. If the
-    /// server was or may have been restored from a backup, the state may differ even if the revision is
-    /// equal.
+    /// A list after the first one contained the object. The object may have changed several times or not at
+    /// all. If the server was or may have been restored from a backup, the state may differ even if the
+    /// revision is equal.
     Relist,
-    /// The object has not changed; the handler has a resync period, which has elapsed.
+    /// The object has not changed. The update is delivered because the handler's resync period has elapsed.
     Resync,
 }
 
-/// The effect on the cache of one delta, one list or one resync, as the processor receives it.
+/// The effect of one delta, one list or one resync on the cache. The processor delivers it to handlers.
 #[derive(Debug)]
 pub enum Change<K> {
     /// An object was added to the cache.
@@ -35,7 +35,7 @@ pub enum Change<K> {
         /// informer.
         in_initial_list: bool,
     },
-    /// An object that was already in the cache was received again.
+    /// An object that was already in the cache was received again, changed or unchanged.
     Updated {
         /// The last state of the object that was delivered to handlers.
         old: Object<K>,
@@ -46,13 +46,13 @@ pub enum Change<K> {
     },
     /// An object was removed from the cache. The value contains its name and last known state.
     Deleted(Deleted<K>),
-    /// A list was applied to the cache; this single change covers all objects of the list.
+    /// A list was applied to the cache. This one change covers all objects of the list.
     Replaced {
         /// Snapshot of the store before the list was applied.
         old: Snapshot<K>,
         /// Snapshot of the store after the list was applied.
         new: Snapshot<K>,
-        /// The names of the removed objects, and the names of the objects in the list.
+        /// Names of the objects that the list removed, and names of the objects in the list.
         changed: Arc<Changed>,
         /// Whether the list is the first list of its source.
         in_initial_list: bool,
@@ -95,7 +95,8 @@ impl<K> Change<K> {
         told
     }
 
-    /// Sets `in_initial_list` if this change is `Added`; returns other changes unmodified.
+    /// Sets the field `in_initial_list` to `initial` if this change is `Added`. Returns other changes
+    /// unmodified.
     pub(super) fn flagged(mut self, initial: bool) -> Self {
         if let Self::Added {
             in_initial_list, ..
@@ -107,7 +108,7 @@ impl<K> Change<K> {
     }
 }
 
-/// The names of the objects that a list removed from the store or contained.
+/// The result of applying a list to the store: the names of removed objects and of the objects in the list.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Changed {

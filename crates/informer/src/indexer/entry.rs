@@ -1,4 +1,4 @@
-//! Defines [`Entry`]: what a store contains for one object, which is the object and its source.
+//! Defines [`Entry`], which a store contains for each object: the object and the source that received it.
 //!
 //! A source is one list and watch of the informer. A later list of a source removes only entries of that
 //! source.
@@ -43,8 +43,11 @@ impl<K> Entry<K> {
         self.object.broken().is_none()
     }
 
-    /// Returns whether `object` is the stored object, or an unchanged state of the stored object from the
-    /// same source.
+    /// Returns whether `object` is this entry's object itself, or has the same state and source as this
+    /// entry.
+    ///
+    /// Two states are the same if their revision, epoch and uid are equal. A broken entry, whose object can't
+    /// be decoded, has no state to compare.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

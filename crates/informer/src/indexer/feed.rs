@@ -1,7 +1,7 @@
 //! Connects a reflector directly to a store, without a queue, an informer or handlers.
 //!
-//! [`IndexerFeed`] applies each delta of the reflector to the store, and reports index errors and broken
-//! objects in the reflector's status.
+//! [`IndexerFeed`] applies each delta of the reflector to the store. It reports the errors of index functions
+//! and the objects that can't be decoded in the reflector's status.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ use crate::{
 
 /// Writes the changes that a reflector receives directly to a store.
 ///
-/// [`ReflectorBuilder::into_indexer`] creates it from the [`IndexerWriter`] of the store.
+/// [`ReflectorBuilder::into_indexer`] creates this value from the [`IndexerWriter`] of the store.
 ///
-/// Readers see each change, or a whole list, either completely or not at all. The reflector's status reports
+/// Readers see each change and each list either completely or not at all. The reflector's status reports
 /// index errors and objects that can't be decoded.
 #[derive(Debug)]
 pub struct IndexerFeed<K> {
@@ -75,7 +75,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
 
 /// Copies broken objects and index errors of a store to the status and the log of a reflector or informer.
 ///
-/// The copy is cheap if nothing has changed. A broken object is an object that can't be decoded.
+/// Copying is cheap if nothing has changed. A broken object is an object that can't be decoded.
 #[derive_where(Debug)]
 pub(crate) struct StatusNotes {
     #[derive_where(skip)]

@@ -1,4 +1,4 @@
-//! Adds indices over the fields of dynamic objects, which are objects without a Rust type of their own.
+//! Adds indices over the fields of dynamic objects, which are objects of kinds without a Rust type.
 //!
 //! A path such as `spec.size` selects the field. This module does not parse or evaluate field selectors.
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::index::Indexers;
 
 impl Indexers<DynamicObject> {
-    /// Adds an index over a field of dynamic objects. Field selectors can also use the index.
+    /// Adds an index over one field of dynamic objects. A field selector on this field can use the index.
     ///
     /// `path` is the path of the field, such as `spec.size`, and also the name of the index. A leading dot,
     /// as in the `selectableFields` of a `CustomResourceDefinition`, is removed. `kind` and `apiVersion` are

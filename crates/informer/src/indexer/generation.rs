@@ -1,9 +1,9 @@
-//! Decides which task frees the memory of an old state of a store; such a state is called a root here.
+//! Decides which task frees the memory of an old state of a store. A state of a store is called a root.
 //!
-//! A generation consists of the roots between two lists, which share most of their entries. A task that drops
-//! a large root of an ended generation does not free it, but sends it to Tokio's pool for blocking work. A
-//! root of the current generation is freed by the task that drops it, because it shares all but a few nodes
-//! with the next root. This module does not free memory itself.
+//! A generation consists of all roots between two lists. These roots share most of their entries. When a task
+//! drops a large root of an ended generation, another task frees the root, in Tokio's pool for blocking work.
+//! When a task drops a root of the current generation, the same task frees the root. This is fast, because
+//! such a root shares all but a few nodes with the next root. This module does not free memory itself.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,7 @@ use imbl::OrdMap;
 use super::{entry::Entry, index::Index, tree::Tree};
 use crate::object::{Object, ObjectName};
 
-/// Function that frees the large parts of a root in another task than the calling one.
+/// Function that makes another task free the large parts of a root.
 pub(super) type Free<K> = fn(Garbage<K>);
 
 /// The large parts of a dropped root, which another task frees.
@@ -26,19 +26,19 @@ pub(super) struct Garbage<K> {
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
 }
 
-/// State that all roots of a store between two lists share; it decides which task frees a dropped root.
+/// Decides which task frees a dropped root. All roots of a store between two lists share one such value.
 ///
-/// While several roots of a generation exist, dropping one of them frees little memory. Dropping the last
-/// root frees all entries that the next list did not keep.
+/// While several roots of a generation exist, dropping one of them frees little memory. Dropping the
+/// generation's last root frees all entries that the next list did not keep.
 pub(super) struct Generation<K> {
     /// Whether a list has ended this generation, or the writer of the store was dropped.
     is_over: AtomicBool,
     free: Free<K>,
 }
 
-/// Minimum number of entries of an old root that is freed in another task.
+/// Minimum number of entries of a root that another task frees.
 ///
-/// The task that drops a smaller root frees it itself, which takes less than 1 ms.
+/// A root with fewer entries is freed by the task that drops it, which takes less than 1 ms.
 const FREED_IN_PLACE: usize = 1_000;
 
 impl<K> Generation<K> {
@@ -49,13 +49,17 @@ impl<K> Generation<K> {
         }
     }
 
-    /// Ends this generation before a list is applied or when the writer is dropped, and returns the next one.
+    /// Ends this generation, and returns the next one.
+    ///
+    /// Called before a list is applied, and when the writer of the store is dropped.
     pub(super) fn end(&self) -> Self {
         self.is_over.store(true, Ordering::Relaxed);
         Self::new(self.free)
     }
 
-    /// Returns the function that frees a root with this number of entries in another task.
+    /// Returns the function that sends a dropped root to another task, which frees the root.
+    ///
+    /// `entries` is the number of entries of the root.
     ///
     /// Returns `None` if the task that drops the root must free it.
     pub(super) fn frees(&self, entries: usize) -> Option<Free<K>> {

@@ -175,7 +175,7 @@ impl<K> Indexers<K> {
     }
 }
 
-/// Identifies one index of one store, even if another index has the same name later.
+/// Identifies one index of one store, independent of the index's name.
 ///
 /// After the index is removed, each look-up with the token fails, even if a new index has the same name.
 #[derive(Clone, Debug)]
@@ -263,8 +263,8 @@ pub enum NoSuchIndex {
     /// The store has no index with this name.
     #[error("index with name {0} does not exist")]
     Name(String),
-    /// The store does not have the index of the token, even if it has another index with the same name. The
-    /// value is that name.
+    /// The store does not have the index of the token, although it may have another index with the same name.
+    /// The value is the name of the token's index.
     #[error("the index {0} of this token was removed, or belongs to another store")]
     Token(String),
 }
@@ -283,12 +283,12 @@ pub enum NotRemovable {
     #[error(transparent)]
     NoSuchIndex(#[from] NoSuchIndex),
     /// The requested index is the built-in index by namespace. It can't be removed, because the order of the
-    /// store provides it.
+    /// objects in the store provides it.
     #[error("the index by namespace can't be removed: the store needs it")]
     Namespace,
 }
 
-/// Error of an index function for one object. Only the index with the failed function omits the object.
+/// Error of an index function for one object. The other indices of the store are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object} is not in index {index}: {reason}")]
 #[non_exhaustive]
@@ -301,12 +301,13 @@ pub struct IndexError {
     pub reason: String,
 }
 
-/// One index of a store, with its name, its function and its content in one state of the store.
+/// One index of a store: its name, its function and its content in one state of the store.
 ///
 /// The index is separate from the objects, so it can be added or removed without changing them.
 #[derive_where(Clone)]
 pub(crate) struct Index<K> {
-    /// Name of the index. The address of this string identifies the index; its tokens share the string.
+    /// Name of the index. The memory address of this string identifies the index; tokens of the index share
+    /// the string.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
     /// Content of the index: for each value, the names of the objects that have this value.
@@ -342,7 +343,7 @@ impl<K> Index<K> {
         Ok(sorted(values))
     }
 
-    /// Returns the size of the index: its number of distinct values, and its number of pairs of a value and
+    /// Returns the size of the index: the number of distinct values, and the number of pairs of a value and
     /// an object.
     pub(super) fn size(&self) -> IndexSample {
         let (values, entries) = self.postings.size();
@@ -354,7 +355,7 @@ impl<K> Index<K> {
     }
 }
 
-/// Calls an index function, and converts a panic of the function to an error.
+/// Calls an index function, and returns an error if the function fails or panics.
 pub(crate) fn ask<V>(function: impl FnOnce() -> Result<V, String>) -> Result<V, String> {
     confined(function).unwrap_or_else(|Panicked| Err("the index function panicked".to_owned()))
 }

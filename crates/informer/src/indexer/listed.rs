@@ -11,13 +11,13 @@ use crate::object::{Object, ObjectName};
 )]
 type Positions = std::collections::HashMap<ObjectName, usize>;
 
-/// The positions of the names in a list.
+/// Looks up names in a list. The variant depends on whether the list is sorted by name.
 pub(super) enum Listed {
-    /// The names are strictly ascending. So no name is a duplicate, and a merge finds the names that are
-    /// missing.
+    /// The list is sorted by name and has no duplicates. Merging the list with the sorted stored names finds
+    /// the stored objects that the list does not contain.
     InOrder,
-    /// The list is not sorted. The map contains the position of each name that was passed to
-    /// [`Listed::position`].
+    /// The list is not sorted, or has duplicates. The map contains the position of each name that was passed
+    /// to [`Listed::position`].
     Hashed(Positions),
 }
 
@@ -34,9 +34,10 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Records a name of the list, and returns the name's position.
+    /// Returns the position of a name in the list without duplicates, and records the position of a new name.
     ///
-    /// The position is `next` if the name is new, or the recorded position if the name is a duplicate.
+    /// The position of a new name is `next`. A duplicate has the position that was recorded for its first
+    /// occurrence.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,
@@ -44,7 +45,9 @@ impl Listed {
         }
     }
 
-    /// Returns the names of `known` that are missing in the list `listed`; `known` must be sorted.
+    /// Returns the names in `known` that the list does not contain.
+    ///
+    /// `listed` contains the names of the list without duplicates. `known` must be sorted.
     pub(super) fn gone<'n, T>(
         &self,
         listed: &[(ObjectName, T)],

@@ -1,6 +1,7 @@
 //! Defines [`Plan`]: the conditions of a query on a store, and the search for objects that meet all of them.
 //!
-//! A plan uses the store's indices where a condition allows this. It does not own the searched snapshot.
+//! A plan uses an index of the store for each condition that allows this. A plan does not contain the
+//! snapshot that is searched; the caller passes it to each search.
 
 use std::{
     ops::Bound::{self, Excluded, Included, Unbounded},
@@ -18,15 +19,16 @@ use crate::{
     selector::{FieldOperator, FieldSelector},
 };
 
-/// Error of a field selector: the store has no index for the selected field, whose name is the value.
+/// Error of a field selector: the store has no index for a selected field. The value is the field's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field {0} can't be selected: no index has its name; add an index named {0}")]
 #[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 
-/// The conditions of a query; each search for matching objects uses them.
+/// The conditions of a query; a search finds the objects that meet all of them.
 ///
-/// The snapshot is an argument of each search, so that an iterator can own both the plan and the snapshot.
+/// The searched snapshot is an argument of each search. So an iterator can own both the plan and the
+/// snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     sets: Vec<Set>,
@@ -35,15 +37,16 @@ pub(crate) struct Plan {
 
 /// A condition for which an index finds the next matching object after a given name.
 ///
-/// The values in each variant are sorted; an object matches if it has one of them. The number in `Values` is
-/// the position of the index in the store.
+/// Each variant contains sorted values, and an object matches if it has one of these values. The number in
+/// `Values` is the position of the index among the store's indices.
 #[derive(Clone, Debug)]
 enum Set {
     Namespaces(Values),
     Values(usize, Values),
 }
 
-/// A condition that can only be checked for a given object; each number is the position of an index.
+/// A condition that is checked object by object. Each number is the position of an index among the store's
+/// indices.
 #[derive(Clone, Debug)]
 enum Test {
     NotInNamespace(String),
@@ -52,7 +55,8 @@ enum Test {
     /// If the flag is true, the object has a non-empty value in the index at this position. If the flag is
     /// false, the object has no such value.
     Filled(usize, bool),
-    /// If the flag is true, the object's `metadata.name` equals this name. If the flag is false, it differs.
+    /// If the flag is true, the object's `metadata.name` equals this name. If the flag is false, the two
+    /// names differ.
     Named(String, bool),
 }
 
@@ -153,12 +157,13 @@ impl Plan {
         }
     }
 
-    /// Visits the next objects after the name `last` that meet all conditions, at most [`SLICE`] of them.
+    /// Visits at most [`SLICE`] objects after the name `last` that meet all conditions.
     ///
-    /// Returns the objects for which `selects` returns true. Also returns the last visited name if more
-    /// objects may follow; the caller passes this name as `last` to continue. The visited objects are the
-    /// same as with repeated calls of [`Plan::after`]. If the conditions allow this, one search finds all of
-    /// them.
+    /// Returns the visited objects for which `selects` returns true. If more objects may follow, also returns
+    /// the last visited name, which the caller passes as `last` to continue.
+    ///
+    /// The visited objects are those that repeated calls of [`Plan::after`] return. If there is no condition,
+    /// or if the only condition is one namespace, a single search finds all visited objects.
     pub(super) fn slice<K>(
         &self,
         root: &Root<K>,
@@ -213,7 +218,7 @@ impl Plan {
 
 /// Maximum number of objects that one call of [`Plan::slice`] visits.
 ///
-/// A search in the store costs about as much as some dozens of visits.
+/// A search in the store costs about as much as visiting some dozens of objects.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(

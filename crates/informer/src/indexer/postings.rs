@@ -1,6 +1,6 @@
 //! Defines [`Postings`]: the content of one index, which maps values to objects and objects to values.
 //!
-//! This module stores the values that it is given; it does not call index functions.
+//! This module stores the values that its caller passes; it does not call index functions.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -20,13 +20,13 @@ pub(crate) fn sorted(mut values: Vec<Arc<str>>) -> Values {
 
 /// The content of one index: the names of the objects for each value, and the values of each object.
 ///
-/// A clone costs about as much as a clone of an `Arc`, and is independent of later changes.
+/// A clone costs about as much as a clone of an `Arc`. Later changes of the original do not affect the clone.
 #[derive(Clone, Default)]
 pub(crate) struct Postings {
     /// Pairs of a value and an object name, sorted by value and then by name.
     pairs: OrdSet<Pair>,
-    /// The values of each object that has at least one. With these values, the index can remove an object
-    /// without the object's content and without a call of the index function.
+    /// The values of each object that has at least one value. With these values, the index can remove an
+    /// object without reading the object and without calling the index function.
     values: OrdMap<ObjectName, Values>,
 }
 
@@ -37,12 +37,12 @@ struct Pair {
 }
 
 impl Postings {
-    /// Returns the values of an object; empty if the object is not in the index.
+    /// Returns the values of an object, or an empty slice if the object is not in the index.
     pub(crate) fn values(&self, object: &ObjectName) -> &[Arc<str>] {
         self.values.get(object).map_or(&[], |values| values)
     }
 
-    /// Replaces the values of an object; without values, the object is removed from the index.
+    /// Replaces the values of an object; if `values` is empty, removes the object from the index.
     pub(crate) fn set_values(&mut self, object: &ObjectName, values: &Values) {
         let old = if values.is_empty() {
             self.values.remove(object)
@@ -81,7 +81,7 @@ impl Postings {
 
     /// Returns the copy of `value` that the index already contains, or `value` itself if the index has none.
     ///
-    /// With such copies, all objects with an equal value share one string in memory.
+    /// If callers store this copy, all objects with an equal value share one string in memory.
     pub(crate) fn shared(&self, value: Arc<str>) -> Arc<str> {
         let found = self.pairs_from(&value, Bound::Unbounded).next();
         found.map_or(value, |pair| Arc::clone(&pair.value))

@@ -50,8 +50,8 @@ impl<K> Snapshot<K> {
 
     /// Returns a query for the objects that have the given value in each of the given indices.
     ///
-    /// Use [`Snapshot::query`] if some indices are given by name and others by token, or if several values of
-    /// one index are accepted.
+    /// Use [`Snapshot::query`] instead if some indices are given by name and others by token, or if one index
+    /// has several accepted values.
     ///
     /// # Errors
     /// Returns an error if the store does not have one of these indices.
@@ -67,7 +67,7 @@ impl<K> Snapshot<K> {
 
     /// Returns a query for the objects that match a field selector.
     ///
-    /// For each field in the selector, the store must have an index with the name of the field;
+    /// For each field in the selector, the store must have an index with the name of the field. The fields
     /// `metadata.name` and `metadata.namespace` need no index. If an object has no value in the index, the
     /// selector compares with the empty string, as an API server does.
     ///
@@ -93,11 +93,11 @@ impl<K> Snapshot<K> {
         plan.select(fields, self.root())
     }
 
-    /// Visits a limited number of the objects after the name `last` that meet the conditions of a plan.
+    /// Visits a limited number of objects after the name `last` that meet the conditions of a plan.
     ///
-    /// If `last` is `None`, the search starts at the first object. Returns the objects for which `selects`
-    /// returns true. Also returns the last visited name if more objects may follow; the caller passes this
-    /// name as `last` to continue.
+    /// If `last` is `None`, the search starts at the first object. Returns the visited objects for which
+    /// `selects` returns true. If more objects may follow, also returns the last visited name, which the
+    /// caller passes as `last` to continue.
     pub(crate) fn slice(
         &self,
         plan: &Plan,

@@ -1,7 +1,6 @@
 //! Defines [`Root`]: one immutable state of a store, which a reader's snapshot contains.
 //!
-//! This module contains the reads of a root and the updates of its revisions. The module `store` contains the
-//! changes of its objects and indices.
+//! This module reads roots and updates their revisions. The module `store` changes the objects and indices.
 
 use std::{
     collections::BTreeMap,
@@ -32,20 +31,20 @@ pub(super) struct Root<K> {
     first_revision: ResourceVersion,
     /// Revisions that the store has reached for the other sources.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
-    /// Number of times that the revision of a source decreased, or entered a new epoch because the server of
-    /// the source was restored from a backup.
+    /// Number of rollbacks. A rollback is a decrease of the revision of a source, or a detected restore of
+    /// the source's server from a backup.
     pub(super) rollbacks: u64,
-    /// Names of the entries whose object can't be decoded (broken entries). The value is the last valid state
-    /// that handlers have received; `None` if there is no such state.
+    /// Names of the broken entries, whose object can't be decoded. The value is the last valid state of the
+    /// object that handlers have received; `None` if there is no such state.
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
-    /// Number of changes of the field `broken`.
+    /// Number of times that the field `broken` has changed.
     pub(super) broken_version: u64,
-    /// Number of bytes that the server sent for the objects that are in the store.
+    /// Number of bytes that the server sent for the objects that are now in the store.
     pub(super) wire_bytes: u64,
     /// Number of entries of each source, including broken entries.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// Decides which task frees this root; all roots between two lists share this value. `None` in a store
-    /// without an informer, whose roots are freed by the task that drops them.
+    /// Decides which task frees this root. All roots between two lists share this value. `None` in a store
+    /// without an informer: its roots are freed by the task that drops them.
     generation: Option<Arc<Generation<K>>>,
     /// Counter of the entries that have not been decoded; `None` if the store does not decode objects on
     /// demand.
@@ -88,16 +87,17 @@ impl<K> Root<K> {
         self.entries.len() - self.broken.len()
     }
 
-    /// Returns a filter that rejects broken entries. If no entry is broken, the filter reads no object.
+    /// Returns a filter that accepts all entries except broken ones. If no entry is broken, the filter reads
+    /// no object.
     pub(super) fn is_shown(&self) -> impl Fn(&&Entry<K>) -> bool + use<K> {
         let are_all_live = self.broken.is_empty();
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// Returns the last state of the entry's object that handlers have received.
+    /// Returns the last state of an object that handlers have received; `entry` is the object's entry.
     ///
-    /// This is the stored object, or the last valid state if the stored object can't be decoded. Returns
-    /// `None` if handlers have received no state.
+    /// The result is the stored object, or the last valid state if the stored object can't be decoded. The
+    /// result is `None` if handlers have received no state.
     pub(super) fn told<'a>(
         &'a self,
         name: &ObjectName,
@@ -137,8 +137,8 @@ impl<K> Root<K> {
 
     /// Sets the revision of a source, unless `revision` is unset.
     ///
-    /// Counts a rollback if the revision is lower than the previous one, or if its epoch began with a
-    /// detected restore of the server from a backup.
+    /// Counts a rollback if `revision` is lower than the previous revision. Also counts a rollback if a
+    /// restore of the server from a backup was detected after the previous revision.
     pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -207,13 +207,14 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Sets the function that frees this root and its successors if they are dropped after their generation
-    /// ended.
+    /// Sets the function that frees large roots in another task: this root and its successors.
+    ///
+    /// The function frees a root that is dropped after the root's generation has ended.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the current generation of roots; called before a list is applied and when the writer is dropped.
+    /// Ends the current generation of roots. Called before a list is applied, and when the writer is dropped.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

@@ -1,7 +1,7 @@
 //! [`Snapshot`]: the objects and indices of a store at one point in time, for readers.
 //!
-//! A snapshot never changes and needs no lock. This module only reads a store; the modules `store` and
-//! `writer` change it.
+//! A snapshot never changes and needs no lock. This module only reads stores. The modules `store` and
+//! `writer` change stores.
 
 use std::{fmt, ops::Bound, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The objects and indices of a store at one point in time; immutable and cheap to clone.
+/// The objects and indices of a store at one point in time. A snapshot never changes and is cheap to clone.
 ///
 /// A snapshot owns its content (`'static`) and is read without a lock. Objects are ordered by namespace and
 /// name. Broken objects, which failed to decode (see [`Object::broken`]), are excluded from iteration, counts
@@ -48,7 +48,8 @@ impl<K> Snapshot<K> {
         Self { root }
     }
 
-    /// Returns the object with this name, even if the object failed to decode.
+    /// Returns the object with this name, even if the object failed to decode. Returns `None` if the snapshot
+    /// does not contain the object.
     #[doc(alias = "GetByKey")]
     pub fn get(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.entries.get(name).map(Entry::object)
@@ -83,27 +84,28 @@ impl<K> Snapshot<K> {
         self.root.broken.len()
     }
 
-    /// Returns the number of objects in a namespace that failed to decode. `""` stands for the cluster-scoped
-    /// objects.
+    /// Returns the number of objects in one namespace that failed to decode. The namespace `""` contains the
+    /// cluster-scoped objects.
     ///
-    /// A controller must check this number before it deletes resources because their object is missing from
-    /// the cache: [`iter`](Self::iter) omits objects that failed to decode.
+    /// [`iter`](Self::iter) omits objects that failed to decode, so it may omit an object that exists on the
+    /// server. A controller that deletes resources of missing objects must check this number first.
     pub fn broken_in(&self, namespace: &str) -> usize {
         self.root.broken_in(namespace)
     }
 
-    /// Returns the number of objects that have not been decoded yet. Decoding them may still fail.
+    /// Returns the number of objects whose content has not been decoded yet. Decoding may still fail for
+    /// these objects.
     ///
-    /// The number is always 0 in a cache that is neither packed nor lazy. It decreases when such objects are
-    /// read. After the next write to the store, the number for this snapshot no longer decreases and is an
-    /// upper bound. The call takes constant time.
+    /// Only packed and lazy caches decode objects on the first read; in other caches the number is always 0.
+    /// The number decreases when readers read such objects. After the next write to the store, the number of
+    /// this snapshot is fixed, and may be too high. The call takes constant time.
     pub fn unread_count(&self) -> usize {
         let unread = self.root.unread.as_ref();
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// Returns a number that changes whenever the set of objects that failed to decode, or one of their
-    /// errors, changes.
+    /// Returns the version of the set of broken objects, which are the objects that failed to decode. The
+    /// version increases with each change of the set and of a decode error.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }
@@ -119,22 +121,24 @@ impl<K> Snapshot<K> {
 
     /// Returns the revision up to which the snapshot contains all changes of the informer's first source.
     ///
-    /// A source is one list and watch; most informers have one. The revision is unset before the source's
-    /// first list.
+    /// A source is one list and watch. Most informers have one source. The revision is unset before the first
+    /// list of the source.
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn revision(&self) -> ResourceVersion {
         self.root.revision(SourceId::default())
     }
 
-    /// Returns the revision up to which the snapshot contains all changes of this source.
+    /// Returns the revision up to which the snapshot contains all changes of the given source.
     ///
-    /// A source is one list and watch of the informer. The revision is unset before the source's first list.
+    /// A source is one list and watch of the informer. The revision is unset before the first list of the
+    /// source.
     pub fn source_revision(&self, source: SourceId) -> ResourceVersion {
         self.root.revision(source)
     }
 
-    /// Returns the number of times that the informer has detected a server's restore from a backup. A restore
-    /// counts even if the server's revisions have since increased past the old ones.
+    /// Returns the number of times that the informer has detected a restore of its server from a backup. A
+    /// restore still counts after the revisions of the restored server have grown larger than those before
+    /// the restore.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
     }
@@ -179,8 +183,8 @@ impl<K> Snapshot<K> {
         })
     }
 
-    /// Returns the objects that have at least one value in common with `object` in an index, ordered by
-    /// namespace and name. Each object is returned once. The store need not contain `object`.
+    /// Returns the objects that share at least one value with `object` in an index, ordered by namespace and
+    /// name. Each object is returned once. The store need not contain `object`.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -213,6 +217,9 @@ impl<K> Snapshot<K> {
 
     /// Returns the values of `object` in an index, or no values if the index function fails. The store need
     /// not contain `object`.
+    ///
+    /// # Errors
+    /// Returns an error if the store does not have this index.
     pub(crate) fn values_of(
         &self,
         index: &(impl IndexRef + ?Sized),
@@ -246,8 +253,8 @@ impl<K> Snapshot<K> {
         Ok(values)
     }
 
-    /// Returns a token that identifies the index with this name. The token does not identify a later index of
-    /// the same name.
+    /// Returns a token that identifies the index with this name. If this index is removed, the token does not
+    /// identify a new index with the same name.
     ///
     /// # Errors
     /// Returns an error if there is no index with this name, or if the name is [`NAMESPACE`]. The built-in
@@ -268,8 +275,8 @@ impl<K> Snapshot<K> {
         own.chain([Arc::from(NAMESPACE)]).collect()
     }
 
-    /// Measures the size of the store for metrics. The cost is linear in the number of objects and index
-    /// entries.
+    /// Returns the sizes of the store and of its indices, for metrics. The cost is linear in the number of
+    /// objects and index entries.
     pub(crate) fn size(&self) -> StoreSample {
         let objects = || self.root.entries.values().map(Entry::object);
         let shared = objects().find_map(Object::shared_bytes);
@@ -283,8 +290,8 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns whether the store has more than `limit` objects of a source, and `name` is not one of them.
-    /// Objects that failed to decode count too.
+    /// Returns whether the store has more than `limit` objects of `source`, and none of them has the given
+    /// name. Objects that failed to decode count too.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()
@@ -312,8 +319,11 @@ impl<K> Snapshot<K> {
         Some(entry.object())
     }
 
-    /// Returns the first object after `name` that handlers have received, or the first such object if `name`
-    /// is `None`. The returned state is the last one that handlers received.
+    /// Returns the first object after `name`, in the order of the snapshot, that handlers have received.
+    /// `None` for `name` starts at the first object.
+    ///
+    /// The returned state is the last one that handlers have received. The store may have a newer state that
+    /// failed to decode.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         entries.find_map(|(name, entry)| self.root.told(name, entry))
@@ -327,14 +337,14 @@ impl<K> Snapshot<K> {
         self.root.entries.range(from, |_| true)
     }
 
-    /// Returns the last state of this object that handlers have received. The stored state differs if it
-    /// failed to decode.
+    /// Returns the last state of this object that handlers have received, or `None` if handlers have not
+    /// received the object. If the stored state failed to decode, the returned state is an older one.
     pub(crate) fn told(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.told(name, self.root.entries.get(name)?)
     }
 
-    /// Returns the data of an index; `None` for the index by namespace, which is the order of the objects
-    /// itself.
+    /// Returns the data of an index. Returns `None` for the built-in index by namespace, which has no data
+    /// because the objects are ordered by namespace.
     fn find(&self, index: &(impl IndexRef + ?Sized)) -> Result<Option<&Index<K>>, NoSuchIndex> {
         let slot = self.root.find(index)?;
         Ok(slot.map(|slot| &self.root.indices[slot]))
@@ -366,7 +376,8 @@ impl<K> Known<K> for Snapshot<K> {
     }
 }
 
-/// A view of the objects of one namespace in a [`Snapshot`]. The empty namespace is cluster scope.
+/// A view of the objects of one namespace in a [`Snapshot`]. The empty namespace contains the cluster-scoped
+/// objects.
 pub struct NamespaceSnapshot<'a, K> {
     snapshot: &'a Snapshot<K>,
     namespace: String,

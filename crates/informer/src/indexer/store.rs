@@ -1,7 +1,8 @@
-//! Changes to a [`Root`], which is one state of a store: its objects, indices, counts and revisions.
+//! Applies changes to a [`Root`], which contains one state of a store: its objects, indices, counts and
+//! revisions.
 //!
 //! Each change updates objects, indices and counts together. This module does not publish the changed root to
-//! readers; the module `writer` does.
+//! readers. The module `writer` publishes it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -20,8 +21,8 @@ use crate::{
 };
 
 impl<K> Root<K> {
-    /// Stores a new state of one object. Returns the change for handlers; `None` if the state is broken,
-    /// because it failed to decode.
+    /// Stores a new state of one object. Returns the change for handlers, or `None` if the new state failed
+    /// to decode.
     pub(super) fn put(
         &mut self,
         source: SourceId,
@@ -63,10 +64,9 @@ impl<K> Root<K> {
         })
     }
 
-    /// Removes one object. Returns the deletion for handlers.
+    /// Removes one object if the store has it from `source`. Returns the deletion for handlers.
     ///
-    /// Returns `None` if the store does not have the object from `source`, or if handlers have never received
-    /// the object.
+    /// Returns `None` if the object was not removed, or if handlers have never received the removed object.
     pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
         let name = deleted.object_name();
         if self.entries.get(name)?.source() != source {
@@ -84,10 +84,11 @@ impl<K> Root<K> {
         }))
     }
 
-    /// Replaces the objects of one source by the objects of a list. Returns the names of removed and of
-    /// listed objects.
+    /// Replaces all objects of one source with the objects of a list. Returns the names of the removed
+    /// objects, and the names of the listed objects.
     ///
-    /// If `keeps` is true, the store keeps its own copy of an object that the list contains unchanged.
+    /// If `keeps` is true, an object with an unchanged revision is not written again, and the store keeps its
+    /// stored copy.
     pub(super) fn replace(
         &mut self,
         list: Replaced<K>,
@@ -135,7 +136,7 @@ impl<K> Root<K> {
     /// Checks that the names of new indices are unused.
     ///
     /// # Errors
-    /// Returns an error if an index already has one of the names, or a name occurs twice.
+    /// Returns an error if an existing index has one of the names, or if `new` contains a name twice.
     pub(super) fn check_names<'n>(
         &self,
         new: impl IntoIterator<Item = &'n str>,
@@ -158,8 +159,10 @@ impl<K> Root<K> {
         Ok(Arc::make_mut(&mut self.indices).remove(slot))
     }
 
-    /// Fills an empty store with the objects of a list, which must be ordered by name and unique. Returns
-    /// each name with `true`, because every object has changed.
+    /// Fills an empty store with the objects of a list. The list must be ordered by name and contain each
+    /// name once.
+    ///
+    /// Returns the name of each object, with `true` because the object is new in the store.
     fn fill(
         &mut self,
         source: SourceId,
@@ -188,8 +191,8 @@ impl<K> Root<K> {
         names.map(|name| (name, true)).collect()
     }
 
-    /// Stores a state of an object in place of the previous one. Returns the stored state, and the previous
-    /// state that handlers have received.
+    /// Stores a state of an object in place of its previous state. Returns the stored state, and the newest
+    /// earlier state that handlers have received, if any.
     fn write(
         &mut self,
         source: SourceId,
@@ -218,8 +221,9 @@ impl<K> Root<K> {
         (kept, told)
     }
 
-    /// Updates the indices with a new state of an object. If the index functions decode the object and
-    /// decoding fails, `object` becomes broken before readers and handlers receive it.
+    /// Updates the indices with a new state of an object. An index function may decode the object. If
+    /// decoding fails, this method replaces `object` with a broken object, so that readers and handlers
+    /// receive only the broken object.
     fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
         self.reindex(object.object_name(), Some(object), errors);
         if let Some(broken) = object.found_broken() {
@@ -228,10 +232,10 @@ impl<K> Root<K> {
         }
     }
 
-    /// Marks an object as broken if it was read and failed to decode since it was stored. Returns whether the
-    /// object was marked.
+    /// Marks the object with this name as broken if a reader has decoded its stored state and decoding
+    /// failed. Returns whether the object was marked.
     ///
-    /// Handlers have already received the object, and receive no further event.
+    /// Handlers have already received this state of the object, and receive no further event for it.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
         let entry = self.entries.get(name);
         let found = entry.and_then(|entry| Some((entry.source(), entry.object().found_broken()?)));
@@ -245,18 +249,19 @@ impl<K> Root<K> {
         Arc::make_mut(&mut self.counts).entry(source).or_default()
     }
 
-    /// Removes an object. Returns the last state that handlers have received.
+    /// Removes an object. Returns the last state of the object that handlers have received, or `None` if
+    /// there is no such state.
     fn take(&mut self, name: &ObjectName) -> Option<Object<K>> {
         let old = self.entries.remove(name)?;
         self.reindex(name, None, &mut Vec::new());
         self.forget(name, old, true)
     }
 
-    /// Updates the counts after an entry was removed from the tree. Returns the last state of the object that
-    /// handlers have received.
+    /// Updates the counts after the entry `old` was removed from the tree or replaced. Returns the last state
+    /// of the object that handlers have received.
     ///
-    /// `by_source` is whether the number of objects of the entry's source decreases too. It is false if an
-    /// entry of the same source has replaced the removed one.
+    /// If `by_source` is true, the number of objects of the entry's source decreases too. `by_source` is
+    /// false if an entry of the same source has replaced `old`.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();
@@ -270,10 +275,11 @@ impl<K> Root<K> {
         self.broken.remove(name).flatten()
     }
 
-    /// Updates the values of an object in all indices. If `state` is `None`, the object is removed from all
+    /// Updates the values of an object in all indices. If `state` is `None`, removes the object from all
     /// indices.
     ///
-    /// An index is not copied or written if the object's values have not changed.
+    /// If the values of the object in an index have not changed, this method does not copy or write the
+    /// index.
     fn reindex(
         &mut self,
         name: &ObjectName,

@@ -1,5 +1,5 @@
-//! Tests of the store. Scripts describe batches of deltas, and the tests compare the reported changes and the
-//! final content.
+//! Tests of the store. A script describes batches of deltas. A test compares the reported changes and the
+//! final content of the store with the expected ones.
 
 mod broken;
 mod brought_back;
@@ -26,10 +26,12 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The object type of the tests. The label `colours` lists the object's values in the index `colour`.
+/// The object type of the tests. The label `colours` of an object lists the values of the object in the index
+/// `colour`.
 type K = ConfigMap;
 
-/// Parses a config map from `namespace/name@revision colour,colour`. All parts except the name are optional.
+/// Parses text such as `namespace/name@revision colour,colour` as a config map. All parts except the name are
+/// optional.
 fn map(text: &str) -> K {
     let (text, colours) = text.split_once(' ').unwrap_or((text, ""));
     let (name, revision) = text.split_once('@').unwrap_or((text, ""));
@@ -50,7 +52,7 @@ fn object(text: &str) -> Object<K> {
     Object::new(map(text)).unwrap()
 }
 
-/// Creates an object that failed to decode, from `namespace/name@revision`.
+/// Creates an object that failed to decode, from text such as `namespace/name@revision`.
 fn broken(text: &str) -> Object<K> {
     let (name, revision) = text.split_once('@').unwrap();
     let name: ObjectName = name.parse().unwrap();
@@ -78,7 +80,7 @@ fn by_colour() -> (Indexer<K>, IndexerWriter<K>) {
     new(Indexers::new().with("colour", colours)).unwrap()
 }
 
-/// Formats every value of an index with the names of the objects that have the value.
+/// Formats the content of an index as text: each value with the names of the objects that have this value.
 fn index(snapshot: &Snapshot<K>, index: &str) -> String {
     let values = snapshot.index_values(index).unwrap();
     let lines = values.iter().map(|value| {
@@ -125,15 +127,17 @@ fn missing(text: &str) -> DeltaKind<K> {
     })
 }
 
-/// Runs a script with one batch per line, and compares the reported changes and the final store with `trace`.
+/// Runs a script, and compares the reported changes and the final store with `trace`. Each line of the script
+/// is one batch.
 ///
 /// ```text
-/// add a/x@1 red; update a/x@2      deltas of source 0; also relisted, delete, missing, resync, bookmark
-/// 1: add a/x@3                     a delta of source 1
-/// list 9: a/x@2 red | a/y@1        a complete list at revision 9
+/// add a/x@1 red; update a/x@2      two deltas of source 0
+/// 1: add a/x@3                     one delta of source 1
+/// list 9: a/x@2 red | a/y@1        a complete list of two objects at revision 9
 /// ```
 ///
-/// A leading `!` marks an object that failed to decode.
+/// The other deltas are `relisted`, `delete`, `missing`, `resync` and `bookmark`. A leading `!` marks an
+/// object that failed to decode.
 fn check(script: &str, trace: &Expect) {
     let (indexer, mut writer) = by_colour();
     let mut lines = Vec::new();

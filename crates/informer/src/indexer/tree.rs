@@ -1,26 +1,27 @@
 //! [`Tree`]: an ordered map with cheap clones, implemented as a B+ tree with shared nodes.
 //!
-//! Guarantees: a clone increments one reference count, and later changes do not affect it. A change copies
-//! only the shared nodes on the path to its key. [`Tree::diff`] does not compare the entries of a leaf that
-//! both trees share.
+//! Guarantees: cloning a tree increments one reference count. Changes of one tree do not affect its clones. A
+//! change copies only those nodes on the path to its key that the tree shares with a clone. [`Tree::diff`]
+//! does not compare the entries of a leaf that both trees share.
 //!
-//! A node stores its keys in a separate allocation from its values or children. An update does not change
-//! keys, so it copies the values of one leaf and no keys. A scan of the values does not read the keys.
-//! Vectors have no spare capacity.
+//! A node stores its keys in one allocation, and its values or children in another. Replacing the value of an
+//! existing key therefore copies no keys, and a scan of the values does not read the keys. The vectors of a
+//! node have no spare capacity.
 
 use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
 
 use derive_where::derive_where;
 mod diff;
 
-/// An ordered map with cheap clones. A node holds at most `WIDTH` entries or children.
+/// An ordered map with cheap clones. A node of the tree contains at most `WIDTH` entries or children.
 #[derive_where(Clone, Default)]
 pub(crate) struct Tree<K, V, const WIDTH: usize = 16> {
     root: Arc<Node<K, V>>,
     len: usize,
 }
 
-/// A node of the tree. All leaves have the same depth. Only the root of an empty tree has no entries.
+/// A node of a [`Tree`]. All leaves of a tree have the same depth. Only the root of an empty tree has no
+/// entries.
 #[derive_where(Clone; V)]
 #[derive_where(Default)]
 enum Node<K, V> {
@@ -37,18 +38,18 @@ struct Leaf<K, V> {
     values: Vec<V>,
 }
 
-/// An inner node of the tree. It has one more child than keys.
+/// An inner node of a [`Tree`]. An inner node has one more child than keys.
 ///
-/// The key at position `n` is greater than all keys in the children up to `n`, and at most the first key in
-/// child `n + 1`.
+/// The key at position `n` is greater than all keys in the subtrees of the children `0` to `n`. The same key
+/// is less than or equal to the first key in the subtree of child `n + 1`.
 #[derive_where(Clone)]
 struct Branch<K, V> {
     keys: Arc<Vec<K>>,
     children: Vec<Arc<Node<K, V>>>,
 }
 
-/// The result of a split: the new right node, and the key that separates it from the left node. `None` if the
-/// node was not split.
+/// The result of an insertion that may split a node. If the node was split, contains the new right node and
+/// the key that separates it from the left node. Otherwise `None`.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
@@ -79,11 +80,11 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from the key `from` on for which `within` returns true, in the order of their
-    /// keys.
+    /// Returns the entries from the lower bound `from` on, in the order of their keys, while `within` returns
+    /// true for the key.
     ///
-    /// The iterator ends at the first key for which `within` returns false. The keys for which it returns
-    /// true must be contiguous, because `within` is usually called for the last key of each leaf only.
+    /// `within` must return true for a contiguous range of keys, because it is usually called only for the
+    /// last key of each leaf.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),
@@ -138,7 +139,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
             .map_or_else(Self::default, |(_, root)| Self { root, len })
     }
 
-    /// Inserts a value for a key. Returns the previous value of the key.
+    /// Inserts an entry, or replaces the value of an existing key. Returns the previous value of the key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let root = Arc::make_mut(&mut self.root);
         let (old, split) = root.insert::<WIDTH>(key, value, true);
@@ -172,7 +173,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord, V> Branch<K, V> {
-    /// Returns the position of the child that must contain the key, if the tree contains the key.
+    /// Returns the position of the child whose subtree contains the key, if the tree contains the key.
     fn position(&self, key: &K) -> usize {
         match search(&self.keys, key) {
             Ok(at) => at + 1,
@@ -192,10 +193,10 @@ impl<K, V> Node<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Node<K, V> {
-    /// Inserts a value in the subtree of this node. Returns the previous value of the key, and the new right
-    /// node if this node was split.
+    /// Inserts an entry into the subtree of this node. Returns the previous value of the key, and the new
+    /// right node if this node was split.
     ///
-    /// `is_last` is whether this node is the rightmost one of its level.
+    /// `is_last` is whether this node is the rightmost node of its level.
     fn insert<const WIDTH: usize>(
         &mut self,
         key: K,
@@ -254,8 +255,8 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Appends the content of `right`, the next node on the same level. `key` is the key that separates both
-    /// nodes.
+    /// Appends the content of `right` to this node. `right` is the next node on the same level, and `key` is
+    /// the key that separates the two nodes.
     fn append(&mut self, key: K, right: Self) {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => {
@@ -295,10 +296,10 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
         (between, Arc::new(Node::Branch(Self { keys, children })))
     }
 
-    /// Removes child `at` if it is empty, after a removal from this child.
+    /// Removes or merges the child at position `at` if the removal of an entry has left it too small.
     ///
-    /// If the child is at most a quarter full, it is merged with a neighbour. The merged node must be at most
-    /// three quarters full.
+    /// An empty child is removed. A child that is at most a quarter full is merged with a neighbour, if the
+    /// merged node is at most three quarters full.
     fn mend<const WIDTH: usize>(&mut self, at: usize) {
         let len = self.children[at].len();
         if len == 0 {
@@ -321,7 +322,7 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
     }
 }
 
-/// Collects the next entries, at most `width`, into the vectors of a new node. Returns `None` if there are no
+/// Moves the next entries, at most `width`, into the vectors of a new node. Returns `None` if there are no
 /// more entries.
 fn some_of<K, V>(
     entries: &mut impl Iterator<Item = (K, V)>,
@@ -340,8 +341,8 @@ fn some_of<K, V>(
 /// Returns the position of a key, or the position at which the key must be inserted, like
 /// `slice::binary_search`.
 ///
-/// The search uses conditional branches, unlike the one of the standard library. The processor can thus load
-/// the text of the next key before the current comparison ends.
+/// Unlike the search of the standard library, this search uses conditional branches. The processor can
+/// predict a branch and load the text of the next key before the current comparison ends.
 fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
     let (mut low, mut high) = (0, keys.len());
     while low < high {
@@ -381,8 +382,8 @@ fn split_exact<T>(vec: &mut Vec<T>, at: usize) -> Vec<T> {
 
 /// Iterator over the entries of a [`Tree`] in the order of their keys. [`Tree::range`] creates it.
 pub(crate) struct Iter<'a, K, V, W> {
-    /// The nodes that follow the current leaf and have not been visited. One iterator per level, from the
-    /// root down.
+    /// The nodes after the current leaf that have not been visited. The vector has one iterator per level,
+    /// from the root down.
     pending: Vec<slice::Iter<'a, Arc<Node<K, V>>>>,
     leaf: std::iter::Zip<slice::Iter<'a, K>, slice::Iter<'a, V>>,
     within: W,

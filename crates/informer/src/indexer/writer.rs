@@ -1,7 +1,7 @@
 //! [`IndexerWriter`]: the only writer of a store.
 //!
-//! It applies a whole batch to a private copy of the store's root, and then publishes the copy. Readers see
-//! the state before or after the batch, never a state in between.
+//! The writer applies a whole batch to a private copy of the store's root, and then publishes the copy.
+//! Readers see the state before or after the batch, never a state in between.
 
 use std::{fmt, sync::Arc};
 
@@ -25,10 +25,10 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The only writer of a store. It can't be cloned.
+/// The only writer of a store. The writer can't be cloned.
 ///
-/// Each method publishes its result at its end: readers see the state before or after the call, never a state
-/// in between.
+/// Each method publishes its changes to readers when the method ends. Readers see the state before or after
+/// the call, never a state in between.
 #[doc(alias = "TransactionStore")]
 #[doc(alias = "ThreadSafeStoreWithTransaction")]
 pub struct IndexerWriter<K> {
@@ -36,8 +36,9 @@ pub struct IndexerWriter<K> {
     published: Arc<ArcSwap<Root<K>>>,
     /// Old roots that a list has replaced, and that readers still use.
     ///
-    /// Dropping the last reference to such a root frees a whole store, which takes many times as long as a
-    /// `get`. The writer keeps a reference, so that a reader never drops the last one.
+    /// Dropping the last reference to such a root frees a whole store, which takes much longer than a `get`.
+    /// The writer keeps a reference to each of these roots, so that the last reference is not dropped by a
+    /// reader.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -47,13 +48,15 @@ impl<K> fmt::Debug for IndexerWriter<K> {
     }
 }
 
-/// The changes and errors of a batch that [`IndexerWriter::apply`] has applied.
+/// The result of [`IndexerWriter::apply`] for one batch: the changes for handlers, and the errors of index
+/// functions.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Applied<K> {
     /// The changes to deliver to handlers, in the order of the batch.
     pub changes: Vec<Change<K>>,
-    /// Errors of index functions. An index does not contain an object for which its function failed.
+    /// Errors of index functions. If an index function fails for an object, the index does not contain the
+    /// object.
     pub index_errors: Vec<IndexError>,
 }
 
@@ -66,8 +69,8 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Configures the store to free large old states on the pool for blocking work, starting with the next
-    /// change.
+    /// Configures the store to free large old states on Tokio's pool of blocking threads. The setting applies
+    /// from the next change on.
     pub(crate) fn freeing_offloaded(&mut self)
     where
         K: Send + Sync + 'static,
@@ -76,24 +79,24 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Sets the counter of objects that have not been decoded, for a store whose objects are decoded on
-    /// demand. The store must be empty.
+    /// Sets the counter of objects that have not been decoded, for a store that decodes objects on the first
+    /// read. The store must be empty.
     pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
         let first = UnreadMoment::first(Arc::clone(unread));
         self.root.unread = Some(Arc::new(first));
         self.publish();
     }
 
-    /// Fixes the number of undecoded objects of the published state, before the first change of the next
-    /// state.
+    /// Fixes the number of undecoded objects that the current snapshots report. Must be called before the
+    /// objects of the store change.
     fn begin(&mut self) {
         if let Some(moment) = &self.root.unread {
             self.root.unread = Some(Arc::new(moment.next()));
         }
     }
 
-    /// Marks those of the named objects as broken that were read and failed to decode. Returns whether any
-    /// object was marked.
+    /// Marks each of the named objects as broken if a reader has decoded its stored state and decoding
+    /// failed. Returns whether any object was marked.
     pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
         self.begin();
         let mut found = false;
@@ -160,8 +163,8 @@ impl<K> IndexerWriter<K> {
         applied
     }
 
-    /// Adds or updates one object, and sets the store's revision to the object's revision if the object has
-    /// one.
+    /// Adds or updates one object. If the object has a revision, the store's revision is set to it. Returns
+    /// the change.
     ///
     /// # Errors
     /// Returns an error if the object has no name.
@@ -227,7 +230,8 @@ impl<K> IndexerWriter<K> {
         Ok(())
     }
 
-    /// Adds indices to the store, and fills them with its objects. Returns the errors of index functions.
+    /// Adds indices to the store, and fills the indices with the store's objects. Returns the errors of index
+    /// functions.
     ///
     /// # Errors
     /// Returns an error if an index with one of these names exists. No index is then added.
@@ -240,7 +244,8 @@ impl<K> IndexerWriter<K> {
         Ok(self.install(build)?.1)
     }
 
-    /// Adds indices that another task has filled. Objects that have changed since then are indexed first.
+    /// Adds indices that another task has filled from an earlier snapshot. First updates the indices with the
+    /// objects that have changed since that snapshot.
     ///
     /// # Errors
     /// Returns an error if an index with one of these names exists. No index is then added.
@@ -265,7 +270,7 @@ impl<K> IndexerWriter<K> {
         self.take_index(index).map(drop)
     }
 
-    /// Removes an index and returns it. The caller decides on which thread to free the index.
+    /// Removes an index and returns it, so that the caller can choose the thread that frees the index.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index, or if the index is the built-in
@@ -279,10 +284,10 @@ impl<K> IndexerWriter<K> {
         Ok(removed)
     }
 
-    /// Loads objects from a saved store. Must be called before any other change.
+    /// Adds the objects of a saved store. Must be called before any other change.
     ///
-    /// The method reports no changes and sets no revision. The saved objects are not trusted to be current:
-    /// the first list replaces them, even at equal revisions.
+    /// The method reports no changes and sets no revision. A saved object may be out of date, so the first
+    /// list replaces each saved object, even if both have the same revision.
     pub(crate) fn put_known(&mut self, known: Vec<Object<K>>) {
         self.begin();
         for object in known {

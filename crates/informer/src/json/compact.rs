@@ -1,8 +1,9 @@
 //! [`CompactReader`] reads the members of JSON objects in place, without a parser.
 //!
-//! The reader accepts the JSON that API servers write. It does not accept white space, or escapes in the
-//! strings that it returns. It skips a value by a scan of the value's brackets and quotes, which takes less
-//! than half of a parser's time. The reader does not check that a skipped value is valid JSON.
+//! The reader supports the JSON that API servers write. It rejects white space between the tokens that it
+//! reads, and escapes in the strings that it returns. To skip a value, the reader only searches for the
+//! value's brackets and quotes, which takes less than half the time of a parser. The reader does not check
+//! that a skipped value is valid JSON.
 
 use memchr::memchr2;
 
@@ -11,8 +12,8 @@ use super::scanner::value_end;
 /// Reads JSON without white space from the start of a byte slice. The field contains the bytes that have not
 /// been read.
 ///
-/// Each method removes the bytes that it reads. For unsupported input it returns `None`, and the caller then
-/// uses a parser.
+/// Each method reads one JSON value and removes its bytes from the slice. If a method does not support the
+/// input, it returns `None`, and the caller uses a parser instead.
 pub(crate) struct CompactReader<'a>(&'a [u8]);
 
 impl<'a> CompactReader<'a> {
@@ -20,8 +21,8 @@ impl<'a> CompactReader<'a> {
         Self(json)
     }
 
-    /// Reads a JSON object. Calls `read` with each key and this reader; `read` must read the value of the
-    /// key.
+    /// Reads a JSON object. Calls `read` once for each member, with the key and with this reader at the start
+    /// of the member's value. `read` must read this value.
     pub(crate) fn members(
         &mut self,
         mut read: impl FnMut(&'a str, &mut Self) -> Option<()>,
@@ -40,7 +41,8 @@ impl<'a> CompactReader<'a> {
         }
     }
 
-    /// Reads a string and returns its text. Returns `None` if the string contains an escape.
+    /// Reads a JSON string and returns its text. Returns `None` if the next value is not a string, or if the
+    /// string contains an escape.
     pub(crate) fn text(&mut self) -> Option<&'a str> {
         self.byte(b'"')?;
         let end = memchr2(b'"', b'\\', self.0)?;
@@ -53,7 +55,8 @@ impl<'a> CompactReader<'a> {
         std::str::from_utf8(text).ok()
     }
 
-    /// Reads an object or array and returns its bytes. Returns `None` for another value.
+    /// Reads an object or array and returns its bytes. Returns `None` if the next value is a string or
+    /// another scalar.
     pub(crate) fn nested(&mut self) -> Option<&'a [u8]> {
         let value = self.value()?;
         matches!(value[0], b'{' | b'[').then_some(value)

@@ -1,6 +1,6 @@
 //! [`ValueScanner`] finds the end of one JSON value, which may span any number of chunks.
 //!
-//! The scanner does not check that the value is valid JSON; the decoder does.
+//! The scanner does not check that the value is valid JSON. The caller decodes the value and detects errors.
 #![expect(
     clippy::inline_always,
     reason = "what is not inlined is compiled for a processor without vectors of its own"
@@ -14,33 +14,36 @@ use memchr::memchr2;
 /// Finds the end of one JSON value in a sequence of chunks.
 ///
 /// The scanner tracks only strings, nesting, and the end of a scalar. It does not check that the value is
-/// valid JSON; the decoder does.
+/// valid JSON. The caller decodes the value and detects errors.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueScanner {
     depth: u32,
     in_string: bool,
     escaped: bool,
     scalar: bool,
-    /// Number of objects and arrays that have started so far, including the value itself.
+    /// Number of objects and arrays that the scanner has found so far in the value. A value that is an object
+    /// or array counts too.
     opened: usize,
-    /// Number of direct children of the outermost object or array that are objects or arrays and have ended.
+    /// Number of objects and arrays that have ended so far and are direct children of the outermost object or
+    /// array.
     pub(crate) closed_inside: u32,
 }
 
-/// Result of scanning a part of a chunk.
+/// The result of a scan of some bytes of a chunk.
 enum Step {
-    /// The value ends in this chunk. The index is that of the first byte after the value.
+    /// The value ends in this chunk. Contains the index of the first byte after the value.
     Ends(usize),
     GoesOn(usize),
 }
 
-/// Number of bytes that are scanned together as one block. Each byte has one bit in a 64-bit mask.
+/// Number of bytes that are scanned together as one block. Each byte corresponds to one bit of a 64-bit mask.
 const BLOCK: usize = 64;
 
 /// The vector instructions that this processor supports.
 static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
-/// Positions of the structural characters in a block, as bit masks. The lowest bit is the first byte.
+/// Positions of quotes, backslashes and brackets in a block of 64 bytes, as bit masks. The lowest bit of a
+/// mask stands for the first byte of the block.
 struct Marks {
     quotes: u64,
     escapes: u64,
@@ -64,10 +67,10 @@ impl Marks {
     }
 }
 
-/// Returns a mask of the bytes inside strings, given a mask of the unescaped quotes.
+/// Returns a mask of the bytes inside strings, given a mask of the unescaped quotes. In the result, an
+/// opening quote is inside its string and a closing quote is not.
 ///
-/// A string's opening quote is inside the string, its closing quote is not. Each bit of the result is the
-/// parity of the input bits at and below its position.
+/// Each bit of the result is the parity of the input bits at this position and below.
 #[inline(always)]
 fn odd(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
@@ -79,7 +82,8 @@ fn odd(mut bits: u64) -> u64 {
 /// Returns a mask of the escaped bytes in a block, and whether the first byte of the next block is escaped.
 ///
 /// A byte is escaped if an unescaped backslash precedes it. `escapes` is a mask of all backslashes in the
-/// block. `first` is whether the first byte of the block is escaped by the last byte of the previous block.
+/// block. `first` is whether a backslash at the end of the previous block escapes the first byte of this
+/// block.
 #[inline(always)]
 fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -96,22 +100,23 @@ fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     ((EVEN ^ (runs << 1)) & behind, goes_on)
 }
 
-/// Returns the number of objects and arrays in a JSON value. The value itself counts too.
+/// Returns the number of objects and arrays in a JSON value, including the value itself if it is an object or
+/// array.
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
     scanner.scan(value);
     scanner.parts()
 }
 
-/// Returns the index of the first byte after the value at the start of `bytes`; `None` if the value is
-/// incomplete. The function does not check that the value is valid JSON.
+/// Returns the index of the first byte after the JSON value at the start of `bytes`. Returns `None` if the
+/// value is incomplete. This function does not check that the value is valid JSON.
 pub(super) fn value_end(bytes: &[u8]) -> Option<usize> {
     ValueScanner::default().scan(bytes)
 }
 
 impl ValueScanner {
-    /// Scans the next chunk of the value. If the value ends in this chunk, returns the index of the first
-    /// byte after the value.
+    /// Scans the next chunk of the value. Returns the index of the first byte after the value, or `None` if
+    /// the value does not end in this chunk.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         self.scan_with(*LEVEL, bytes)
     }
@@ -131,8 +136,8 @@ impl ValueScanner {
         None
     }
 
-    /// Scans blocks while the scanner is inside an object or array. Stops before a block that must be scanned
-    /// byte by byte, and before an incomplete block.
+    /// Scans whole blocks while the scanner is inside an object or array. Stops at a block that must be
+    /// scanned byte by byte, and at an incomplete block.
     #[inline(always)]
     fn scan_blocks<S: Simd>(&mut self, simd: S, bytes: &[u8]) -> Step {
         let mut at = 0;
@@ -149,10 +154,10 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// Scans one block, up to the end of the block or of the value.
+    /// Scans one block, until the block or the value ends.
     ///
-    /// Returns `None` without a change if a backslash is outside of a string. Such a block must be scanned
-    /// byte by byte.
+    /// If the block contains a backslash outside of a string, the method changes no state and returns `None`.
+    /// The caller must then scan the block byte by byte.
     #[inline(always)]
     fn scan_block(&mut self, marks: &Marks) -> Option<Step> {
         let (escaped, escapes_next) = escaped(marks.escapes, self.escaped);
@@ -178,8 +183,8 @@ impl ValueScanner {
         Some(Step::GoesOn(BLOCK))
     }
 
-    /// Updates the depth for each bracket of a block that may contain the end of the value. Returns the index
-    /// of the first byte after the value if the value ends.
+    /// Updates the nesting depth for each bracket of a block in which the value may end. If the value ends,
+    /// returns the index of the first byte after the value.
     fn follow(&mut self, opening: u64, closing: u64) -> Option<usize> {
         let mut brackets = opening | closing;
         while brackets != 0 {
@@ -200,8 +205,8 @@ impl ValueScanner {
         None
     }
 
-    /// Scans byte by byte from index `from`. Stops after the number of bytes in a block, at the end of the
-    /// chunk, or after the bracket that opens the outermost object or array.
+    /// Scans byte by byte from index `from`. Stops after 64 bytes, which is the length of a block, or at the
+    /// end of the chunk. Also stops after the bracket that opens the outermost object or array.
     fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {
@@ -244,8 +249,8 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// Skips a string from index `at`. Returns the index of the first byte after the closing quote, or `None`
-    /// if the string continues in the next chunk.
+    /// Skips the rest of a string from index `at`. Returns the index of the first byte after the closing
+    /// quote, or `None` if the string continues in the next chunk.
     fn skip_string(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         if std::mem::take(&mut self.escaped) {
             at += 1;
@@ -265,7 +270,8 @@ impl ValueScanner {
         None
     }
 
-    /// Returns the number of objects and arrays that have started so far, including those that have ended.
+    /// Returns the number of objects and arrays that the scanner has found so far, including those that have
+    /// ended.
     pub(crate) fn parts(&self) -> usize {
         self.opened
     }
@@ -282,8 +288,8 @@ mod tests {
 
     use super::*;
 
-    /// Scans a chunk byte by byte, without the scan of whole blocks. Returns the index after the value if it
-    /// ends.
+    /// Scans a chunk only byte by byte, to test the scan by blocks. Returns the index of the first byte after
+    /// the value, or `None` if the value does not end in this chunk.
     fn plainly(scanner: &mut ValueScanner, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
@@ -295,8 +301,8 @@ mod tests {
         None
     }
 
-    /// Returns the instruction sets to test. They include the best set of this processor and the baseline of
-    /// its architecture.
+    /// Returns the instruction sets to test, from the baseline of the architecture to the best set of this
+    /// processor.
     fn levels() -> Vec<Level> {
         let best = Level::new();
         let mut levels = vec![Level::baseline(), best];
@@ -351,7 +357,7 @@ mod tests {
         }
     }
 
-    /// Scans only the whole blocks of a chunk, with the best instructions of this processor.
+    /// Scans only the whole blocks of a chunk, with the best vector instructions of this processor.
     fn by_blocks(scanner: &mut ValueScanner, bytes: &[u8]) -> Step {
         dispatch!(*LEVEL, simd => scanner.scan_blocks(simd, bytes))
     }

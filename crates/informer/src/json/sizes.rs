@@ -2,8 +2,8 @@
 //!
 //! Guarantees: the value or error equals that of [`serde_json::from_slice`].
 //!
-//! Functions that a type's `Deserialize` implementation calls are `#[inline]`, for the reason given in
-//! `tape/value.rs`.
+//! The functions that a type's `Deserialize` implementation calls are `#[inline]`, because this
+//! implementation is compiled in another crate.
 
 mod access;
 mod key;
@@ -19,10 +19,10 @@ use super::tape;
 /// A decoded value, with an estimate of the heap memory that the value uses.
 pub(crate) struct Measured<K> {
     pub(crate) value: K,
-    /// Estimated number of heap bytes that are allocated for the value.
+    /// Estimated size in bytes of the value's heap memory.
     ///
-    /// Strings, array elements and boxes are counted exactly. Maps are counted by the nodes that a `BTreeMap`
-    /// allocates. If the type converts a value after decoding, the size before the conversion is counted.
+    /// Strings, array elements and boxes are counted exactly. A map is counted as the nodes of a `BTreeMap`.
+    /// If the type converts a value after decoding, the size before the conversion is counted.
     pub(crate) heap_bytes: usize,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn counted<'de, K: DeserializeOwned, D: Deserializer<'de>>(
     })
 }
 
-/// Number of heap bytes counted so far for a value that is being decoded.
+/// Counter of the heap bytes of the value that is being decoded.
 #[derive(Default)]
 struct Heap {
     bytes: Cell<usize>,
@@ -68,11 +68,11 @@ impl Heap {
     }
 }
 
-/// Returns the number of bytes that a `BTreeMap` allocates if `entries` entries are inserted in the order of
+/// Returns the number of heap bytes of a `BTreeMap` with `entries` entries that were inserted in the order of
 /// their keys.
 ///
-/// A node has room for eleven entries. A split leaves six entries in the left node, so each node except the
-/// last one of its level has six.
+/// A node has room for eleven entries. A split leaves six entries in the left node. Each node thus has six
+/// entries, except the last node of each level.
 fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     const NODE: usize = 11;
     const PER_SPLIT: usize = 7;
@@ -92,14 +92,14 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     (leaves + inner) * (NODE * entry_bytes + LINKS) + inner * EDGES
 }
 
-/// A wrapper between a type's `Deserialize` implementation and the parser, which counts heap memory.
-///
-/// `inner` is a deserializer, a visitor or a seed. Values pass through unchanged.
+/// Wraps a deserializer, a visitor or a seed of `serde`, and counts the heap memory of the decoded values.
+/// Values are passed on unchanged.
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Size in bytes of the value that is being decoded. If a nested value is larger, the type must store it
-    /// in a box, and its size is counted as heap memory.
+    /// Size in bytes of the type to which the current value is decoded, for example the type of a field. If a
+    /// struct is larger than this type, the type stores the struct in a box, and the size of the struct is
+    /// counted as heap memory.
     room: usize,
 }
 
@@ -109,13 +109,13 @@ impl<'h, T> Counting<'h, T> {
         Self { inner, heap, room }
     }
 
-    /// Wraps a seed. The size of its value is set later, when the seed is deserialized.
+    /// Wraps a seed. The wrapper sets `room` to the size of the decoded type when the seed is deserialized.
     #[inline]
     fn seed(inner: T, heap: &'h Heap) -> Self {
         Self::new(inner, heap, 0)
     }
 
-    /// Wraps `inner` with the counter and the value size of this wrapper.
+    /// Wraps `inner` with the heap counter and the `room` of this wrapper.
     #[inline]
     fn with<U>(&self, inner: U) -> Counting<'h, U> {
         Counting::new(inner, self.heap, self.room)
@@ -133,7 +133,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Counting<'_, T> {
     }
 }
 
-/// Implements deserializer methods that pass the visitor unchanged to the inner deserializer.
+/// Implements methods of `Deserializer` that pass the visitor unchanged to the inner deserializer.
 macro_rules! as_it_is {
     ($($method:ident)*) => {$(
         #[inline]
@@ -143,8 +143,8 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Implements deserializer methods that wrap the visitor in a `Counting`, and pass it to the inner
-/// deserializer.
+/// Implements methods of `Deserializer` that wrap the visitor in a `Counting` before they pass it to the
+/// inner deserializer.
 macro_rules! watched {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline]
@@ -182,11 +182,11 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// Counts the heap bytes of a value that a type converts from text.
+    /// Decodes a value that a type converts from text, and estimates the heap bytes of the converted value.
     ///
-    /// A type that stores the text, such as `String`, calls `deserialize_string` instead. The result of a
-    /// conversion counts three quarters of the text's length, as for base64. A result smaller than a `Vec`
-    /// counts nothing, because it has no heap memory; an example is a time.
+    /// A type that stores the text, such as `String`, calls `deserialize_string` instead. The estimate is
+    /// three quarters of the text's length, as for base64. If the type is smaller than a `Vec`, such as a
+    /// time, it has no heap memory and the estimate is zero.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

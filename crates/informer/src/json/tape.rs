@@ -1,16 +1,17 @@
 //! Decodes JSON in two steps with `simd-json`.
 //!
-//! `simd-json` first writes all values of a text to a tape, which is a flat list of nodes. The type's
-//! `Deserialize` implementation then reads from the tape. Both steps together take two thirds of the time of
-//! `serde_json`. Ignored fields cost nothing, and the length of an array is known before its first element.
+//! First, `simd-json` writes all values of a JSON text to a tape, which is a flat list of nodes. Then the
+//! type's `Deserialize` implementation reads from the tape. Both steps together take two thirds of the time
+//! of `serde_json`. Ignored fields cost almost nothing, and the length of an array is known before its first
+//! element.
 //!
-//! This module returns no value for input that `simd-json` rejects or may read differently from `serde_json`.
-//! The caller then decodes the text with `serde_json`.
+//! The functions return no value for input that `simd-json` rejects or may read differently from
+//! `serde_json`. The caller must then decode the text with `serde_json`.
 //!
 //! Guarantees:
-//! - a value decoded by this module equals the one that `serde_json` decodes;
-//! - if a `Deserialize` implementation does not read a whole array or map, this module returns no value, and
-//!   `serde_json` reports the trailing elements.
+//! - a value decoded by this module equals the value that `serde_json` decodes;
+//! - if a `Deserialize` implementation does not read an array or map to its end, this module returns no
+//!   value. `serde_json` then reports the unread elements as an error.
 
 mod value;
 
@@ -22,16 +23,17 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum length in bytes of a text after which a thread keeps its buffers for the next text.
+/// Maximum length in bytes of a JSON text after which a thread keeps its decoding buffers for the next text.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// Maximum length in bytes of a text that `simd-json` decodes. `simd-json` uses 32-bit positions, and many
-/// times the memory of the text.
+/// Maximum length in bytes of a JSON text that `simd-json` decodes. `simd-json` uses 32-bit positions in the
+/// text, and many times the memory of the text.
 const TEXT_MAX: usize = 16 << 20;
 
-/// Decoding buffers that a thread keeps after a text and reuses for the next one.
+/// Decoding buffers of a thread, which are reused for the next JSON text.
 struct Scratch {
-    /// A copy of the text that is being decoded. `simd-json` replaces escapes in this copy.
+    /// A copy of the JSON text that is being decoded. `simd-json` replaces the escapes of strings in this
+    /// copy.
     text: Vec<u8>,
     buffers: Buffers,
     tape: Tape<'static>,
@@ -51,8 +53,8 @@ thread_local! {
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// Writes a text to a tape, and returns the value that the function `read` decodes from the tape. Returns
-/// `None` if `serde_json` must decode the text.
+/// Writes a JSON text to a tape, and calls the function `read` to decode a value from the tape. Returns
+/// `None` if the caller must decode the text with `serde_json`.
 pub(super) fn read<T>(
     json: &[u8],
     read: impl FnOnce(Value<'_, '_>) -> Result<T, Refused>,
@@ -78,14 +80,15 @@ pub(super) fn read<T>(
     value.filter(|_| reading.is_whole())
 }
 
-/// The largest integer with 18 digits. `simd-json` and `serde_json` return the same result for integers up to
-/// this one.
+/// The largest integer with 18 digits. Up to this integer, `simd-json` and `serde_json` return the same
+/// result.
 const CERTAIN: u64 = 999_999_999_999_999_999;
 
-/// Returns whether `serde_json` may reject the number in this node, or read another number than `simd-json`.
+/// Returns whether `serde_json` may reject the number in this node, or decode it to a different number than
+/// `simd-json`.
 ///
-/// `simd-json` accepts any bytes after a number of 19 or more digits, rounds some fractions differently, and
-/// reads `-0` as an integer.
+/// `simd-json` accepts any bytes after a number of 19 or more digits. It also rounds some fractions
+/// differently, and decodes `-0` as an integer.
 fn is_uncertain(node: &Node<'_>) -> bool {
     match node {
         Node::Static(StaticNode::U64(number)) => *number > CERTAIN,
@@ -95,22 +98,24 @@ fn is_uncertain(node: &Node<'_>) -> bool {
     }
 }
 
-/// Returns whether the text may contain errors that `simd-json` accepts.
+/// Returns whether a JSON text may contain an error that `simd-json` accepts.
 ///
-/// These errors are unpaired surrogate escapes, and a zero byte after a number or literal, which `simd-json`
-/// reads as white space.
+/// `simd-json` accepts unpaired surrogate escapes. It also treats a zero byte after a number or literal as
+/// white space.
 fn is_odd(json: &[u8]) -> bool {
     // Most texts contain neither byte, so one search is enough.
     memchr2(0, b'\\', json).is_some() && (memchr(0, json).is_some() || has_surrogates(json))
 }
 
-/// Returns whether the text may contain a surrogate escape. `simd-json` does not reject unpaired surrogates.
+/// Returns whether a JSON text may contain the escape of a surrogate. `simd-json` accepts unpaired
+/// surrogates.
 fn has_surrogates(json: &[u8]) -> bool {
     let mut escapes = memmem::find_iter(json, b"\\u");
     escapes.any(|at| matches!(json.get(at + 2), Some(b'd' | b'D')))
 }
 
-/// Decodes a text as a value of type `K`. Returns `None` if `serde_json` must decode the text.
+/// Decodes a JSON text as a value of type `K`. Returns `None` if the caller must decode the text with
+/// `serde_json`.
 pub(super) fn decode<K: DeserializeOwned>(json: &[u8]) -> Option<K> {
     read(json, |value| K::deserialize(value))
 }

@@ -1,4 +1,5 @@
-//! [`Shared`]: a handle to a cached object, which kube's store can contain without a copy of the object.
+//! [`Shared`]: a handle to a cached object. kube's store contains this handle instead of a copy of the
+//! object.
 
 use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 
@@ -8,7 +9,8 @@ use serde::{Deserialize, Deserializer};
 
 use crate::object::ObjectName;
 
-/// A handle to a cached object, for kube's store and `reconcile`. A clone refers to the same object.
+/// A handle to a cached object. kube's store contains this handle, and `reconcile` receives it. A clone of
+/// the handle refers to the same object.
 ///
 /// The handle dereferences to the object and implements [`Resource`], so kube's `ResourceExt` works on it.
 /// [`Shared::get`] returns the `Arc<K>` that some functions need, for example kube's `finalizer`.
@@ -27,19 +29,20 @@ use crate::object::ObjectName;
 #[derive_where(Clone)]
 pub struct Shared<K> {
     object: Arc<K>,
-    /// Copy of the metadata that `meta_mut` has created; `None` if `meta_mut` was not called.
+    /// Copy of the metadata that the first call of `meta_mut` has created; `None` before this call.
     own: Option<Box<ObjectMeta>>,
 }
 
 impl<K> Shared<K> {
-    /// Returns the object itself, which is shared with the cache.
+    /// Returns the cached object, without a copy.
     pub fn get(&self) -> Arc<K> {
         Arc::clone(&self.object)
     }
 }
 
 impl<K: Resource> Shared<K> {
-    /// Returns the name of the object, for reads from a [`Lister`](crate::lister::Lister).
+    /// Returns the name of the object, for example to read its newest state from a
+    /// [`Lister`](crate::lister::Lister).
     ///
     /// The name is empty if the object has no `metadata.name`. Informers do not deliver such objects.
     pub fn object_name(&self) -> ObjectName {
@@ -63,8 +66,8 @@ impl<K> Deref for Shared<K> {
     }
 }
 
-/// Prints the name and the revision of the object. The content is not printed, because an object may be a
-/// Secret.
+/// Formats the name and the revision of the object. The output has no other content of the object, because
+/// the object may be a Secret.
 impl<K: Resource> fmt::Debug for Shared<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let revision = self.object.meta().resource_version.as_deref();
@@ -72,8 +75,8 @@ impl<K: Resource> fmt::Debug for Shared<K> {
     }
 }
 
-/// Implemented because kube requires `Deserialize` of every type that a `Controller` reconciles. This library
-/// does not call it.
+/// kube requires `Deserialize` of every type that a `Controller` reconciles. This library does not call this
+/// implementation.
 impl<'de, K: Deserialize<'de>> Deserialize<'de> for Shared<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         K::deserialize(deserializer).map(|object| Arc::new(object).into())

@@ -1,7 +1,7 @@
-//! [`watcher`]: converts the events of an informer into the events of kube's `watcher`.
+//! [`watcher`]: converts the events of an informer to the events of kube's `watcher`.
 //!
-//! Guarantees: the stream reports each deletion that the watch missed, and delivers exactly one `Init`
-//! sequence. The stream sends no requests.
+//! Guarantees: the stream that `watcher` returns reports each deletion that the informer's watch missed, and
+//! delivers exactly one `Init` sequence. The stream sends no requests.
 
 use std::{
     collections::BTreeMap,
@@ -25,29 +25,29 @@ use crate::{
 /// The stream first delivers the current objects of the cache: one `Init`, one `InitApply` per object, and
 /// one `InitDone`. It delivers all later changes as `Apply` and `Delete`, and no second `Init`. After a
 /// relist, the informer delivers the differences as changes. The stream therefore reports deletions that the
-/// watch has missed; kube's own watcher does not.
+/// watch has missed. kube's own watcher does not report such deletions as `Delete`.
 ///
 /// The stream never yields an error, although its item type is a `Result`. It needs no `default_backoff`,
-/// because the informer retries by itself, and reports errors through its `status` and `on_error`. The stream
-/// ends when the informer ends. Dropping the stream ends the subscription.
+/// because the informer retries by itself. The informer reports errors through its `status` and `on_error`.
+/// The stream ends when the informer ends. Dropping the stream ends the subscription.
 ///
 /// # Buffering
 ///
 /// Events wait in the subscription's buffer until the stream is polled. For the reconciled kind, use a buffer
 /// that merges the events of an object ([`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce), with
-/// [`subscribe_with`](crate::SharedInformer::subscribe_with)): kube keeps only one request per object. For an
-/// owned kind, such a buffer does not deliver an object that is added and deleted before the stream is
-/// polled.
+/// [`subscribe_with`](crate::SharedInformer::subscribe_with)). Merged events are sufficient, because kube
+/// keeps only one reconciliation request per object. For an owned kind, such a buffer drops the events of an
+/// object that is added and deleted before the stream is polled.
 ///
 /// # Decode errors and transforms
 ///
-/// If a new state of an object does not decode, the stream does not deliver it, and kube keeps the previous
-/// state. A deletion is delivered with the object's final state. If the final state does not decode, the
-/// deletion has the last state that kube received. If kube has received no state of the object, the stream
-/// does not deliver the deletion.
+/// If a new state of an object does not decode, the stream does not deliver this state, and kube keeps the
+/// previous state. A deletion is delivered with the object's final state. If the final state does not decode,
+/// the deletion contains the last state that kube received. If kube has received no state of the object, the
+/// stream does not deliver the deletion.
 ///
-/// A transform of the informer must keep the fields that kube reads: name, namespace and, for `owns_stream`,
-/// the owner references.
+/// A transform of the informer must keep the fields that kube reads: the name, the namespace and, for
+/// `owns_stream`, the owner references.
 pub fn watcher<K>(objects: Subscription<K>) -> Watcher<K> {
     Watcher {
         objects: Some(objects),
@@ -97,20 +97,21 @@ impl<K> Stream for Watcher<K> {
     }
 }
 
-/// Converts single events of an informer into kube's events.
+/// Converts events of an informer to kube's events, one by one.
 ///
 /// If the informer has several sources, the watch of one source may deliver a deletion before another source
 /// has completed its first list. kube's stores treat all events before `InitDone` as the initial list, and
-/// can't apply a deletion there. Such a deletion is therefore deferred until after `InitDone`.
+/// can't apply a deletion there. This type therefore delivers such a deletion after `InitDone`.
 #[derive_where(Default)]
 struct Words<K> {
     synced: bool,
-    /// Objects that were deleted before `InitDone`. Their deletions are delivered after `InitDone`.
+    /// Last states of the objects that were deleted before `InitDone`, by name. Their deletions are delivered
+    /// after `InitDone`.
     gone: BTreeMap<ObjectName, Shared<K>>,
-    /// The last state of each object that kube has received, only for objects that are decoded on demand.
+    /// For each object that the cache decodes on the first read, the last state that kube has received.
     ///
     /// kube's deletion event must contain an object. If the final state does not decode, the event contains
-    /// this state.
+    /// the state from this map.
     given: BTreeMap<ObjectName, Object<K>>,
 }
 
@@ -148,7 +149,8 @@ impl<K> Words<K> {
         }
     }
 
-    /// Returns the next deletion that was deferred until after `InitDone`.
+    /// Returns the next deletion that was deferred until after `InitDone`. Returns `None` before `InitDone`,
+    /// and if no such deletion is left.
     fn late(&mut self) -> Option<Told<Shared<K>>> {
         if !self.synced {
             return None;
@@ -158,8 +160,8 @@ impl<K> Words<K> {
     }
 }
 
-/// Returns a handle to the object for kube; `None` if the object does not decode. An object of a packed or
-/// lazy cache is decoded by this call.
+/// Returns a handle to the object for kube, or `None` if the object does not decode. If the object has not
+/// been decoded yet, this function decodes it.
 fn shared<K>(object: &Object<K>) -> Option<Shared<K>> {
     object.get().ok().map(Shared::from)
 }

@@ -1,4 +1,5 @@
-//! Tests that `limits.md` lists every limit with its current value, and that texts become one line.
+//! Tests that `limits.md` lists every limit with its current value, and that a text is converted to one line
+//! of limited length.
 
 use super::*;
 use crate::reflector::TimeoutConfig;

@@ -2,33 +2,35 @@
 //! limit.
 //!
 //! The limiter does not write lines and does not read a clock. The caller writes the lines and passes the
-//! time.
+//! current time.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 /// Maximum number of log lines of one kind that are written per [`WINDOW`], or per list. Ten lines are enough
-/// to show what the cases have in common.
+/// to recognize a common cause.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
-/// Length of a window, which starts with its first line. One kind of line adds at most 14,400 lines and 1,440
-/// counts to a day's log.
+/// Length of a window, which is the period to which the limit applies. A window starts with the first line of
+/// a kind. In a day, one kind of line thus causes at most 14,400 lines, and 1,440 lines with the number of
+/// omitted lines.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Counts the log lines of one kind in the current window of one minute.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
-    /// Time of the first line in the window; `None` if the window has no line yet.
+    /// Time of the first line in the current window; `None` if no line was counted since the last window
+    /// ended.
     began: Option<Instant>,
     lines: usize,
 }
 
 impl LogLimiter {
-    /// Ends the window if it has expired. Returns the number of lines that were not written in the ended
-    /// window, or 0 if no window has ended.
+    /// Ends the window if it has expired. Returns the number of lines above the limit in this window, which
+    /// were not written. Returns 0 if the window has not expired.
     ///
-    /// Call this method before each call of [`line`](Self::line), because no timer reports the count when a
+    /// Call this method before each call of [`line`](Self::line), because no timer reports the number when a
     /// window ends.
     pub(crate) fn left_out(&mut self, now: Instant) -> usize {
         let is_over = |began| now.duration_since(began) >= WINDOW;
@@ -39,7 +41,8 @@ impl LogLimiter {
         lines.saturating_sub(LINES_PER_WINDOW)
     }
 
-    /// Counts one line, and returns whether the caller may write it. The first line starts a window.
+    /// Counts one line in the current window, and returns whether the caller may write the line. Without a
+    /// current window, the line starts a window.
     pub(crate) fn line(&mut self, now: Instant) -> bool {
         self.began.get_or_insert(now);
         self.lines += 1;

@@ -1,12 +1,13 @@
-//! [`Memory`]: the memory of an informer's cache, and the lengths of the queues before and after the cache.
+//! [`Memory`]: the memory of an informer's cache, with the numbers of changes that wait for the cache or for
+//! handlers.
 
 use std::fmt;
 
 use super::StoreSample;
 
-/// The memory of an informer's cache, and the lengths of the queues before and after the cache.
+/// The memory of an informer's cache, with the numbers of changes that wait for the cache or for handlers.
 ///
-/// `Display` prints the values on one line. The line contains no content of objects.
+/// `Display` formats the values as one line, without any content of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
@@ -15,21 +16,21 @@ pub struct Memory {
     /// Estimated memory of the objects and their handles, in bytes. See [`StoreSample::rest_bytes`] for the
     /// accuracy.
     pub rest_bytes: u64,
-    /// Number of JSON bytes that the server sent for the objects in the cache.
+    /// Number of JSON bytes that the server sent for the objects that are now in the cache.
     pub wire_bytes: u64,
-    /// Size in bytes of the compression dictionaries and of the samples for the next one. Zero for a cache
-    /// that is not packed.
+    /// Size in bytes of the compression dictionaries, and of the samples for the next dictionary. Zero for a
+    /// cache that keeps objects uncompressed.
     pub dictionary_bytes: u64,
     /// Number of indices, excluding the built-in index by namespace.
     pub indices: usize,
     /// Number of entries in all indices, excluding the built-in index by namespace. Each entry is a pair of a
     /// value and an object.
     pub index_entries: usize,
-    /// Number of changes in the channel between the reflectors and the informer's queue. A list counts as
-    /// one.
+    /// Number of changes in the channel from the reflectors to the informer's queue. A list counts as one
+    /// change.
     pub arriving: usize,
     /// Number of notifications that wait for handlers and subscriptions, including those in progress. A list
-    /// counts as one.
+    /// counts as one notification.
     pub waiting: usize,
 }
 

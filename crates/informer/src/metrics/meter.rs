@@ -15,25 +15,26 @@ use tokio::time::Instant;
 use super::{InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, Sampled, Told};
 use crate::panics::confined;
 
-/// Reports the events of one informer to the program's metrics collector; `None` without a collector.
+/// Reports the events of one informer to the program's metrics collector. `None` if there is no collector.
 ///
-/// The informer's tasks share the meter. The collector's [`InformerMetrics`] are dropped with the last clone.
+/// The informer's tasks share clones of the meter. The collector's [`InformerMetrics`] are dropped with the
+/// last clone.
 #[derive(Clone, Default)]
 pub(crate) struct Meter(Option<Arc<Inner>>);
 
 struct Inner {
     series: Box<dyn InformerMetrics>,
     queued: Arc<AtomicUsize>,
-    /// The state that the informer's sampler reads. The meter owns it, so that the sampler works until the
-    /// informer ends.
+    /// The state that the informer's sampler reads. The sampler has only a weak reference, so the meter owns
+    /// the state until the informer ends.
     _sampled: Arc<dyn Sampled>,
 }
 
 impl Meter {
     /// Registers an informer with a collector, and creates the meter.
     ///
-    /// `sampled` receives the current length of the queue, which [`Meter::queued`] updates, and returns the
-    /// state that the sampler reads.
+    /// `sampled` receives a counter of the changes in the informer's queue, which [`Meter::queued`] updates.
+    /// `sampled` returns the state that the informer's sampler reads.
     pub(crate) fn new(
         metrics: Option<&Arc<dyn Metrics>>,
         identity: &InformerIdentity,
@@ -56,12 +57,13 @@ impl Meter {
         self.0.is_some()
     }
 
-    /// Returns the current time; `None` without a collector.
+    /// Returns the current time, or `None` if there is no collector that needs the time.
     pub(crate) fn now(&self) -> Option<Instant> {
         self.0.is_some().then(Instant::now)
     }
 
-    /// Reports an event to the collector. Without a collector, `observed` is not called.
+    /// Calls `observed`, and reports the returned event to the collector. Without a collector, `observed` is
+    /// not called.
     pub(crate) fn observe(&self, observed: impl FnOnce() -> Observed) {
         let Some(inner) = &self.0 else { return };
         guarded(|| inner.series.observe(observed()));
@@ -79,7 +81,8 @@ impl Meter {
         }
     }
 
-    /// Sets the number of changes in the queue. The caller must call this method after every push and pop.
+    /// Sets the number of changes in the informer's queue. The caller must call this method after every push
+    /// and pop.
     pub(crate) fn queued(&self, changes: usize) {
         if let Some(inner) = &self.0 {
             inner.queued.store(changes, Ordering::Relaxed);
@@ -104,7 +107,8 @@ impl Meter {
         })
     }
 
-    /// Reports a batch to the collector, after the batch was passed to the buffers of the handlers.
+    /// Reports a batch to the collector. Must be called after the batch was passed to the buffers of the
+    /// handlers.
     pub(crate) fn batch_ended(&self, timer: Option<BatchTimer>) {
         let Some(timer) = timer else { return };
         self.observe(|| Observed::Batch {
@@ -115,14 +119,16 @@ impl Meter {
     }
 }
 
-/// Calls a collector, and catches a panic of the collector. The calling informer or worker then continues.
+/// Runs a call of a metrics collector, and catches a panic of the collector. The calling informer or worker
+/// then continues.
 pub(crate) fn guarded(observe: impl FnOnce()) {
     if confined(observe).is_err() {
         tracing::error!("a collector of metrics panicked");
     }
 }
 
-/// Measures the duration and the lag of one batch of changes.
+/// Measures one batch of changes: the time to apply the batch, and the lag since the receipt of its oldest
+/// event.
 pub(crate) struct BatchTimer {
     began: Instant,
     changes: usize,
@@ -131,7 +137,7 @@ pub(crate) struct BatchTimer {
 }
 
 impl BatchTimer {
-    /// Records that the batch is now visible to readers, which determines the lag.
+    /// Records the lag of the batch. Must be called when the batch becomes visible to readers.
     pub(crate) fn visible(&mut self) {
         self.lag = self.received.map(|received| received.elapsed());
     }

@@ -92,7 +92,8 @@ pub struct Prometheus {
     work_queues: SharedSeries<Arc<str>, WorkQueueSeries>,
 }
 
-/// Series by their labels, each with the number of informers or queues that share the series.
+/// Map from labels to the series with these labels. The number is the number of informers or queues that
+/// share the series.
 type SharedSeries<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
 
 impl Prometheus {
@@ -161,7 +162,8 @@ impl Collector for Prometheus {
     }
 }
 
-/// Returns a copy of the current series. The lock is thus not held while informers and queues are sampled.
+/// Returns a copy of the map's entries. The map's lock is thus not held while informers and queues are
+/// sampled.
 fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
     let all_series = all_series.lock();
     let series = all_series.iter();
@@ -170,8 +172,8 @@ fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
         .collect()
 }
 
-/// Registers one informer or queue for the series with its labels. Dropping the last member of a series
-/// removes the series.
+/// One informer or queue that uses the series with its labels. Dropping the last member of a series removes
+/// the series.
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,

@@ -1,7 +1,8 @@
 //! Samplers, through which a metrics collector reads the current values of an informer or a work queue.
 //!
-//! Guarantees: a sampler does not keep an informer or queue alive, and returns `None` after its informer or
-//! queue has ended. A sample holds no lock for long, because objects and indices are counted in a snapshot.
+//! Guarantees: a sampler does not keep its informer or queue alive, and returns `None` after the informer or
+//! queue has ended. Taking a sample holds no lock for long, because objects and indices are counted in a
+//! snapshot.
 
 use std::{
     sync::{Arc, Weak},
@@ -17,10 +18,10 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InformerSample {
-    /// The informer's status: activity and progress of each source, decode errors, and errors of index
+    /// Status of the informer: the activity and progress of each source, decode errors, and errors of index
     /// functions.
     pub status: Status,
-    /// Number of changes in the channel from the reflectors and in the queue. A list counts as one.
+    /// Number of changes in the channel from the reflectors and in the queue. A list counts as one change.
     pub queued: usize,
     /// The current values of the cache; `None` for a standalone reflector.
     pub store: Option<StoreSample>,
@@ -28,17 +29,17 @@ pub struct InformerSample {
     pub handlers: Vec<HandlerSample>,
 }
 
-/// The current size of a cache, and its revision.
+/// The current size of a cache and of its indices, and the revision of the cache.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StoreSample {
     /// Number of objects in the cache, excluding those that failed to decode.
     pub items: usize,
-    /// Number of JSON bytes that the server sent for the objects, or that a warm start read from the saved
-    /// file.
+    /// Number of JSON bytes that the server sent for the objects, or that the informer read at its start from
+    /// a saved store.
     ///
-    /// The store always knows this number, so reading it takes constant time. A decoded object uses more
-    /// memory. An object that a transform has pruned may use far less.
+    /// The store maintains this number, so reading it takes constant time. A decoded object uses more memory
+    /// than its JSON. An object from which a transform has removed fields may use far less.
     pub wire_bytes: u64,
     /// Estimated memory of the objects and their handles, in bytes.
     ///
@@ -51,15 +52,16 @@ pub struct StoreSample {
     ///   that have been read.
     /// - Indices, the tree of names and the allocator's overhead are not included.
     pub rest_bytes: u64,
-    /// Size in bytes of the compression dictionaries and of the samples for the next dictionary.
+    /// Size in bytes of the compression dictionaries, and of the samples for the next dictionary.
     ///
-    /// The buffers for compression, about 200 KB per thread that packs objects, are not included.
+    /// The size does not include the buffers for compression, which use about 200 KB per thread that
+    /// compresses objects.
     pub dictionary_bytes: u64,
-    /// The revision up to which the cache contains all changes of the informer's first source (list and
-    /// watch).
+    /// The revision up to which the cache contains all changes of the informer's first source. A source is
+    /// one list and watch.
     pub revision: ResourceVersion,
-    /// The sizes of the indices in the order in which they were added, without the built-in index by
-    /// namespace.
+    /// The sizes of the indices, in the order in which the indices were added. The built-in index by
+    /// namespace is not included.
     pub indices: Vec<IndexSample>,
 }
 
@@ -81,13 +83,13 @@ pub struct IndexSample {
 pub struct HandlerSample {
     /// Name of the handler.
     pub name: Arc<str>,
-    /// Number of notifications that wait for the handler, including the one in progress. A list counts as
-    /// one.
+    /// Number of notifications that wait for the handler, including the one in progress. A list counts as one
+    /// notification.
     pub depth: usize,
-    /// Time since the change of the oldest waiting notification was applied to the cache; zero if no
+    /// Time since the change of the oldest waiting notification was applied to the cache. Zero if no
     /// notification waits.
     pub lag: Duration,
-    /// Number of panics of the handler so far.
+    /// Number of panics of the handler since its registration.
     pub panics: u64,
 }
 
@@ -100,14 +102,14 @@ pub struct WorkQueueSample {
     pub depth: usize,
     /// Number of items that will be added to the queue after a delay.
     pub delayed: usize,
-    /// Total number of items that the queue has accepted. Adding an item that is already queued does not
-    /// count.
+    /// Total number of times that the queue has accepted an item. An addition of an item that is already
+    /// queued does not count.
     pub adds: u64,
-    /// Total number of additions with a delay, which the rate limiter or the program has chosen.
+    /// Total number of additions with a delay. The delay is chosen by the rate limiter or the program.
     pub retries: u64,
-    /// Sum of the times for which workers have been processing their current items.
+    /// Sum, over all workers, of the time for which the worker has been processing its current item.
     pub unfinished: Duration,
-    /// Longest time for which a worker has been processing its current item.
+    /// Longest time for which any worker has been processing its current item.
     pub longest_running: Duration,
 }
 
@@ -119,17 +121,18 @@ pub struct InformerSampler(Weak<dyn Sampled>);
 #[derive(Clone, Debug)]
 pub struct WorkQueueSampler(Weak<dyn SampledWorkQueue>);
 
-/// A source of the values that an [`InformerSampler`] returns: an informer or a standalone reflector.
+/// Implemented by informers and standalone reflectors, whose values an [`InformerSampler`] returns.
 pub(crate) trait Sampled: Send + Sync {
     fn sample(&self) -> InformerSample;
 }
 
-/// A source of the values that a [`WorkQueueSampler`] returns: a work queue.
+/// Implemented by work queues, whose values a [`WorkQueueSampler`] returns.
 pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }
 
-/// Returns the values of a standalone reflector, which consist of its status only.
+/// Returns the values of a standalone reflector. They contain only the reflector's status, because a
+/// standalone reflector has no cache and no handlers.
 impl Sampled for StatusReader {
     fn sample(&self) -> InformerSample {
         InformerSample {

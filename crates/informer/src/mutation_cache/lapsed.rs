@@ -1,13 +1,15 @@
-//! [`Lapsed`] is a stream of the object names whose local write or deletion in an overlay lapsed. The overlay
-//! dropped such a write or deletion without an effect in the cache, so handlers may receive no event for it.
+//! [`Lapsed`] is a stream of the names of objects whose local write or deletion in a [`MutationCache`]
+//! lapsed. A write or deletion lapses when the `MutationCache`, an overlay over an informer's cache, drops it
+//! although the cache never showed its effect. Handlers may receive no event for a lapse.
 //!
 //! Guarantees:
 //!
 //! - Each stream receives every lapse that happens after the stream was created.
 //! - The overlay drops the write or deletion before the stream delivers the name. A read of that object after
 //!   the delivery therefore returns the state after the lapse.
-//! - Lapses are detected by a read or write of any clone of the overlay, after the informer has applied a
-//!   batch, and by a timer at the expiry of the oldest write or deletion.
+//! - A read or write through any clone of the overlay detects the lapses up to that time. A waiting stream
+//!   also detects lapses each time the informer applies a batch, and when the oldest write or deletion
+//!   expires.
 //!
 //! If the overlay has no stream, the module runs no timer and records no lapse. While the overlay is empty, a
 //! stream waits for the next write or deletion.
@@ -26,10 +28,11 @@ use kube_core::Resource;
 use super::MutationCache;
 use crate::{clock, object::ObjectName};
 
-/// Stream of the names of objects whose local write or deletion lapsed; see [`MutationCache::lapsed`]. The
-/// stream ends when the informer ends.
+/// Stream of the names of objects whose local write or deletion in an overlay was dropped without an effect
+/// in the cache; see [`MutationCache::lapsed`]. The stream ends when the informer ends.
 ///
-/// Dropping the stream stops the recording for it. A stream that is not polled holds each name at most once.
+/// While the stream is not polled, it holds each name at most once. After the stream is dropped, the overlay
+/// no longer records names for it.
 ///
 /// # Cancel safety
 /// Dropping a future that waits for the next name loses no name.
@@ -74,8 +77,8 @@ impl Stream for Lapsed {
     }
 }
 
-/// The [`Lapsed`] streams of an overlay. For each stream, by its number, the names that lapsed and that the
-/// stream has not delivered yet.
+/// The registered [`Lapsed`] streams of one overlay, with the lapsed names that each stream has not delivered
+/// yet. The key of `waiting` is the number that a stream received at its registration.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,

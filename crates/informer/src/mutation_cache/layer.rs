@@ -1,12 +1,12 @@
-//! [`Layer`] stores the entries of an overlay, and decides when each entry ends. An entry is a local write or
-//! a local deletion of an object.
+//! [`Layer`] stores the local writes and deletions of a `MutationCache`, an overlay over an informer's cache,
+//! and decides when each write or deletion ends.
 //!
 //! This module has no side effects and reads only tokio's clock. A method that receives a snapshot of the
-//! cache first drops the entries that have ended.
+//! cache first drops the writes and deletions that have ended.
 //!
-//! An entry lapses if it ends although the cache never showed its effect. Readers then see another state than
-//! before, and handlers may have received no event. The layer records the name of the lapsed entry until the
-//! caller takes it with [`Layer::take_lapsed`].
+//! A write or deletion lapses if it ends although the cache never showed its effect. Readers then see another
+//! state than before, and handlers may have received no event. The layer records the names of the objects
+//! whose write or deletion lapsed, and [`Layer::take_lapsed`] returns these names.
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,17 +20,20 @@ use crate::{
     shared_informer::reached,
 };
 
-/// Whether readers of the overlay see a local write while the cache has no object of the same name.
+/// Setting of an overlay that determines whether readers see a local write while the cache has no object of
+/// the written object's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     Shown,
     Hidden,
 }
 
-/// The state that readers of the overlay see for one name. The variant says where the state comes from.
+/// The state that readers of the overlay see for one object name. The variant says where the state comes
+/// from.
 #[derive(Debug)]
 pub(super) enum View<K> {
-    /// The overlay has no entry for the name, or the entry has no effect: readers see the cached state.
+    /// Readers see the cached state. The overlay has no write or deletion for the name, or only one that does
+    /// not affect reads at the moment.
     Cache,
     /// Readers see this local write.
     Written(Object<K>),
@@ -41,7 +44,7 @@ pub(super) enum View<K> {
 /// Configuration of an overlay: the limits of its writes and deletions, and their visibility.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Maximum number of local writes. The same number is the maximum of local deletions.
+    /// Maximum number of local writes. The maximum number of local deletions is the same.
     pub(super) capacity: usize,
     pub(super) ttl: Duration,
     pub(super) absent: Absent,
@@ -55,24 +58,25 @@ pub(super) struct Layer<K> {
     written: BTreeMap<ObjectName, PendingWrite<K>>,
     /// The objects that were deleted through the overlay, by name and uid, with the time of each deletion.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Number of writes and deletions that were ever added.
+    /// Number of writes and deletions that have been added since the layer was created.
     came: u64,
-    /// Number of rollbacks of the server's revision that the cache reported in the newest snapshot seen here.
+    /// Value of [`Snapshot::rollbacks`] in the last snapshot that the layer received: the number of times
+    /// that the server's revision went backwards.
     rollbacks: u64,
     /// Objects of rejected and ended writes. The caller drops these objects after it has released the
     /// overlay's lock.
     pub(super) released: Vec<Object<K>>,
-    /// Names of the writes and deletions that lapsed since the last call of [`Layer::take_lapsed`].
+    /// Names of the objects whose write or deletion lapsed since the last call of [`Layer::take_lapsed`].
     lapsed: Vec<ObjectName>,
 }
 
 /// The reason why a local write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The cache contains the written object or a newer state, or it contained the object and lost it.
-    /// Handlers receive an event in each of these cases.
+    /// The cache contains the written state or a newer state, or the object was deleted from the cache after
+    /// the cache had contained it. Handlers receive an event in each of these cases.
     Seen,
-    /// The cache passed the revision of the write without the written object.
+    /// The cache reached the revision of the write, but contains neither the written state nor a newer state.
     Lapsed,
 }
 
@@ -81,8 +85,9 @@ struct PendingWrite<K> {
     since: Since,
     /// Whether the cache has contained an object with the written object's uid since the write.
     ///
-    /// If the cache contained the object and no longer does, the object is deleted. The cache's revision does
-    /// not matter then: with a `DeltaFifo`, cached objects may be newer than that revision.
+    /// If the cache contained the object and no longer contains it, the object was deleted and the write
+    /// ends. This holds even before the cache reaches the revision of the write, because a `DeltaFifo` may
+    /// deliver objects that are newer than the cache's revision.
     cached: bool,
 }
 
@@ -120,8 +125,7 @@ impl<K> Layer<K> {
         std::mem::take(&mut self.lapsed)
     }
 
-    /// Returns whether the layer contains neither a write nor a deletion. An empty layer has nothing that can
-    /// lapse.
+    /// Returns whether the layer contains neither a write nor a deletion.
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty() && self.gone.is_empty()
     }
@@ -186,15 +190,15 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Returns the state that readers of the overlay see for a name.
+    /// Returns the state that readers of the overlay see for the object name.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
         self.look(name, cache)
     }
 
-    /// Returns all names for which readers of the overlay do not see the cached state, each with the state
-    /// that they see.
+    /// Returns each object name for which readers of the overlay do not see the cached state, with the state
+    /// that they see instead.
     pub(super) fn views(&mut self, cache: &Snapshot<K>) -> BTreeMap<ObjectName, View<K>> {
         self.settle(cache);
         let gone = self.gone.keys().map(|(name, _)| name);
@@ -307,8 +311,8 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> PendingWrite<K> {
-    /// Returns the reason why the write ended, or `None` if the write has not ended: the cache has not
-    /// reached the write's revision.
+    /// Returns the reason why the write ended. Returns `None` while the write has not ended, because the
+    /// cache has not reached the write's revision yet. `sources` is the number of sources of the cache.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

@@ -1,5 +1,5 @@
-//! Tests of the mutation detector without an informer: which states it copies, when it compares them, and
-//! when it drops a copy.
+//! Tests of the mutation detector without an informer: which states the detector copies, when it compares
+//! them, and when it drops a copy.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use tokio::time::advance;
 
 use super::*;
 
-/// An object type with interior mutability, which a test can change inside an `Arc`. Its comparison panics
-/// for one special value.
+/// An object type with interior mutability, which a test can change inside an `Arc`. A comparison panics if
+/// one `count` is [`POISON`].
 #[derive(Debug, Default)]
 struct Tally {
     metadata: ObjectMeta,

@@ -1,8 +1,8 @@
-//! [`Body`] is the stored content of one object, and [`Form`] is the form in which a cache stores its
-//! objects: decoded, lazy (as bytes until the first read) or packed (as compressed bytes).
+//! [`Body`] is the stored content of one object. [`Form`] is the form in which a cache stores its objects:
+//! decoded, lazy (as bytes until the first read) or packed (as compressed bytes).
 //!
-//! The module hides the form from the rest of the crate: code outside works with [`Object`], whatever the
-//! form. The reflector calls [`Housekeeping`], which does the form's background work, such as compression.
+//! Code outside this module works with [`Object`] and does not depend on the form. The reflector calls
+//! [`Housekeeping`], which does the form's background work, such as compression.
 
 mod lazy;
 #[cfg(feature = "packed")]
@@ -32,7 +32,7 @@ pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 /// A callback that the cache calls for each object that fails to decode when a reader reads it.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
-/// The content of one object, in the form in which the cache stores it.
+/// The content of one object, stored in the form that the cache uses.
 #[derive_where(Clone)]
 pub(super) enum Body<K> {
     Live(Live<K>),
@@ -94,8 +94,7 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Whether the body is packed, which means stored as compressed bytes, and its object was decoded
-    /// recently.
+    /// Returns whether the body is packed (stored as compressed bytes) and its object was decoded recently.
     pub(super) fn was_just_decoded(&self) -> bool {
         match self {
             #[cfg(feature = "packed")]
@@ -116,7 +115,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the estimated size of the body in bytes. A decoded object is included.
+    /// Returns the estimated size of the body in bytes, including the size of a stored decoded object.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Live(live) => COUNTS_BYTES + size_of::<K>() + live.heap_bytes as usize,
@@ -148,8 +147,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the flags that record whether this body was decoded, and the counter of the store's undecoded
-    /// objects. Returns `None` if the body is never decoded on demand.
+    /// Returns the flags that record whether this body was decoded, and the counter of objects in the store
+    /// that have not been decoded yet. Returns `None` for a body that is never decoded on demand.
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
         match self {
             #[cfg(feature = "packed")]
@@ -159,8 +158,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns a body that contains the decode error instead of the bytes, if this body failed to decode.
-    /// Returns `None` if the bytes were decoded or were not read yet.
+    /// Returns a body with the decode error in place of the bytes, if this body's bytes failed to decode.
+    /// Returns `None` if the bytes were decoded successfully or were not read yet.
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {
             #[cfg(feature = "packed")]
@@ -199,7 +198,7 @@ impl<K: Resource> Body<K> {
     }
 }
 
-/// The form in which a cache stores its objects, as the user of the informer selects it.
+/// The form in which a cache stores its objects, selected by the user of the informer.
 #[derive_where(Clone, Copy, Default)]
 pub(crate) enum FormOptions<K> {
     #[derive_where(default)]
@@ -219,8 +218,8 @@ impl<K: crate::pruning::Storable> FormOptions<K> {
 }
 
 impl<K> FormOptions<K> {
-    /// Returns the form that takes less memory: `self` or `general`. A packed cache takes less memory than a
-    /// lazy cache, and a lazy cache takes less than a decoded one.
+    /// Returns either `self` or `general`, whichever form takes less memory. A packed cache takes less memory
+    /// than a lazy cache, and a lazy cache takes less than a decoded one.
     pub(crate) fn or(self, general: Self) -> Self {
         if self.rank() >= general.rank() {
             self
@@ -255,8 +254,8 @@ pub(crate) enum Form<K> {
     #[cfg(feature = "packed")]
     Packed {
         decoder: Arc<PackedDecoder<K>>,
-        /// Whether slow work, such as the compression of an object, is done later by [`Housekeeping`]. If
-        /// false, the slow work is done before the object's event is delivered.
+        /// Whether [`Housekeeping`] does slow work, such as the compression of an object, after the object's
+        /// event is delivered. If false, the slow work is done before the delivery.
         is_urgent: bool,
     },
 }
@@ -274,8 +273,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns this form for objects whose events must not be delayed. [`Housekeeping`] does the slow work
-    /// for such objects after their delivery.
+    /// Returns this form with slow work postponed, for objects whose events must not be delayed.
+    /// [`Housekeeping`] does the slow work after the events are delivered.
     pub(crate) fn urgent(self) -> Self {
         match self {
             Self::Decoded | Self::Lazy(_) => self,
@@ -287,19 +286,19 @@ impl<K> Form<K> {
         }
     }
 
-    /// Whether the cache decodes each object when it receives the object, and stores it decoded.
+    /// Returns whether the cache decodes each object on receipt and stores it decoded.
     pub(crate) fn is_decoded(&self) -> bool {
         matches!(self, Self::Decoded)
     }
 
-    /// Whether the cache stores an object as bytes even if a transform changed the decoded object. This is
-    /// true for the packed form only.
+    /// Returns whether the cache stores an object as bytes even if a transform changed the decoded object.
+    /// The result is true for the packed form only.
     pub(crate) fn always_keeps_bytes(&self) -> bool {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
 
-    /// Returns the counter of the store's objects that have not been decoded yet. Returns `None` for the
-    /// decoded form, which decodes each object when it is received.
+    /// Returns the counter of objects in the store that have not been decoded yet. Returns `None` for the
+    /// decoded form, which decodes each object on receipt.
     pub(crate) fn unread(&self) -> Option<&Arc<UnreadCount>> {
         match self {
             Self::Decoded => None,
@@ -309,7 +308,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Creates an object that stores its bytes and is decoded on demand. Returns `None` for the decoded form.
+    /// Creates an [`Object`] that stores the bytes of `encoded` and decodes them on demand. Returns `None`
+    /// for the decoded form.
     pub(crate) fn keep(
         &self,
         name: ObjectName,
@@ -332,9 +332,9 @@ impl<K> Form<K> {
     }
 
     /// Converts a decoded object to this form, for a cache whose transform has already changed the object.
-    /// The uid and labels of the result are read from the decoded object.
+    /// The packed form encodes the object again, and reads its uid and labels from the decoded object.
     ///
-    /// A decoded object stays decoded in a lazy cache.
+    /// The lazy form and the decoded form return the object unchanged.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
             Self::Decoded | Self::Lazy(_) => object,
@@ -343,8 +343,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Creates the background work of this form for one store. Returns `None` if the form has no background
-    /// work.
+    /// Creates the [`Housekeeping`] that does this form's background work for one store. Returns `None` if
+    /// the form has no background work.
     pub(crate) fn housekeeping(&self) -> Option<Box<dyn Housekeeping<K>>>
     where
         K: Send + Sync + 'static,
@@ -357,7 +357,7 @@ impl<K> Form<K> {
     }
 
     /// Does the form's background work immediately for `objects`, which are not in a store yet. The call may
-    /// block. `more_comes` says whether more objects follow.
+    /// block. `more_comes` says whether more objects will follow these.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}
@@ -369,8 +369,8 @@ impl<K> Form<K> {
     }
 }
 
-/// A function that returns the objects that were received so far of a list in progress. These objects are not
-/// in the store yet.
+/// A function that returns the objects of an incomplete list that have been received so far. These objects
+/// are not in the store yet.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
 /// A function that returns the object that follows the given name in the store's order. If the name is
@@ -381,25 +381,26 @@ pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<O
 /// calls these methods.
 pub(crate) trait Housekeeping<K>: Send {
     /// Accepts one added or updated object for background work. The reflector calls this method before it
-    /// adds the object to the queue.
+    /// adds the object to the informer's queue.
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// Starts the work that waits for more objects. The reflector calls this method at a bookmark, after it
-    /// has added all earlier objects to the queue.
+    /// Starts the work on all accepted objects that still wait for it. The reflector calls this method at a
+    /// bookmark, after it has added all earlier objects to the queue.
     fn paused(&mut self);
 
-    /// Does the work that follows the decoding of a received chunk of objects. `staged` returns the objects
-    /// of a list in progress. `more_comes` says whether more objects of the list follow.
+    /// Does the background work that is due after a received chunk of objects has been decoded. `staged`
+    /// returns the objects received so far of an incomplete list. `more_comes` says whether more objects of
+    /// that list follow.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,
         more_comes: bool,
     ) -> BoxFuture<'a, ()>;
 
-    /// Whether background work is left. The reflector then calls [`step`](Self::step).
+    /// Returns whether background work is left. If so, the reflector calls [`step`](Self::step).
     fn has_work(&self) -> bool;
 
-    /// Does one part of the remaining background work, which takes about half a millisecond. `after` reads
+    /// Does one step of the remaining background work. A step takes about half a millisecond. `after` reads
     /// the objects of the store in their order.
     fn step(&mut self, after: ObjectAfter<'_, K>);
 }

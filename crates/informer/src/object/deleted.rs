@@ -3,7 +3,7 @@
 use super::{Object, ObjectName};
 use derive_where::derive_where;
 
-/// The deletion of an object, as stored in queues and delivered to handlers.
+/// The deletion of an object, as it is stored in queues and delivered to handlers.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(Debug)]
@@ -36,8 +36,9 @@ impl<K> Deleted<K> {
         }
     }
 
-    /// Returns the object's last state: its final state if the watch reported the deletion, otherwise the
-    /// last state in the cache. Returns `None` if no state is known, which a handler never receives.
+    /// Returns the last known state of the object. If the watch reported the deletion, this is the object's
+    /// final state, otherwise the last state in the cache. Returns `None` if no state is known. A handler
+    /// never receives a deletion without a state.
     #[doc(alias = "OptionalObj")]
     pub fn object(&self) -> Option<&Object<K>> {
         match self {
@@ -46,7 +47,8 @@ impl<K> Deleted<K> {
         }
     }
 
-    /// Whether the watch missed the deletion. The state that [`Deleted::object`] returns may then be stale.
+    /// Returns whether the watch missed the deletion. The state that [`Deleted::object`] returns may then be
+    /// stale.
     #[doc(alias = "FinalStateUnknown")]
     pub fn is_final_state_unknown(&self) -> bool {
         matches!(self, Self::FinalStateUnknown { .. })

@@ -9,14 +9,14 @@
 ///
 /// | transition | condition | meaning for readers |
 /// | --- | --- | --- |
-/// | [`after_rollback`](Self::after_rollback) | the reflector has detected a restore | revisions start over; waits for revisions and pending writes end |
+/// | [`after_rollback`](Self::after_rollback) | the reflector has detected a restore | revisions start over; readers stop waiting for a revision, and overlays drop pending writes |
 /// | [`after_suspicion`](Self::after_suspicion) | the server may have been restored | an equal revision does not prove an equal state |
 ///
-/// Both transitions increment a counter of the epoch of the objects in the store, not of the reflector's
-/// current epoch. Several equal transitions before the next list therefore have the effect of a single one.
+/// Each transition sets one counter to one more than its value in the epoch of the objects in the store.
+/// Several equal transitions before the next list therefore have the effect of a single transition.
 ///
-/// The counters wrap around. A repeated epoch is not confused with an old one, because each list replaces all
-/// objects of the store and gives them the new epoch.
+/// The counters wrap around. A repeated epoch is not confused with the earlier one, because each list
+/// replaces all objects of the store and assigns the new epoch to them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
     /// Number of restores of the server that the reflector has detected.
@@ -26,22 +26,23 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// The first epoch of a reflector. Newly decoded objects and objects that users create also have this
+    /// The first epoch of a reflector. Newly decoded objects, and objects that users create, also have this
     /// epoch.
     pub(crate) const FIRST: Self = Self {
         rollbacks: 0,
         suspicions: 0,
     };
 
-    /// The epoch of stored objects that no reflector has delivered. No reflector delivers its first list in
-    /// this epoch.
+    /// The epoch of objects that were loaded from a saved store and not delivered by a reflector. The first
+    /// list of a reflector always has another epoch, and therefore replaces these objects even at equal
+    /// revisions.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,
     };
 
-    /// Returns the epoch after a detected restore of the server; `known` is the epoch of the objects in the
-    /// store.
+    /// Returns the epoch after the reflector has detected a restore of the server. `known` is the epoch of
+    /// the objects in the store.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -49,8 +50,8 @@ impl Epoch {
         }
     }
 
-    /// Returns the epoch after a suspected restore of the server; `known` is the epoch of the objects in the
-    /// store.
+    /// Returns the epoch after the reflector has suspected a restore of the server. `known` is the epoch of
+    /// the objects in the store.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),
@@ -58,7 +59,8 @@ impl Epoch {
         }
     }
 
-    /// Whether a reflector detected a restore of the server between the `earlier` epoch and this epoch.
+    /// Returns whether a reflector detected a restore of the server between the `earlier` epoch and this
+    /// epoch.
     pub(crate) fn rolled_back_since(self, earlier: Self) -> bool {
         self.rollbacks != earlier.rollbacks
     }

@@ -3,7 +3,7 @@
 use super::{Object, ObjectName, SourceId};
 
 /// Read access to the objects of a store. The caller of a queue's `replace` or `resync` passes this access
-/// for the duration of that call. The queue does not keep it.
+/// for the duration of that call, and the queue does not keep the access afterwards.
 #[doc(alias = "KeyListerGetter")]
 #[doc(alias = "KnownObjects")]
 #[doc(alias = "KeyLister")]
@@ -14,13 +14,13 @@ pub trait Known<K> {
     #[doc(alias = "GetByKey")]
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)>;
 
-    /// Calls `visit` for each object in the store, ordered by name. The arguments are the source that
-    /// delivered the object, the object's name and the object.
+    /// Calls `visit` for each object in the store, ordered by name. The arguments of `visit` are the source
+    /// that delivered the object, the object's name and the object.
     #[doc(alias = "ListKeys")]
     fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>));
 }
 
-/// Access to a store that contains no objects.
+/// Represents a store that contains no objects.
 impl<K> Known<K> for () {
     fn known(&self, _: &ObjectName) -> Option<(SourceId, Object<K>)> {
         None

@@ -1,7 +1,7 @@
-//! [`Labels`] gives access to the labels of one object. The access is the same whether the cache stores the
-//! object decoded or as bytes.
+//! [`Labels`] gives access to the labels of one object, independently of whether the cache stores the object
+//! decoded or as bytes.
 //!
-//! Objects that are stored as bytes share equal label sets ([`LabelSets`]).
+//! Objects that are stored as bytes and have equal labels share one label set ([`LabelSets`]).
 
 use std::{
     cmp::Ordering,
@@ -26,9 +26,8 @@ enum Repr<'a> {
 /// A shared set of labels. All objects of a cache with equal labels refer to the same set.
 pub(super) type LabelSet = Arc<Joined>;
 
-/// A set of labels, ordered by key, with each key once. All keys and values are stored in one text. A
-/// comparison with the labels of another state therefore reads a single allocation, which is usually not in
-/// the processor's cache.
+/// A set of labels, ordered by key, with each key once. All keys and values are concatenated in one string. A
+/// comparison of two sets therefore reads one allocation per set, instead of one per key and value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     text: Box<str>,
@@ -55,8 +54,8 @@ impl Joined {
         self.ends.len() / 2
     }
 
-    /// Returns the key or value with this number. Label `n` has its key at number `2n` and its value at
-    /// number `2n + 1`.
+    /// Returns the key or value at the given position. The key of label `n` has position `2n`, and the value
+    /// of label `n` has position `2n + 1`.
     fn text(&self, number: usize) -> &str {
         let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
         let from = number.checked_sub(1).map_or(0, end);
@@ -115,26 +114,28 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// All label sets of the objects in a cache. Objects of one workload often have equal labels, and share one
-/// set.
+/// All label sets of the objects in a cache. Objects with equal labels, such as those of one workload, share
+/// one set.
 #[derive(Default)]
 pub(super) struct LabelSets(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
-    /// The label sets in use, by the hash of their labels. If two sets have the same hash, only the first one
-    /// is shared. Hash collisions that an attacker provokes therefore cost no search time.
+    /// The label sets in use, by the hash of their labels. If two sets have the same hash, the map contains
+    /// only the first set, and the second is not shared. Hash collisions that an attacker provokes therefore
+    /// do not slow the search.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// Number of entries in `known` at which entries that no object uses are removed.
+    /// Number of entries in `known` at which unused entries are removed. An entry is unused if no object uses
+    /// its label set.
     full_at: usize,
 }
 
-/// Minimum number of entries in [`Sets::known`] before entries that no object uses are removed.
+/// Minimum number of entries in [`Sets::known`] at which unused entries are removed.
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {
-    /// Returns the shared set of these labels. If a key occurs more than once in `labels`, the set contains
-    /// its last value.
+    /// Returns the label set that all objects with these labels share. If a key occurs more than once in
+    /// `labels`, the set contains the key's last value.
     pub(super) fn shared<'l>(&self, labels: impl Iterator<Item = (&'l str, &'l str)>) -> LabelSet {
         let mut labels: Vec<_> = labels.collect();
         if !labels.is_sorted_by(|(a, _), (b, _)| a < b) {

@@ -10,8 +10,8 @@ use crate::{
 /// The namespace and name of an object. `Display` prints `namespace/name`, or `name` for a cluster-scoped
 /// object.
 ///
-/// Names are ordered by namespace, then name; cluster-scoped names come first. Cloning increments one
-/// reference count.
+/// Names are ordered by namespace, then by name. Cluster-scoped names come before all namespaced ones.
+/// Cloning increments one reference count.
 #[doc(alias = "NamespacedName")]
 #[doc(alias = "ExplicitKey")]
 #[doc(alias = "KeyFunc")]
@@ -74,9 +74,9 @@ impl ObjectName {
         (!name.is_empty()).then(|| Self::new(namespace.as_deref(), name))
     }
 
-    /// Whether the library accepts this name from a server. Namespace and name must have at most
-    /// [`NAME_BYTES`] bytes each and no control characters, because names are stored, and printed in logs and
-    /// on terminals.
+    /// Returns whether the library accepts this name from a server. Namespace and name must each have at most
+    /// [`NAME_BYTES`] bytes and no control characters. The reason is that names are stored, and are printed
+    /// in logs and on terminals.
     pub(crate) fn is_fit(&self) -> bool {
         let namespace = self.namespace().unwrap_or_default();
         // A shortcut for printable ASCII, which nearly all names are.
@@ -145,7 +145,7 @@ impl FromStr for ObjectName {
     }
 }
 
-/// Error of parsing a text that is neither `name` nor `namespace/name`. The error contains the text.
+/// Error for a text that is neither `name` nor `namespace/name`. The error contains the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unexpected key format: {0:?} is neither NAME nor NAMESPACE/NAME")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! [`ResourceVersion`] is the revision of one object or of a list, in client-go's terms a resource version.
+//! [`ResourceVersion`] is the revision of one object or of a list. Kubernetes calls it the resource version.
 
 use std::{
     cmp::Ordering,
@@ -13,7 +13,7 @@ use crate::{
     limits::{REVISION_BYTES, is_fit},
 };
 
-/// A Kubernetes resource version, called revision in this crate.
+/// A Kubernetes resource version, which this crate calls a revision.
 ///
 /// Two revisions of one kind on one server can be compared if both are decimal numbers, of any length
 /// ([KEP-5504](https://kep.k8s.io/5504)). Any other text is stored and sent back unchanged, and is only
@@ -37,7 +37,7 @@ enum Repr {
     Text(Epoch, Arc<str>),
 }
 
-/// A revision without its epoch. Comparing, hashing and printing a [`ResourceVersion`] use this value.
+/// A revision without its epoch. Comparing, hashing and printing a [`ResourceVersion`] use this type.
 #[derive(PartialEq, Eq, Hash)]
 enum Shown<'a> {
     Unset,
@@ -48,11 +48,11 @@ enum Shown<'a> {
 impl ResourceVersion {
     /// The unset revision. A request with this revision reads the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
-    /// The revision `"0"`. A request with this revision reads any state from the server's cache, however old.
+    /// The revision `"0"`. A request with this revision accepts any state in the server's cache, however old.
     pub const ZERO: Self = Self(Repr::Number(Epoch::FIRST, 0));
 
-    /// Returns the revision as a number; `None` if it is not a number that fits into 64 bits. Revisions from
-    /// etcd fit.
+    /// Returns the revision as a number. Returns `None` if the revision is not a number that fits into 64
+    /// bits. Revisions from etcd always fit.
     pub fn as_u64(&self) -> Option<u64> {
         match self.0 {
             Repr::Number(_, number) => Some(number),
@@ -60,19 +60,19 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether this is the unset revision, [`ResourceVersion::UNSET`].
+    /// Returns whether this is the unset revision, [`ResourceVersion::UNSET`].
     pub fn is_unset(&self) -> bool {
         matches!(self.0, Repr::Unset)
     }
 
-    /// Whether this revision is a positive decimal number. Only such revisions have an order
+    /// Returns whether this revision is a positive decimal number. Only such revisions have an order
     /// ([KEP-5504](https://kep.k8s.io/5504)).
     pub fn is_comparable(&self) -> bool {
         *self > Self::ZERO
     }
 
-    /// Whether the library accepts a text from a server as the revision of an object or a list. The text must
-    /// have at most [`REVISION_BYTES`] bytes and no control characters.
+    /// Returns whether the library accepts a text from a server as the revision of an object or a list. The
+    /// text must have at most [`REVISION_BYTES`] bytes and no control characters.
     pub(crate) fn is_fit(text: &str) -> bool {
         is_fit(text, REVISION_BYTES)
     }
@@ -82,7 +82,7 @@ impl ResourceVersion {
         Self::from(&*identity.metadata.resource_version)
     }
 
-    /// Whether this is the revision `"0"`, which no existing object has.
+    /// Returns whether this is the revision `"0"`, which no existing object has.
     pub fn is_zero(&self) -> bool {
         matches!(self.0, Repr::Number(_, 0))
     }
@@ -96,8 +96,8 @@ impl ResourceVersion {
         self
     }
 
-    /// Returns the epoch in which the reflector received this revision. Returns [`Epoch::FIRST`] for an unset
-    /// revision.
+    /// Returns the epoch that was assigned to this revision. Returns [`Epoch::FIRST`] for an unset revision,
+    /// and for a revision to which no reflector has assigned an epoch.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,
@@ -105,8 +105,8 @@ impl ResourceVersion {
         }
     }
 
-    /// Whether this revision is lower than `reached`, the revision that a source has reached, and both are in
-    /// the same epoch. Returns false for revisions of different epochs, because they can't be compared.
+    /// Returns whether this revision is lower than `reached`, which is the revision that a source has
+    /// reached. Returns false for revisions of different epochs, because such revisions can't be compared.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         self.epoch() == reached.epoch() && self < reached
     }
@@ -134,8 +134,9 @@ impl Hash for ResourceVersion {
     }
 }
 
-/// Compares two revisions as numbers. Equal texts are equal. The result is otherwise `None` if one of the
-/// revisions is unset or is not a well-formed decimal number.
+/// Compares two revisions as decimal numbers. Two revisions with the same text are equal. The result is
+/// `None` if the texts differ and one of them is not a well-formed decimal number, or if only one revision is
+/// unset.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {

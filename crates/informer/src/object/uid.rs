@@ -29,7 +29,7 @@ impl UidHash {
         Self::of(object.meta().uid.as_deref().unwrap_or_default())
     }
 
-    /// Whether both hashes can be from the same uid. The hash of an unknown uid matches every hash.
+    /// Returns whether both hashes can be from the same uid. The hash of an unknown uid matches every hash.
     pub(crate) fn may_be(self, other: Self) -> bool {
         self == other || self == Self::default() || other == Self::default()
     }

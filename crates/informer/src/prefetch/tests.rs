@@ -1,4 +1,4 @@
-//! Tests which packed objects are decoded in advance, and for which handlers.
+//! Tests which packed objects are decoded in advance, and for which handlers objects are decoded in advance.
 
 use std::time::Duration;
 

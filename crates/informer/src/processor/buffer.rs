@@ -28,7 +28,7 @@ use crate::{
 /// `initialBufferSize`.
 const WARN_DEPTH: usize = 1024;
 
-/// The treatment of waiting notifications when a buffer is closed.
+/// Determines what a closed buffer does with its waiting notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
     /// Waiting notifications are discarded. The callback in progress runs to its end.
@@ -41,13 +41,13 @@ pub(crate) struct Buffer<K> {
     state: Mutex<State<K>>,
     policy: ListenerBuffer,
     name: Arc<str>,
-    /// The task or thread that calls the handler; empty until that task or thread has started.
+    /// The task or thread that calls the handler. Unset until that task or thread has started.
     caller: OnceLock<Caller>,
     /// Wakes the listener when a notification was pushed or the buffer was closed.
     ready: Notify,
     /// Wakes tasks that wait for the listener to handle notifications or to end.
     idle: Notify,
-    /// Wakes the controller when the full buffer has room for a notification again.
+    /// Wakes the controller when the full buffer can accept a notification again.
     room: Arc<Notify>,
 }
 
@@ -66,13 +66,13 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// `Some` while another thread expands a list into its events. The listener receives no notification
-    /// meanwhile.
+    /// Summary of the waiting notifications while another thread expands a list into its events, otherwise
+    /// `None`. The listener receives no notification during the expansion.
     unfolding: Option<Unfolding>,
-    /// The notification whose events the listener is delivering to the handler.
+    /// The notification whose events the listener is delivering to the handler; `None` between notifications.
     call: Option<CallInProgress>,
     closing: Option<Closing>,
-    /// Whether the listener has ended.
+    /// Whether the listener has ended, which means that its receiving end (`Listening`) was dropped.
     ended: bool,
     synced: bool,
     told: u64,
@@ -80,15 +80,15 @@ struct State<K> {
     discarded: u64,
     panics: u64,
     warned: bool,
-    /// Number of tasks that wait on `idle`. If the number is 0, changes of this state do not notify `idle`.
+    /// Number of tasks that wait on `idle`. While it is 0, changes of this state do not notify `idle`.
     watchers: usize,
 }
 
-/// Counts one task in [`State::watchers`] until this value is dropped. The task waits for the listener's
-/// progress.
+/// Registration of one task in [`State::watchers`], for a task that waits for the listener's progress.
+/// Dropping the value removes the registration.
 ///
-/// The task is counted before it reads the state. It therefore misses no change that is made while the number
-/// is 0.
+/// A task must register before it reads the state. Otherwise it could miss a change between its read and its
+/// registration.
 struct Watching<'a, K>(&'a Buffer<K>);
 
 impl<'a, K> Watching<'a, K> {
@@ -104,7 +104,7 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the waiting notifications while another thread owns and expands them.
+/// Summary of the waiting notifications during the time in which another thread owns and expands them.
 struct Unfolding {
     messages: usize,
     /// Sequence number of the oldest waiting notification, and the time at which it was pushed.
@@ -189,8 +189,8 @@ impl<K> Buffer<K> {
         self.push_all([notification], Instant::now());
     }
 
-    /// Appends notifications in order, and wakes the listener once at the end. `since` is the time at which
-    /// the changes in these notifications were applied to the cache.
+    /// Appends notifications in order, and wakes the listener once after the last one. `since` is the time at
+    /// which the changes in these notifications were applied to the cache.
     pub(super) fn push_all(
         &self,
         notifications: impl IntoIterator<Item = Notification<K>>,
@@ -224,8 +224,8 @@ impl<K> Buffer<K> {
     }
 
     /// Appends notifications like [`push_all`](Self::push_all), but a `Coalesce` buffer expands a long list
-    /// on the pool for blocking work, without holding the lock. The caller must push nothing else until the
-    /// future completes.
+    /// on the pool for blocking work, without holding the lock. The caller must not push other notifications
+    /// until the future completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses the notifications if the expansion has not started.
@@ -289,13 +289,13 @@ impl<K> Buffer<K> {
         let _ = self.caller.set(Caller::here());
     }
 
-    /// Returns whether the current task or thread is the one that calls the handler.
+    /// Returns whether the current task or thread is the one that calls the handler of this buffer.
     pub(crate) fn is_told_here(&self) -> bool {
         self.caller.get() == Some(&Caller::here())
     }
 
-    /// Returns the number of notifications that still fit in the buffer; `usize::MAX` if the buffer has no
-    /// limit.
+    /// Returns the number of notifications that the buffer can still accept. Returns `usize::MAX` if the
+    /// buffer has no limit or is closed, or if the listener has ended.
     pub(crate) fn room(&self) -> usize {
         match self.policy {
             ListenerBuffer::Grow | ListenerBuffer::Coalesce => usize::MAX,
@@ -356,8 +356,8 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether the next event may be delivered. If true, counts the event as told (delivered). If
-    /// false, the caller must discard the remaining events.
+    /// Returns whether the next event may be delivered, and counts that event as told (delivered) if so. If
+    /// the result is false, the caller must discard the remaining events.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
         let may = state.closing != Some(Closing::Discard);
@@ -365,8 +365,8 @@ impl<K> Buffer<K> {
         may
     }
 
-    /// Records that the notification in progress has been delivered completely, and wakes tasks that wait for
-    /// that.
+    /// Records that the notification in progress has been delivered completely, and wakes the tasks that wait
+    /// for the listener's progress.
     pub(crate) fn finish(&self) {
         self.state.lock().finish();
         self.idle.notify_waiters();
@@ -408,7 +408,8 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// Records that the listener has ended. Wakes all tasks that wait for progress or for room.
+    /// Records that the listener has ended. Wakes the tasks that wait for the listener's progress, and the
+    /// controller if it waits for a full buffer.
     pub(crate) fn ended(&self) {
         let mut state = self.state.lock();
         state.ended = true;
@@ -418,7 +419,7 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// Returns the number of notifications that are not delivered completely: the waiting ones and the one in
+    /// Returns the number of notifications that are not delivered completely, including the notification in
     /// progress.
     pub(crate) fn depth(&self) -> usize {
         self.state.lock().depth()
@@ -428,7 +429,7 @@ impl<K> Buffer<K> {
         self.state.lock().ended
     }
 
-    /// Returns a consistent snapshot of all counters.
+    /// Returns all counters of the buffer, read at the same time.
     pub(crate) fn status(&self) -> HandlerStatus {
         let state = self.state.lock();
         HandlerStatus {

@@ -17,13 +17,13 @@ use crate::{
 /// Delay between a panic of the handler and the delivery of the next event, equal to the delay in client-go.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// Duration of a callback above which the callback is logged as slow if other events wait. The duration is
-/// equal to the one in client-go.
+/// Duration above which a callback is logged as slow, if other events are waiting. The duration is equal to
+/// the one in client-go.
 ///
 /// The rate of these logs is limited, because a slow handler is usually slow on every call.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// Owns one handler and calls it, one event after the other.
+/// Owns one handler and calls it with one event after the other.
 pub(super) struct Calls<H> {
     handler: H,
     name: Arc<str>,
@@ -41,8 +41,8 @@ impl<H> Calls<H> {
 
     /// Calls the handler with an event, and waits until the handler has completed or panicked.
     ///
-    /// After a panic, also waits for [`AFTER_PANIC`], or until the buffer's remaining events must be
-    /// discarded.
+    /// After a panic, the method also waits for [`AFTER_PANIC`]. This additional wait ends early if the
+    /// buffer's remaining events must be discarded.
     pub(super) async fn call<K>(&mut self, event: Event<K>, buffer: &Buffer<K>)
     where
         K: Send + Sync + 'static,

@@ -1,6 +1,6 @@
 //! [`HandlerStatus`] is a snapshot of the event counters of one handler or subscription.
 //!
-//! The module only defines the type; the handler's buffer counts the events.
+//! The module only defines the type. The handler's buffer counts the events.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,9 +8,9 @@ use super::ListenerBuffer;
 
 /// A snapshot of the event counters and the lag of one handler or subscription.
 ///
-/// Every event for the handler is counted once: it is still waiting, or it is counted in `told`, `coalesced`
-/// or `discarded`. An object that fails to decode is not delivered, but it is counted in `discarded` if its
-/// list is discarded.
+/// Each event for the handler is in exactly one state: it is waiting, or it is counted in `told`, `coalesced`
+/// or `discarded`. An object that fails to decode is not delivered. If its list is discarded, the object is
+/// nevertheless counted in `discarded`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerStatus {
@@ -22,22 +22,21 @@ pub struct HandlerStatus {
     /// notification. All objects that were in the cache when the handler was registered are also one
     /// notification.
     pub depth: usize,
-    /// Age of the oldest waiting notification: the time since its change was applied to the cache, by tokio's
-    /// clock. Zero if no notification is waiting.
+    /// Age of the oldest notification that is not completely handled: the time since its change was applied
+    /// to the cache, measured with tokio's clock. Zero if there is no such notification.
     pub lag: Duration,
     /// Number of events that were delivered to the handler, including the event in progress.
     pub told: u64,
     /// Number of events that were never delivered because a later event of the same object replaced or
     /// cancelled them while they were waiting.
     ///
-    /// Always zero unless the buffer is [`ListenerBuffer::Coalesce`].
+    /// The number is always zero unless the buffer is [`ListenerBuffer::Coalesce`].
     pub coalesced: u64,
     /// Number of events that were still waiting when the handler was removed or the informer stopped. These
     /// events were not delivered.
     pub discarded: u64,
     /// Number of times that the handler panicked.
     pub panics: u64,
-    /// Whether the handler has handled the `Synced` event. The handler has then handled all objects of its
-    /// initial state.
+    /// Whether the handler has handled the `Synced` event, and thus all objects of its initial state.
     pub synced: bool,
 }

@@ -2,17 +2,17 @@
 //! subscription, from its registration to its end.
 //!
 //! Each listener has a buffer with two ends. The processor owns the sending end, [`Listener`]. The handler's
-//! task, or the subscription, owns the receiving end, [`Listening`]. Dropping one end also closes the other
-//! end:
+//! task, or the subscription, owns the receiving end, [`Listening`]. The two ends interact as follows:
 //!
 //! - When the listener is added, the buffer receives the objects of the cache, then `Synced` if the informer
 //!   has synced.
 //! - When a batch is applied, the buffer receives the events of the batch for this listener.
-//! - When the listener is removed or never added, or the informer is dropped, the buffer is closed. The
-//!   callback in progress runs to its end. The waiting events are discarded and counted.
+//! - When the sending end is dropped, the buffer is closed. This happens when the listener is removed or
+//!   never added, or when the informer is dropped. The callback in progress runs to its end. The waiting
+//!   events are discarded and counted.
 //! - When the informer stops with a deadline, waiting events are delivered until the deadline.
-//! - When the receiving end is dropped, even before its first poll, the listener has ended. No task waits for
-//!   the listener any longer, and its buffer accepts no more events.
+//! - When the receiving end is dropped, even before its first poll, the listener has ended. Tasks no longer
+//!   wait for the listener, and its buffer accepts no more events.
 
 use std::{
     sync::{
@@ -38,20 +38,20 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ListenerId(pub(crate) u64);
 
-/// The changes that a listener receives.
+/// Determines which changes a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     /// The listener receives the objects that are in the cache when the listener is added, then all changed
-    /// objects. It receives the unchanged objects of a list or a resync only while its resync period has
+    /// objects. It receives unchanged objects, from a list or a resync, only when its resync period has
     /// elapsed.
     Changes,
     /// The listener receives all changed objects and all objects of every list. It receives the objects of a
-    /// resync only while its resync period has elapsed. It does not receive the objects that are in the cache
-    /// when it is added, because it has already received them.
+    /// resync only when its resync period has elapsed. It does not receive the objects that are in the cache
+    /// when the listener is added, because it has received them earlier.
     All,
 }
 
-/// The sending end of a listener's buffer. The processor owns this value. Dropping it closes the buffer.
+/// The sending end of a listener's buffer, which the processor owns. Dropping this end closes the buffer.
 pub(crate) struct Listener<K> {
     pub(crate) id: ListenerId,
     pub(crate) buffer: Arc<Buffer<K>>,
@@ -119,11 +119,11 @@ impl<K> Drop for Listener<K> {
     }
 }
 
-/// The receiving end of a listener's buffer. The handler's task or the subscription owns this value. Dropping
-/// it ends the listener.
+/// The receiving end of a listener's buffer, which the handler's task or the subscription owns. Dropping this
+/// end ends the listener.
 pub(crate) struct Listening<K, E = Expansion<K>> {
     buffer: Arc<Buffer<K>>,
-    /// The events of the notification in progress that were not delivered yet.
+    /// The events of the notification in progress that have not been delivered yet.
     events: E,
 }
 
@@ -137,7 +137,7 @@ impl<K: Send + Sync + 'static, E: Events<K> + Send> Listening<K, E> {
 
     /// Waits for the next event, and returns it. Returns `None` when the listener must end.
     ///
-    /// Each call also means that the caller has handled the previous event.
+    /// With each call, the caller confirms that it has handled the previous event.
     ///
     /// # Cancel safety
     /// This method is cancel safe: no event is lost.
@@ -161,8 +161,8 @@ impl<K, E> Drop for Listening<K, E> {
     }
 }
 
-/// Reports that a handler has handled its initial state, which ends with the `Synced` event. The handler's
-/// registration receives the report.
+/// Sender of the report that a handler has handled its initial state, which ends with the `Synced` event. The
+/// handler's registration receives the report.
 pub(crate) struct SyncReport {
     /// Whether the handler has handled its initial state. The flag is atomic, so it can be read without a
     /// lock.
@@ -181,8 +181,8 @@ impl SyncReport {
     }
 }
 
-/// Calls a handler with each event from its buffer until the listener must end. Reports through `synced` when
-/// the handler has handled the `Synced` event.
+/// Calls a handler with each event from its buffer until the listener must end. After the handler has handled
+/// the `Synced` event, reports this through `synced`.
 pub(crate) async fn listen<K, E, H>(
     handler: H,
     listening: Listening<K, E>,

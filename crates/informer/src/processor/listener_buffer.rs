@@ -1,6 +1,6 @@
 //! [`ListenerBuffer`] selects the policy for changes that arrive faster than a handler processes them.
 //!
-//! This module only defines the policies; the module `buffer` implements them.
+//! This module only defines the policies. The module `buffer` implements them.
 
 use std::num::NonZeroUsize;
 
@@ -18,7 +18,7 @@ pub enum ListenerBuffer {
     /// Waiting notifications are merged per object.
     ///
     /// At most one notification per object is waiting, in addition to the notification in progress.
-    /// Intermediate states are not delivered; they are counted in
+    /// Intermediate states are not delivered. They are counted in
     /// [`HandlerStatus::coalesced`](super::HandlerStatus::coalesced).
     ///
     /// | waiting | new | delivered |
@@ -27,24 +27,25 @@ pub enum ListenerBuffer {
     /// | added | deleted | nothing |
     /// | updated | updated | one update, from the last delivered state to the newest state |
     /// | updated | deleted | deleted |
-    /// | deleted | added | both, in this order, with any uids |
+    /// | deleted | added | both, in this order, even if the uids are equal |
     ///
     /// An object keeps the position of its first waiting change, so an object that changes constantly is not
     /// delayed indefinitely. The order of changes of different objects is not preserved. A merged update has
     /// the cause of its last change that was not a resync. A resync of an object that already has a waiting
-    /// change has no effect. `Synced` is delivered after all notifications that precede it.
+    /// change has no effect. `Synced` is delivered after all notifications that were added before it.
     ///
-    /// A list, a resync, or the objects that were in the cache at registration count as one notification
-    /// while no other notification is waiting. Otherwise they are expanded into one notification per object.
+    /// A list or a resync counts as one notification while no other notification is waiting, and so do the
+    /// objects that were in the cache at registration. Otherwise each of these is expanded into one
+    /// notification per object.
     Coalesce,
-    /// The buffer has this maximum number of waiting notifications. A full buffer blocks the informer, and no
-    /// change is dropped.
+    /// The buffer holds at most this number of waiting notifications. A full buffer blocks the informer, and
+    /// no change is dropped.
     ///
-    /// While the buffer is full, the informer applies no changes, which delays all its handlers and
-    /// eventually the watch.
+    /// While the buffer is full, the informer applies no changes. This delays all handlers of the informer,
+    /// and eventually the watch.
     ///
-    /// The limit does not apply to `Synced`, to the objects that were in the cache at registration, and to
-    /// the notifications that the informer needs to become synced. These are the notifications of the first
-    /// lists. With a [`DeltaFifo`](crate::queue::DeltaFifo), a first list has one notification per object.
+    /// The limit does not apply to `Synced`, to the objects that were in the cache at registration, or to the
+    /// notifications of the first lists, which the informer needs to become synced. With a
+    /// [`DeltaFifo`](crate::queue::DeltaFifo), a first list has one notification per object.
     Block(NonZeroUsize),
 }

@@ -1,4 +1,5 @@
-//! [`Notification`] is a message in a listener's buffer, and [`Expansion`] is the iterator over its events.
+//! [`Notification`] is a message in a listener's buffer, with one or more events. [`Expansion`] is the
+//! iterator over its events.
 //!
 //! A listener is a registered handler or subscription. This module does not store or deliver notifications.
 
@@ -12,9 +13,10 @@ use crate::{
     object::{Deleted, ObjectName},
 };
 
-/// A message in a listener's buffer, with the events of one object or of many.
+/// A message in a listener's buffer, with the events of one object or of many objects.
 ///
-/// A list is one message per listener: a list of a million objects adds 64 messages for 64 handlers.
+/// A list is one message per listener. With 64 handlers, a list of a million objects therefore adds 64
+/// messages, instead of 64 million.
 pub(crate) enum Notification<K> {
     One(Event<K>),
     /// A deletion of an object and a later addition of an object with the same name, in this order.
@@ -47,8 +49,7 @@ impl<K> Notification<K> {
         )
     }
 
-    /// Returns an upper limit for the number of events in this message. The method does not iterate over the
-    /// events.
+    /// Returns an upper limit for the number of events in this message, without an iteration over the events.
     pub(super) fn events_max(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -67,8 +68,8 @@ impl<K> Notification<K> {
         }
     }
 
-    /// Returns the number of events in this message. Fewer events are delivered if some objects failed to
-    /// decode.
+    /// Returns the number of events in this message. If some objects failed to decode, fewer events are
+    /// delivered.
     pub(super) fn events(&self) -> u64 {
         let events = match self {
             Self::Replaced {
@@ -95,7 +96,7 @@ pub(crate) trait Events<K> {
 
     /// Returns the next event of the notification; `None` after the last event.
     ///
-    /// Each call also means that the previous event has been delivered.
+    /// With each call, the caller confirms that the previous event has been delivered.
     fn next(&mut self) -> Option<Event<K>>;
 
     /// Returns the number of events of the notification that `next` has not returned yet.
@@ -106,11 +107,11 @@ pub(crate) trait Events<K> {
 #[derive_where(Default)]
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
-    /// Index of the next event, for a notification with several events that is not a snapshot. For a
-    /// snapshot, `after` is the name of the last returned object instead.
+    /// Index of the next event in a [`Notification::Both`] or [`Notification::Replaced`]. For a snapshot of
+    /// the cache, the position is stored in `after` instead, as the name of the last returned object.
     at: usize,
     after: Option<ObjectName>,
-    /// Number of events that were returned so far.
+    /// Number of events that have been returned.
     told: u64,
 }
 

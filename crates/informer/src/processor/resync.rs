@@ -1,7 +1,7 @@
-//! [`Schedule`] determines which listeners receive a resync, because their resync period has elapsed. A
+//! [`Schedule`] determines which listeners receive a resync because their resync period has elapsed. A
 //! listener is a registered handler or subscription.
 //!
-//! This module is pure: it does not wait, and the caller passes the current time.
+//! This module does not wait and does not read the clock: the caller passes the current time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,10 +18,10 @@ const MINIMUM: Duration = Duration::from_secs(1);
 
 /// Resync period of each listener of one informer, and the time of the listener's next resync.
 ///
-/// All listeners share one timer, whose interval is the check period. The initial check period is the
-/// informer's default resync period. Before the start, a listener that requests a shorter period lowers the
-/// check period. After the start, such a listener has the check period as its resync period. A check period
-/// of zero disables resyncs for all listeners.
+/// All listeners share one timer. The timer's interval is the check period, which is initially the informer's
+/// default resync period. A listener that requests a shorter period before the informer starts lowers the
+/// check period. A listener that does so after the start is resynced at the check period instead. If the
+/// check period is zero, resyncs are disabled for all listeners.
 #[derive(Debug)]
 pub(super) struct Schedule<Id> {
     default: Duration,
@@ -34,7 +34,7 @@ pub(super) struct Schedule<Id> {
 #[derive(Debug)]
 struct Period {
     requested: Duration,
-    /// Resync period in effect for the listener; zero if the listener receives no resyncs.
+    /// Resync period in effect for the listener. Zero if the listener receives no resyncs.
     every: Duration,
     next: Instant,
 }
@@ -105,7 +105,8 @@ impl<Id: Ord + Copy> Schedule<Id> {
         self.ticks_at
     }
 
-    /// Returns the listeners whose resync period has elapsed at the time `now`, and starts their next period.
+    /// Returns the listeners whose resync period has elapsed at the time `now`, and starts a new period for
+    /// each of them.
     pub(super) fn tick(&mut self, now: Instant) -> BTreeSet<Id> {
         self.ticks_at = self.ticks_at.map(|_| clock::after(now, self.check));
         let mut due = BTreeSet::new();
@@ -119,8 +120,8 @@ impl<Id: Ord + Copy> Schedule<Id> {
     }
 }
 
-/// Returns the resync period in effect for a listener: the greater of the requested period and the check
-/// period. Returns zero if either period is zero.
+/// Returns the resync period in effect for a listener, which is the longer of the requested period and the
+/// check period. Returns zero if either of them is zero.
 fn effective(requested: Duration, check: Duration) -> Duration {
     if requested.is_zero() || check.is_zero() {
         return Duration::ZERO;

@@ -146,8 +146,8 @@ impl World {
         self.apply(kind, in_initial_list);
     }
 
-    /// Applies updates of single objects to the store in one batch, and distributes the changes. Each update
-    /// is a name and a revision.
+    /// Applies updates of single objects to the store in one batch, and distributes the changes. Each element
+    /// of `objects` is the name and the new revision of one object.
     fn update(&mut self, objects: &[(&str, u64)]) {
         let updated = |(name, at): &(&str, u64)| {
             let kind = DeltaKind::Updated(object(name, *at));

@@ -16,19 +16,19 @@ use self::merge::merged;
 use super::notification::{Events, Expansion, Notification};
 use crate::{event_handler::Event, object::ObjectName};
 
-/// A message that waits in a listener's buffer, with its sequence number and the time of its oldest change.
+/// A message that waits in a listener's buffer.
 pub(super) struct Slot<K> {
-    /// Sequence number: the number of messages that were pushed before this one.
+    /// Number of messages that were pushed to the buffer before this message.
     pub(super) number: u64,
-    /// Time of the oldest change in this message.
+    /// Time at which the oldest change in this message was applied to the cache.
     pub(super) since: Instant,
     pub(super) notification: Notification<K>,
 }
 
 /// A queue of the messages that wait for delivery to one listener.
 ///
-/// The queue keeps every message ([`each`](Self::each)), or merges messages about the same object
-/// ([`merged`](Self::merged)).
+/// A queue created with [`each`](Self::each) keeps every message. A queue created with
+/// [`merged`](Self::merged) merges messages about the same object.
 pub(super) struct Waiting<K> {
     /// Number of messages pushed since the queue was created.
     pushed: u64,
@@ -64,8 +64,10 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Appends a message whose oldest change has the time `since`. Returns the number of events that the
-    /// handler does not receive, because they were merged with others.
+    /// Adds a message to the end of the queue, or merges it with waiting messages about the same objects.
+    /// `since` is the time at which the oldest change in the message was applied to the cache.
+    ///
+    /// Returns the number of events that merging has eliminated. The handler never receives these events.
     pub(super) fn push(&mut self, notification: Notification<K>, since: Instant) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
@@ -96,10 +98,10 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns an upper bound for the number of single events that a [`push`](Self::push) of this message
-    /// would merge.
+    /// Returns the maximum number of single events that [`push`](Self::push) must insert or merge one by one
+    /// for this message. Returns 0 if the message can't be merged with a waiting message.
     ///
-    /// If `push` must expand a waiting bulk message, all events of the bulk message are counted.
+    /// If `push` must expand a waiting bulk message, the events of the bulk message are included.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -107,7 +109,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Removes all messages, and returns a queue that contains them.
+    /// Moves all messages to a new queue and returns that queue. This queue is empty afterwards.
     pub(super) fn take(&mut self) -> Self {
         let slots = match self.slots {
             Slots::Each { .. } => Self::each().slots,
@@ -154,7 +156,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Frees unused memory, but keeps room for at least `capacity` messages.
+    /// Reduces the allocated memory. The queue keeps memory for at least `capacity` messages.
     pub(super) fn shrink_to(&mut self, capacity: usize) {
         match &mut self.slots {
             Slots::Each { slots, .. } => slots.shrink_to(capacity),
@@ -170,8 +172,9 @@ impl<K> Waiting<K> {
 )]
 type Positions = std::collections::HashMap<ObjectName, Position>;
 
-/// Position of a message in the queue: the sequence number of the pushed message, then the index of the event
-/// within the pushed message. The index is 0 if the message is not expanded.
+/// Position of a message in the queue. The first number is the sequence number of the pushed message. The
+/// second is the index of the single event within an expanded message, or 0 for a message that is not
+/// expanded.
 type Position = (u64, u64);
 
 /// A queue that contains at most one message per object.
@@ -184,10 +187,10 @@ type Position = (u64, u64);
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the bulk message that is not expanded; `None` without such a message. No message about a
-    /// single object waits at the same time.
+    /// Position of the waiting bulk message that is not expanded; `None` if there is no such message. While
+    /// such a message waits, the queue contains no message about a single object.
     whole: Option<Position>,
-    /// Number of waiting messages that are periodic resyncs, which deliver unchanged objects again.
+    /// Number of waiting messages that are periodic resyncs, or single events of an expanded resync.
     resyncs: usize,
 }
 
@@ -237,10 +240,11 @@ impl<K> Merged<K> {
         whole.map_or(0, |slot| self.unfold(slot))
     }
 
-    /// Expands a message into its events. Inserts each event at the position of the message, or merges the
-    /// event with the waiting message of the same object.
+    /// Expands a message into its single events, and adds each event to the queue. An event is merged with
+    /// the waiting message of the same object if there is one. Otherwise, the event is inserted at the
+    /// position of the expanded message.
     ///
-    /// Returns the number of events that the handler does not receive because of a merge.
+    /// Returns the number of events that merging has eliminated. The handler never receives these events.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {
         let (number, since) = (slot.number, slot.since);
         let mut events = Expansion::new(slot.notification);
@@ -259,9 +263,10 @@ impl<K> Merged<K> {
         never_told
     }
 
-    /// Inserts one event at `position`, or merges the event with the waiting message of the same object.
+    /// Adds one event to the queue: merges the event with the waiting message of the same object, or inserts
+    /// the event at `position` if there is no such message.
     ///
-    /// Returns the number of events that the handler does not receive because of the merge.
+    /// Returns the number of events that merging has eliminated. The handler never receives these events.
     fn take_in(&mut self, position: Position, slot: Slot<K>) -> u64 {
         let Some(name) = slot.notification.object_name().cloned() else {
             self.insert(position, slot);

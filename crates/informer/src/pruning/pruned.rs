@@ -1,7 +1,8 @@
-//! Defines [`Pruned`], an object that may lack fields, and the traits of types whose fields can be pruned.
+//! Defines [`Pruned`], an object that may lack fields. Also defines the trait of types whose fields can be
+//! pruned ([`Prunable`]), and the trait of types that the library can serialize ([`Storable`]).
 //!
-//! A [`Pruned`] object can be read, but not serialized by a user of the library, so that it is not written
-//! back to the server by mistake.
+//! A user of the library can read a [`Pruned`] object, but can't serialize it. This prevents accidental
+//! writes of incomplete objects to the server.
 
 use std::{borrow::Cow, ops::Deref};
 
@@ -14,8 +15,9 @@ use serde::{Deserialize, Serialize, Serializer};
 /// A `Pruned<K>` dereferences to `K`, and has the same Kubernetes kind. A removed field reads like a field
 /// that the server did not send, so read only fields that are kept.
 ///
-/// Writing back an object that lacks its volumes would destroy them. Therefore a `Pruned<K>` does not
-/// implement `Serialize`, and can't be used in a request body, a patch, or `serde_json::to_value`:
+/// If a client wrote a pod without its volumes to the server, the server would delete the volumes of the pod.
+/// Therefore, a `Pruned<K>` does not implement `Serialize`, and can't be used in a request body, a patch, or
+/// `serde_json::to_value`:
 ///
 /// ```compile_fail,E0277
 /// use k8s_openapi::api::core::v1::Pod;
@@ -25,9 +27,9 @@ use serde::{Deserialize, Serialize, Serializer};
 /// }
 /// ```
 ///
-/// An `Api<Pruned<Pod>>` can read, but not write. The compiler can't prevent a write through `Deref`: where a
-/// `&Pod` is expected, as by `Api<Pod>::replace`, a `&Pruned<Pod>` is accepted, and `(*pod).clone()` is a
-/// `Pod`. So fetch the whole object before you replace it, or send a patch that contains only the changes.
+/// An `Api<Pruned<Pod>>` can read, but not write. The compiler can't prevent a write through `Deref`:
+/// `Api<Pod>::replace` accepts a `&Pruned<Pod>`, because it dereferences to a `&Pod`, and `(*pod).clone()` is
+/// a `Pod`. So fetch the whole object before you replace it, or send a patch that contains only the changes.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -46,11 +48,11 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct Pruned<K>(K);
 
 impl<K> Pruned<K> {
-    /// Returns a mutable reference to the object, for use in a
+    /// Returns a mutable reference to the contained object, for use in a
     /// [transform](crate::shared_informer::Builder::transform).
     ///
-    /// This is an associated function, called as `Pruned::get_mut(pod)`, so that it does not hide a method of
-    /// `K`. Objects in a cache are shared and can't be modified this way.
+    /// Call this associated function as `Pruned::get_mut(pod)`. It is not a method, because a method would
+    /// hide a method `get_mut` of `K`. The function can't modify objects in a cache, because they are shared.
     pub fn get_mut(pruned: &mut Self) -> &mut K {
         &mut pruned.0
     }
@@ -64,7 +66,7 @@ impl<K> Deref for Pruned<K> {
     }
 }
 
-/// Has the Kubernetes kind of `K`, and the metadata of the contained object.
+/// A `Pruned<K>` has the Kubernetes kind of `K`, and the metadata of the contained object.
 impl<K: Resource> Resource for Pruned<K> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
@@ -121,7 +123,7 @@ pub trait Prunable {
     const FIELDS: Fields;
 }
 
-/// Types that the library can serialize for a packed cache or a saved store.
+/// Types that the library can serialize, to store objects as bytes in a cache or in a file.
 ///
 /// The trait is implemented for all types that implement `Serialize`, and for all [`Pruned`] types. The trait
 /// is sealed, and only the library can call its method.
@@ -184,7 +186,8 @@ impl<K: Serialize> Storable for Pruned<K> {
     }
 }
 
-/// A wrapper that serializes an object for a packed cache or a saved store, even if the object is [`Pruned`].
+/// A wrapper that serializes an object, even a [`Pruned`] one, so that the library can store it as bytes in a
+/// cache or in a file.
 pub(crate) struct Stored<'a, K>(pub(crate) &'a K);
 
 impl<K: Storable> Serialize for Stored<'_, K> {

@@ -1,5 +1,5 @@
-//! Tests that pruning removes the pruned fields from JSON text and leaves all other bytes unchanged, in any
-//! order of the members.
+//! Tests that pruning removes the pruned fields from JSON text and leaves all other bytes unchanged, whatever
+//! the order of the members in the text.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::Codec;
 
-/// Creates a pruning of these paths for a type that is not [`Pruned`].
+/// Creates a [`Pruning`] that removes the fields at these paths. The object type is an ordinary JSON value,
+/// not a [`Pruned`] one, so only managed fields and annotations are allowed.
 fn pruning(paths: &[&str]) -> Pruning {
     pruning_of::<Value>(paths).unwrap()
 }
@@ -344,8 +345,8 @@ fn object() -> impl Strategy<Value = Value> {
 
 /// Prunes a parsed JSON tree: the reference implementation for the pruning of JSON text.
 ///
-/// Removes a member if its path is in `pruned`, or if `kept` contains neither the path of the member nor the
-/// path of a field around or inside the member. An empty `kept` keeps all members.
+/// Removes each member whose path is in `pruned`. If `kept` is not empty, also removes each member for which
+/// `kept` contains neither the path of the member nor the path of a field around or inside the member.
 fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kept: &[Vec<String>]) {
     let Value::Object(members) = value else {
         return;

@@ -1,6 +1,7 @@
-//! Queues changes per key: [`DeltaFifo`] returns a key with all its changes since the key was last popped.
+//! Defines [`DeltaFifo`], a queue of keys. For each key, the queue stores all changes since the key was last
+//! popped.
 //!
-//! The queue reads no store by itself: methods that need the stored objects receive them as an argument.
+//! The queue has no access to the store. Methods that need the stored objects receive them as an argument.
 
 mod popped;
 
@@ -28,14 +29,15 @@ use crate::{
 ///
 /// - A new delta of a queued key does not change the key's position. [`pop`](Self::pop) returns all deltas of
 ///   the first key, oldest first.
-/// - Of two consecutive deletions of a key, the queue keeps one: the older, unless its final state is
-///   unknown. No other deltas are merged.
+/// - If two consecutive deltas of a key are deletions, the queue keeps only the older one, or only the newer
+///   one if the final state in the older one is unknown. No other deltas are merged.
 /// - A list queues its objects. It then queues a [`Deleted::FinalStateUnknown`] with the last known state for
 ///   each queued or known object of the source that the list does not contain.
 /// - A resync skips keys with queued deltas, so that an old state never follows a newer one.
 ///
 /// The store of known objects is an argument of [`delete`](Self::delete), [`replace`](Queue::replace) and
-/// [`resync`](Queue::resync). With `&()`, an empty store, deletions of objects that are not queued are lost.
+/// [`resync`](Queue::resync). If the argument is `&()`, an empty store, deletions of objects that are not
+/// queued are lost.
 #[doc(alias = "DeltaFIFO")]
 #[doc(alias = "DeltaFIFOOptions")]
 #[derive_where(Default)]
@@ -49,11 +51,13 @@ pub struct DeltaFifo<K> {
     /// Total number of queued deltas over all keys.
     waiting: usize,
     population: Population,
-    /// Sources whose first list was popped completely, but not reported by a batch yet. Either the list was
-    /// empty, or its last key also completed the first list of another source.
+    /// Sources whose first list was popped completely, although no batch has reported this in
+    /// [`Batch::completes`] yet. Either the first list was empty, or one popped key completed the first lists
+    /// of several sources.
     completed: VecDeque<SourceId>,
     key: Option<KeyFunc<K>>,
-    /// Whether the objects of a list are queued as Sync deltas instead of Replaced deltas.
+    /// Whether the objects of a list are queued as `Sync` deltas. If false, they are queued as `Replaced`
+    /// deltas.
     emits_sync: bool,
 }
 
@@ -64,10 +68,11 @@ type KeyFunc<K> = Box<
         + Sync,
 >;
 
-/// An entry of the queue: a key with queued deltas, or a bookmark.
+/// An entry of the queue: a key, whose deltas are stored in `items`, or a bookmark.
 enum Slot {
     Key(ObjectName),
-    /// The store reaches this revision of the source once all earlier entries are popped and applied.
+    /// A bookmark: the store reaches this revision of the source once all entries before the bookmark are
+    /// popped and applied.
     Bookmark(SourceId, ResourceVersion),
 }
 
@@ -93,8 +98,8 @@ impl<K> DeltaFifo<K> {
         self
     }
 
-    /// Sets whether the objects of a list are queued as Replaced deltas, which is the default. If false, the
-    /// objects are queued as Sync deltas, as in client-go before 1.18.
+    /// Sets whether the objects of a list are queued as `Replaced` deltas, which is the default. If false,
+    /// the objects are queued as `Sync` deltas, as in client-go before 1.18.
     #[must_use]
     #[doc(alias = "EmitDeltaTypeReplaced")]
     pub fn emit_replaced(mut self, emit_replaced: bool) -> Self {
@@ -122,8 +127,8 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues one change, without a store of known objects. A deletion of a key that is not queued is
-    /// therefore ignored. Use [`delete`](Self::delete) to pass a store.
+    /// Queues one change. Because this method has no access to the store, a deletion is ignored unless its
+    /// key is queued. [`delete`](Self::delete) has an argument for the store.
     ///
     /// # Errors
     /// Returns an error if the key function fails. The change is not queued.
@@ -166,7 +171,7 @@ impl<K> DeltaFifo<K> {
 
     /// Removes and returns the first key with all its deltas; `None` if no key is queued.
     ///
-    /// Drops the bookmarks before the key. Use [`pop_batch`](Queue::pop_batch) to receive them.
+    /// Drops the bookmarks that are queued before the key. [`pop_batch`](Queue::pop_batch) returns them.
     #[doc(alias = "Pop")]
     pub fn pop(&mut self) -> Option<Popped<K>> {
         loop {
@@ -178,8 +183,7 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Adds a popped key with its deltas to the end of the queue, unless the key was queued again in the
-    /// meantime.
+    /// Adds a popped key with its deltas to the end of the queue, unless the key is already queued again.
     ///
     /// # Errors
     /// Returns the argument if the key is already queued with newer changes, or if the argument has no
@@ -199,7 +203,7 @@ impl<K> DeltaFifo<K> {
         Ok(())
     }
 
-    /// Returns the queued deltas of a key, oldest first; `None` if the key is not queued.
+    /// Returns the queued deltas of a key, the oldest first; `None` if the key is not queued.
     #[doc(alias = "GetByKey")]
     #[doc(alias = "Get")]
     pub fn get(&self, key: &ObjectName) -> Option<&[Delta<K>]> {
@@ -241,8 +245,8 @@ impl<K> DeltaFifo<K> {
         self.population.has_synced()
     }
 
-    /// Returns an iterator that pops all keys with their deltas, in order, for example before the queue is
-    /// dropped.
+    /// Returns an iterator that pops all keys with their deltas, in the order of the queue. A caller can use
+    /// it to process the remaining deltas before it drops the queue.
     #[doc(alias = "Close")]
     #[doc(alias = "IsClosed")]
     #[doc(alias = "ErrFIFOClosed")]
@@ -260,11 +264,11 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues a bookmark: the store reaches the revision of the source once all current entries are popped
-    /// and applied.
+    /// Queues a bookmark: the store reaches this revision of the source once all entries that are queued now
+    /// are popped and applied.
     ///
-    /// If no key is queued after an earlier bookmark of the source, the revision of the earlier bookmark is
-    /// raised instead.
+    /// If the source already has a bookmark after the last queued key, the method raises the revision of that
+    /// bookmark instead.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -297,8 +301,8 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Returns the queued keys of one source that are not in `listed`, each with a deletion to queue. The
-    /// deletion contains the newest queued state of the object.
+    /// Returns the queued keys of the source that are not in `listed`. Each key is returned with the deletion
+    /// that the caller must queue. The deletion contains the newest queued state of the object.
     fn queued_and_gone(
         &self,
         source: SourceId,
@@ -316,8 +320,8 @@ impl<K> DeltaFifo<K> {
         .collect()
     }
 
-    /// Queues the objects of a list. Returns their keys, and an error for each object for which the key
-    /// function fails.
+    /// Queues the objects of a list. Returns the keys of the queued objects, and an error for each object for
+    /// which the key function fails.
     fn queue_items(
         &mut self,
         source: SourceId,

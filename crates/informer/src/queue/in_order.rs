@@ -1,7 +1,7 @@
-//! Queues changes in the order of arrival: [`InOrder`] returns them in the same order, and a list as one
-//! change.
+//! Defines [`InOrder`], a queue that returns all changes in the order in which they were queued. A list is
+//! one change.
 //!
-//! The queue never reads the store.
+//! The queue has no access to the store.
 
 use std::collections::VecDeque;
 
@@ -14,8 +14,8 @@ use crate::{
 /// A queue that keeps all changes of all objects in the order in which they were queued.
 ///
 /// A list is queued as one `ReplacedAll` change, which the store applies atomically. A resync is queued as
-/// one `SyncAll` change, unless one is already queued. A resync delivers the states that the store contains
-/// when the `SyncAll` change is applied, so an old state can't follow a newer one.
+/// one `SyncAll` change, unless a `SyncAll` change is already queued. A resync delivers the states that the
+/// store contains when the `SyncAll` change is applied, so an old state can't follow a newer one.
 #[doc(alias = "RealFIFO")]
 #[doc(alias = "AtomicFIFO")]
 #[derive(Debug)]
@@ -82,10 +82,11 @@ impl<K> InOrder<K> {
         })
     }
 
-    /// Returns the number of changes at the head of the queue that can form one batch.
+    /// Returns the number of changes at the start of the queue that can form one batch.
     ///
-    /// A batch contains changes of single objects, at most one per object, and at most `room`. Returns 0 if
-    /// the first change is a list, a resync or a bookmark, which forms a batch of its own.
+    /// Such a batch contains only changes of single objects, at most one change per object, and at most
+    /// `room` changes. Returns 0 if the first change is a list, a resync or a bookmark, which must form a
+    /// batch of its own.
     fn batchable(&self, room: usize) -> usize {
         // A shortcut for a single change, which is the usual case.
         if let [only] = self.items.as_slices().0
@@ -168,11 +169,11 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 }
 
-/// Returns the capacity to which the queue shrinks when `left` changes remain; `None` to keep the current
-/// `capacity`.
+/// Returns the capacity to which the queue is reduced while it contains `left` changes; `None` to keep the
+/// current `capacity`.
 ///
-/// The memory of a burst is released. Some spare capacity remains, so that a queue of varying length does not
-/// reallocate constantly.
+/// The result releases the memory of a burst of changes, but keeps some spare capacity. A queue whose length
+/// varies therefore does not reallocate constantly.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }

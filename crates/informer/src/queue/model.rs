@@ -2,8 +2,8 @@
 //!
 //! Each test runs a series of random changes, lists, bookmarks, resyncs and pops. After each operation, the
 //! queue and its reference implementation must contain the same deltas, and must have returned the same
-//! batches with the same flags. The reference implementations use plain lists and linear searches. There are
-//! two sources, and each object name belongs to one source, as in an informer of two namespaces.
+//! batches. The reference implementations use plain lists and linear searches. There are two sources, and
+//! each object name belongs to one source, as in an informer of two namespaces.
 
 mod delta_fifo;
 mod in_order;
@@ -40,8 +40,8 @@ enum Operation {
     Bookmark(u32),
     Resync,
     Pop(usize),
-    /// Pops the deltas of a key and puts them back. If `newer` is set, a newer change of the key is queued
-    /// before the deltas are put back.
+    /// Pops a key with its deltas and puts it back into the queue. If `newer` is set, the test queues a newer
+    /// change of the key after the pop, and the queue must then reject the popped key.
     PutBack {
         newer: bool,
     },
@@ -68,8 +68,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..40)
 }
 
-/// A store to which the tests apply all popped changes. The tested queue reads the known objects from the
-/// store.
+/// A store to which the tests apply all popped changes. The tested queue receives this store as the known
+/// objects.
 #[derive(Default)]
 struct Cache(BTreeMap<ObjectName, (SourceId, Object<K>)>);
 
@@ -175,8 +175,8 @@ fn replaced(source: u32, names: &[usize], revision: u64) -> Replaced<K> {
     }
 }
 
-/// The content of a batch in a comparable form. The batches of the tested queue and of the reference
-/// implementation are converted to this form.
+/// The content of a popped batch as text and numbers. The tests compare the batches of the tested queue with
+/// those of the reference implementation as values of this type.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
     deltas: Vec<String>,
@@ -192,9 +192,9 @@ fn unit(batch: &Batch<K>) -> Unit {
     }
 }
 
-/// Counts the items of each source's first list that are not popped yet, by source number.
+/// Counts, by source number, the items of each source's first list that were not popped yet.
 ///
-/// A source has synced if it has an entry with a count of zero. client-go counts in the same way.
+/// A source has synced if its count exists and is zero. client-go counts in the same way.
 #[derive(Debug, Default)]
 struct Sync(BTreeMap<u32, usize>);
 
@@ -203,7 +203,8 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records a list with `count` items. Returns whether the list is empty and the first one of the source.
+    /// Records a list with `count` items. Returns true if the list is empty and is the first one of the
+    /// source.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);

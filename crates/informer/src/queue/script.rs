@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! known a@1 b@1        sets the content of the store; `known -` empties the store
-//! add a@2              also update, delete, tombstone
+//! add a@2              queues an addition; update, delete and tombstone queue other changes
 //! replace 10: a@2 c@1  queues a list at revision 10
-//! bookmark 11, resync
+//! bookmark 11          queues a bookmark at revision 11
+//! resync               queues a resync
 //! pop, pop 2, pop all  pops one batch, one batch of at most 2 changes, or all batches
 //! synced?              prints whether the queue has synced
 //! ```

@@ -1,4 +1,4 @@
-//! Tests the text and the cause of the error for list objects without a key.
+//! Tests the message and the source of the error that a queue returns for listed objects without a key.
 
 use super::{
     KeyError, KeyErrors,

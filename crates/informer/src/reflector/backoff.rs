@@ -1,4 +1,4 @@
-//! Computes the pauses between a reflector's attempts, with exponential backoff and jitter.
+//! Computes the pauses after a reflector's failed attempts, with exponential backoff and jitter.
 //!
 //! The module does not sleep, and sends no requests.
 
@@ -6,22 +6,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Settings of the pauses between failed attempts, which grow exponentially.
+/// Settings for the pauses between attempts that fail. The pauses grow exponentially.
 ///
 /// Each pause is random, uniformly distributed in [d, 2d). The first d is `initial`. Every failure doubles d,
-/// up to `cap`. A failure resets d to `initial` if there was no other failure for `reset_after`, counted from
-/// the first success. During an outage d therefore stays at the cap. (client-go measures the time since its
-/// last reset, so the pauses of a long outage start at the minimum again every two minutes.)
+/// up to `cap`.
+///
+/// If no attempt has failed for `reset_after`, counted from the first success, the next failure resets d to
+/// `initial`. During an outage, d therefore stays at the cap. (client-go measures the time since its last
+/// reset, so the pauses of a long outage start at the minimum again every two minutes.)
 #[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// Lower bound d of the first pause. Default: 800 ms, as in client-go's `NewReflectorWithOptions`.
-    /// Limited to `cap`, and never less than 1 ms.
+    /// Minimum of the first pause, which is random and less than twice this value. Default: 800 ms, as in
+    /// client-go's `NewReflectorWithOptions`. The minimum is limited to `cap`, and is never less than 1 ms.
     pub initial: Duration,
-    /// Maximum of the lower bound d. Default: 30 s, so that a pause is at most 60 s.
+    /// Limit up to which each failure doubles the minimum of the next pause. Default: 30 s, so that a pause
+    /// is at most 60 s.
     pub cap: Duration,
-    /// Time without a failure, counted from the first success, after which d is reset to `initial`. Default:
-    /// 2 min.
+    /// Time since the first success, without a failure, after which the pauses start again with `initial`.
+    /// Default: 2 min.
     pub reset_after: Duration,
 }
 
@@ -41,15 +44,16 @@ impl BackoffConfig {
     }
 }
 
-/// The state of one reflector's backoff. The caller passes the current time and the random numbers.
+/// The state of one reflector's backoff. The caller passes the current time and the random number generator.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     config: BackoffConfig,
     next: Duration,
     /// Time of the first success since the last failure; `None` after a failure.
     healthy_since: Option<Instant>,
-    /// Whether the reflector retries at once after the next end of a watch or a list that may be harmless.
-    /// Set at the start, after a time of `reset_after` without a failure, and after an outage.
+    /// Whether one retry without a pause is allowed. The retry is used by the next watch or list that ends in
+    /// a way that may be harmless. True at the start, after `reset_after` without a failure, and after an
+    /// outage.
     fresh: bool,
 }
 
@@ -68,7 +72,7 @@ impl Backoff {
         self.healthy_since.get_or_insert(now);
     }
 
-    /// Records a failure, and returns the pause after it.
+    /// Records that an attempt failed, and returns the pause before the next attempt.
     pub(crate) fn failed(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         self.fresh = false;
@@ -77,19 +81,20 @@ impl Backoff {
         delay.saturating_add(delay.mul_f64(rng.f64()))
     }
 
-    /// Records that the server can't be reached or is unavailable, and returns the pause.
+    /// Records that the server can't be reached or is unavailable, and returns the pause before the next
+    /// attempt.
     ///
-    /// The first failure after an outage may be followed by an immediate retry, because this failure has
-    /// another cause than the outage. Each pause of an outage allows at most one such retry, so the number of
-    /// requests at most doubles.
+    /// Also allows one retry without a pause: see [`first_is_free`](Self::first_is_free). A failure after the
+    /// outage has another cause than the outage, so it is retried at once. There is at most one such retry
+    /// for each pause of the outage, so the number of requests at most doubles.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;
         pause
     }
 
-    /// Records that a watch or a list ended in a way that may be harmless, and returns the pause. The pause
-    /// is zero if an immediate retry is left.
+    /// Records that a watch or a list ended in a way that may be harmless, and returns the pause before the
+    /// next attempt. The pause is zero if one retry without a pause is still allowed.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

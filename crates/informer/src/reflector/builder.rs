@@ -52,8 +52,8 @@ impl<K: Resource> ReflectorBuilder<K> {
         self.into_reported_store(|_| store)
     }
 
-    /// Returns a reflector as [`into_store`](Self::into_store) does, for a store that reports results in the
-    /// reflector's status. `store` creates the store from the reflector's [`Reporter`].
+    /// Creates a store from the reflector's [`Reporter`], and returns a reflector that delivers its changes
+    /// to this store. The store can use the reporter to report its own results in the reflector's status.
     pub(crate) fn into_reported_store<S: ReflectorStore<K>>(
         self,
         store: impl FnOnce(&Reporter) -> S,

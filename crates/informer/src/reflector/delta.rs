@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::object::{Deleted, Epoch, Object, ObjectName, ResourceVersion, SourceId};
 
-/// A change to the objects of a source, or a bookmark, which a reflector delivers to a store or a queue.
+/// A change to the objects of a source, or a bookmark. A reflector delivers deltas to a store or a queue.
 #[derive(Debug)]
 #[derive_where(Clone)]
 #[non_exhaustive]
@@ -16,27 +16,27 @@ pub struct Delta<K> {
     pub source: SourceId,
     /// The type and the content of the change.
     pub kind: DeltaKind<K>,
-    /// Time at which the bytes of the change were received from the server. `None` without metrics, and for
-    /// changes that were not received as one event.
+    /// Time at which the bytes of the change were received from the server. `None` if metrics are disabled,
+    /// and for changes that were not received as one event, such as a list.
     pub(crate) received: Option<Instant>,
 }
 
 /// The type and the content of a [`Delta`].
 ///
 /// Reflectors create `Added`, `Updated`, `Deleted`, `ReplacedAll` and `Bookmark`. Queues create the other
-/// variants.
+/// variants, and a `Deleted` for each object that a list no longer contains.
 #[derive(Debug)]
 #[derive_where(Clone)]
 pub enum DeltaKind<K> {
-    /// The watch sent a new object, or one that existed when the watch began.
+    /// The watch sent a new object, or an object that already existed when the watch began.
     Added(Object<K>),
     /// The watch sent a newer state of an object.
     Updated(Object<K>),
-    /// The watch sent a deletion, or a relist did not contain the object.
+    /// The watch sent a deletion, or a later list does not contain the object.
     Deleted(Deleted<K>),
     /// A list contained the object. The store may already have the same state of the object.
     Replaced(Object<K>),
-    /// The periodic resync delivers an unchanged object again.
+    /// A periodic resync delivers one unchanged object again.
     Sync(Object<K>),
     /// A complete list, which the store applies atomically.
     #[doc(alias = "ReplacedAllInfo")]
@@ -46,10 +46,10 @@ pub enum DeltaKind<K> {
         /// The revision of the list.
         revision: ResourceVersion,
     },
-    /// The periodic resync delivers all objects in the store again.
+    /// A periodic resync delivers all objects of the store again.
     #[doc(alias = "SyncAllInfo")]
     SyncAll,
-    /// The watch has sent every change up to this revision.
+    /// A bookmark: the watch has sent every change up to this revision.
     #[doc(alias = "BookmarkInfo")]
     Bookmark {
         /// The revision up to which the watch has sent every change.
@@ -76,7 +76,7 @@ pub enum DeltaType {
 
 impl<K> DeltaKind<K> {
     /// Sets the epoch of all revisions in the change that were received from the server, and returns the
-    /// change. Revisions of states from the store keep their epoch. (A new epoch begins when the server goes
+    /// change. Revisions of objects from the store keep their epoch. (A new epoch begins when the server goes
     /// back to an earlier state.)
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
@@ -108,7 +108,7 @@ impl<K> DeltaKind<K> {
 }
 
 impl<K> Delta<K> {
-    /// Creates a change of the objects of `source`, without a receive time.
+    /// Creates a change to the objects of `source`, without a receive time.
     pub fn new(source: SourceId, kind: DeltaKind<K>) -> Self {
         Self {
             source,
@@ -117,18 +117,18 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Creates an `Added` change of source 0, for stores with one source.
+    /// Creates an `Added` change with the source ID 0, for stores with only one source.
     pub fn added(object: Object<K>) -> Self {
         Self::new(SourceId::default(), DeltaKind::Added(object))
     }
 
-    /// Creates an `Updated` change of source 0, for stores with one source.
+    /// Creates an `Updated` change with the source ID 0, for stores with only one source.
     pub fn updated(object: Object<K>) -> Self {
         Self::new(SourceId::default(), DeltaKind::Updated(object))
     }
 
-    /// Creates a `Deleted` change of source 0, for stores with one source. `object` is the last state of the
-    /// object.
+    /// Creates a `Deleted` change with the source ID 0, for stores with only one source. `object` is the last
+    /// state of the deleted object.
     pub fn deleted(object: Object<K>) -> Self {
         Self::new(
             SourceId::default(),
@@ -150,8 +150,8 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Returns the object of the change. Returns `None` for a list, a `SyncAll` and a bookmark, and for a
-    /// deletion without a known last state.
+    /// Returns the object of the change. Returns `None` for a list, a `SyncAll`, a bookmark, and a deletion
+    /// without a known last state.
     pub fn object(&self) -> Option<&Object<K>> {
         match &self.kind {
             DeltaKind::Added(object)

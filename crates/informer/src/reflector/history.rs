@@ -1,5 +1,5 @@
-//! Tracks the store's position in the server's history of revisions, and whether the server has gone back to
-//! an earlier state, for example after a restore from a backup.
+//! Tracks the newest revision that the store has accepted, and detects that the server has gone back to an
+//! earlier state, for example after a restore from a backup.
 //!
 //! The module does no I/O.
 
@@ -19,31 +19,33 @@ use crate::{
 /// | the store has accepted an event ([`observed`](Self::observed)) | sets `last`, unless the event is older |
 /// | the server has gone back to an earlier state ([`rolled_back`](Self::rolled_back)) | sets `epoch` to a later one than that of `last` |
 /// | the server may have gone back to an earlier state ([`suspected`](Self::suspected)) | sets `epoch` to a later one than that of `last` |
-/// | the server responds that `last` is too new for it ([`note`](Self::note)) | sets `is_server_behind`: equal revisions may mean different states |
+/// | the server responds that it has not reached `last` ([`note`](Self::note)) | sets `is_server_behind`: equal revisions may mean different states |
 /// | the server can't serve `last` ([`unavailable`](Self::unavailable)) | sets `is_unavailable`: the next list requests the newest state |
-/// | a watch from `last` expired ([`expired`](Self::expired)) | sets `stuck_at`, or `is_unavailable` if `stuck_at` is already `last` |
-/// | a watch from `last` sent unreadable or rejected data ([`stuck`](Self::stuck)) | sets `stuck_at` |
+/// | a watch from `last` expired ([`expired`](Self::expired)) | sets `stuck_at`; also sets `is_unavailable` if `stuck_at` was already `last` |
+/// | a watch from `last` sent unreadable data, or data that the store rejected ([`stuck`](Self::stuck)) | sets `stuck_at` |
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// The newest revision that the store has accepted; unset before the first list. Only a list can decrease
-    /// it.
+    /// The newest revision that the store has accepted; unset before the first list. Events never decrease
+    /// this revision, but a list can.
     last: ResourceVersion,
     /// The epoch of the revisions that the reflector receives. A new epoch begins when the server has gone
-    /// back to an earlier state, or may have. The epoch of `last` is an earlier one until the store has
-    /// accepted a list.
+    /// back to an earlier state, or may have gone back. `last` keeps its earlier epoch until the store has
+    /// accepted the next list.
     epoch: Epoch,
-    /// Whether the server can't serve a state that is at least as new as `last`.
+    /// Whether the server can't serve a state that is at least as new as `last`. The next list then requests
+    /// the newest state of the server.
     is_unavailable: bool,
     /// Whether the server responded that it has not reached `last`. Either the server has gone back to an
     /// earlier state, or it is one of several servers and lags behind.
     is_server_behind: bool,
-    /// Revision from which the last failed watch expired, or sent data that was unreadable or that the store
-    /// rejected. A list at exactly this revision may lead to the same failure again.
+    /// Revision from which the last failed watch was requested; `None` if no watch has failed yet. Only three
+    /// kinds of failures count: the revision expired, the watch sent unreadable data, or the store rejected
+    /// the data. A watch after a list at exactly this revision may fail in the same way.
     stuck_at: Option<ResourceVersion>,
 }
 
 impl History {
-    /// Sets the last revision to one up to which the store was filled before the reflector started.
+    /// Sets the last revision to the revision up to which the store was filled before the reflector started.
     pub(super) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
         self.epoch = self.last.epoch();
@@ -59,12 +61,13 @@ impl History {
         self.epoch
     }
 
-    /// Returns whether a watch can begin at the last revision.
+    /// Returns whether a watch can begin at the last revision, which is neither unset nor 0.
     pub(super) fn can_resume(&self) -> bool {
         !(self.last.is_unset() || self.last.is_zero())
     }
 
-    /// Returns the minimum revision for the request of the next list; unset to request the newest state.
+    /// Returns the minimum revision that the next list must request. The result is unset if the list must
+    /// request the newest state.
     pub(super) fn not_older_than(&self) -> ResourceVersion {
         if self.is_unavailable {
             return ResourceVersion::UNSET;
@@ -77,20 +80,21 @@ impl History {
         self.is_unavailable
     }
 
-    /// Returns whether a watch from this revision has failed in a way that would recur after a list at
-    /// exactly this revision.
+    /// Returns whether a watch from this revision has failed, and a watch after a list at exactly this
+    /// revision may fail in the same way.
     pub(super) fn is_stuck_at(&self, revision: &ResourceVersion) -> bool {
         self.stuck_at.as_ref() == Some(revision)
     }
 
-    /// Returns whether equal revisions of an object mean equal states. The result is false after the server
-    /// responded that it has not reached the last revision, until the next list.
+    /// Returns whether equal revisions of an object mean equal states. The result is false from the time at
+    /// which the server responds that it has not reached the last revision, until the store has accepted the
+    /// next list.
     pub(super) fn believes_revisions(&self) -> bool {
         !self.is_server_behind
     }
 
-    /// Records the revision of a complete list before the list is sent to the store. A revision below the
-    /// last one shows that the server has gone back to an earlier state.
+    /// Records the revision of a complete list before the list is sent to the store. If the revision is below
+    /// the last one, the server has gone back to an earlier state, and another epoch starts.
     pub(super) fn listed(&mut self, revision: &ResourceVersion) {
         if *revision < self.last {
             self.rolled_back();
@@ -104,8 +108,8 @@ impl History {
         self.is_server_behind = false;
     }
 
-    /// Records that the store has accepted an event at this revision. A revision below the last one has no
-    /// effect.
+    /// Records that the store has accepted an event at this revision. A revision below the last accepted
+    /// revision has no effect.
     pub(super) fn observed(&mut self, revision: ResourceVersion) {
         if revision.partial_cmp(&self.last) != Some(Ordering::Less) {
             self.last = revision.in_epoch(self.epoch);
@@ -123,10 +127,11 @@ impl History {
         self.epoch = self.epoch.after_suspicion(self.last.epoch());
     }
 
-    /// Records what the class of a failure shows about the server's history.
+    /// Updates the history after a request has failed with an error of this class.
     ///
-    /// `WentBack` shows that the server has gone back to an earlier state. `TooLargeResourceVersion` does
-    /// not, because it may come from one of several servers that lags behind.
+    /// `WentBack` starts another epoch, because the server has gone back to an earlier state.
+    /// `TooLargeResourceVersion` starts no epoch, because the response may come from a server that lags
+    /// behind the other servers. Until the next list, however, equal revisions may mean different states.
     pub(super) fn note(&mut self, class: Class) {
         if class == Class::WentBack {
             self.rolled_back();
@@ -139,25 +144,25 @@ impl History {
         self.is_unavailable = true;
     }
 
-    /// Records that a watch from the last revision expired. If a watch from the same revision has failed
-    /// before, the next list requests the newest state.
+    /// Records that a watch from the last revision expired. If [`stuck`](Self::stuck) or this method was
+    /// called before for the same revision, the next list requests the newest state.
     pub(super) fn expired(&mut self) {
         self.is_unavailable |= self.is_stuck_at(&self.last);
         self.stuck();
     }
 
-    /// Records that a watch from the last revision would fail in the same way again.
+    /// Records that a watch from the last revision failed, and would fail in the same way again.
     pub(super) fn stuck(&mut self) {
         self.stuck_at = Some(self.last.clone());
     }
 }
 
-/// Checks that the revision of a list or a probe response is not older than `than`, a revision that the
-/// server has had.
+/// Checks that `revision` is not older than `than`. `revision` is the revision of a list or of a probe
+/// response, and `than` is a revision that the server has reached before.
 ///
 /// # Errors
-/// Returns a `WentBack` error if the revision is older, which shows that the server has gone back to an
-/// earlier state.
+/// Returns a `WentBack` error if `revision` is older, which shows that the server has gone back to an earlier
+/// state.
 pub(super) fn not_older(revision: &ResourceVersion, than: &ResourceVersion) -> Result<(), Error> {
     if revision < than {
         let what = format!(

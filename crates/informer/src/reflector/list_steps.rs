@@ -1,13 +1,14 @@
-//! Measures the steps of a list, and logs their durations if the list took long.
+//! Measures how long a list waits for responses, reads them, and waits for the store. Logs these durations if
+//! the list took more than ten seconds.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Duration of a list above which its steps are logged, as in client-go's trace.
+/// Duration of a list above which the durations of its steps are logged, as in client-go's trace.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Durations of the steps of one list, summed over its pages.
+/// Durations of the steps of one list, summed over its pages: waiting for responses, and reading them.
 #[derive(Debug)]
 pub(super) struct ListSteps {
     begun: Instant,
@@ -26,8 +27,9 @@ impl ListSteps {
         }
     }
 
-    /// Adds the durations of a page that was just received. `asked` is the time of the page's request, and
-    /// `answered` is the time of its response headers; `None` if no headers arrived.
+    /// Adds the durations of a page that was just received. `asked` is the time at which the page was
+    /// requested. `answered` is the time at which the response headers were received; `None` if no headers
+    /// arrived.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         let now = Instant::now();
         let answered = answered.unwrap_or(now);
@@ -36,9 +38,9 @@ impl ListSteps {
         self.reading += now.saturating_duration_since(answered);
     }
 
-    /// Logs the durations of waiting for responses, of reading and decoding, and of waiting for the store.
-    /// Logs nothing if the list took at most [`LONG`]. `handed_on` is whether the store has accepted the
-    /// list.
+    /// Logs the time spent waiting for responses, the time spent reading and decoding them, and the time
+    /// spent waiting for the store. Logs nothing if the list took at most [`LONG`]. `handed_on` is whether
+    /// the store has accepted the list.
     pub(super) fn end(&self, reflector: &str, expects: &str, objects: usize, handed_on: bool) {
         let total = self.begun.elapsed();
         if total <= LONG {

@@ -1,66 +1,66 @@
-//! Decides which request follows each response: a state machine without I/O, which does not see objects.
+//! Decides which request follows each response: a state machine without I/O, which does not receive objects.
 //!
-//! Revision in each request; client-go's names are in parentheses:
+//! The requested revision depends on the situation. The names in client-go are in parentheses:
 //!
 //! | situation | requested revision |
 //! | --- | --- |
 //! | first streaming list | `""`: the newest state |
 //! | first list | `"0"`: any state in the server's cache |
 //! | any list with [`InitialList::Pages`] | `""` |
-//! | first request for a store that was filled before | a watch at the revision of its content |
-//! | first request after the kind is served again | the last revision seen |
+//! | first request, with a store that was filled before | a watch at the revision of the store's content |
+//! | first request after the server serves the kind again | the last revision seen |
 //! | relist, LIST or streaming | the last revision seen (`lastSyncResourceVersion`), so never an older state |
-//! | after Expired or `TooLarge` from a LIST or a streaming list (`isLastSyncResourceVersionUnavailable`) | `""`, at once, but only once per attempt |
-//! | a watch expired at a revision at which an earlier watch expired, or sent data that was unreadable or rejected by the store | `""` |
-//! | a watch expired, or sent unreadable or rejected data, and a LIST in pages follows, which would return exactly that state | `""` |
+//! | after Expired or `TooLarge` ("too large resource version") from a LIST or a streaming list (`isLastSyncResourceVersionUnavailable`) | `""`, at once, but only once per attempt |
+//! | list after a watch that expired at a revision at which an earlier watch had already expired, or had sent bad data (see below) | `""` |
+//! | LIST in pages after a watch that expired or sent bad data, because the pages would return exactly the state at the revision of that watch | `""` |
 //! | watch | the last revision seen |
 //!
 //! In the tables below, "a list" is a streaming list (a watch with `sendInitialEvents`) if the options
-//! request one and the server is not known to reject it. "If healthy" means at once for the first such end
-//! after a healthy period, otherwise after a pause. The end of an outage counts as healthy too: each pause of
-//! an outage allows one retry at once, because the next failure has another cause.
+//! request one and the server is not known to reject it. "At once if healthy" means: the first such request
+//! after a healthy period or an outage is sent at once, and each further one after a pause. Data is "bad" if
+//! it is unreadable or the store rejects it.
 //!
 //! | a streaming list | is followed by |
 //! | --- | --- |
-//! | sent its end bookmark (`k8s.io/initial-events-end`) | a watch: the same request continues |
-//! | 429 at open or inside, rejected with `Retry-After`, or connection refused | the same streaming list, after a pause |
-//! | 410 or `TooLarge`, at open or inside, at a revision | a streaming list at `""`, at once |
+//! | sent its end bookmark (`k8s.io/initial-events-end`) | a watch: the same response continues |
+//! | 429 as response or inside the stream, rejected with `Retry-After`, or connection refused | the same streaming list, after a pause |
+//! | 410 or `TooLarge`, as response or inside the stream, for a request with a revision | a streaming list at `""`, at once |
 //! | sent an end bookmark older than the requested revision | a list at `""`, at once if healthy |
-//! | complete without objects, and the cache has some | LIST at `""`, at once, whose result is applied |
-//! | rejected as not understood (400, 405, 406, 422, …) | LIST, at once; streaming again an hour later |
-//! | rejected otherwise (401, 403, 404, 5xx), an error inside, something unreadable | LIST, at once |
-//! | no new object for `TimeoutConfig::initial_events`, and no end bookmark | LIST, at once; streaming again an hour later |
-//! | lasted as long as any watch, without an end bookmark | LIST, at once; streaming again an hour later |
-//! | closed before its end bookmark | another streaming list, at once if healthy |
-//! | connection broken, no response, 410 or `TooLarge` at `""` | another streaming list, after a pause |
-//! | closed or failed as in the two rows above, for the third time in a row | LIST, at once; streaming again an hour later |
+//! | complete without objects, although the cache has objects | LIST at `""`, at once, whose result is applied |
+//! | rejected as an invalid request (400, 405, 406, 422, …) | LIST, at once; no streaming list for an hour |
+//! | rejected otherwise (401, 403, 404, 5xx), an error inside the stream, or unreadable data | LIST, at once |
+//! | no new object for `TimeoutConfig::initial_events`, and no end bookmark | LIST, at once; no streaming list for an hour |
+//! | closed after five minutes or more, without an end bookmark | LIST, at once; no streaming list for an hour |
+//! | closed within five minutes, before its end bookmark | another streaming list, at once if healthy |
+//! | connection broken, no response, or 410 or `TooLarge` for a request at `""` | another streaming list, after a pause |
+//! | closed or failed as in the two rows above, for the third time in a row | LIST, at once; no streaming list for an hour |
 //! | the store rejected its objects | another streaming list, after a pause |
-//! | complete (or a LIST is), but a consistency check requested a list meanwhile, and known objects were not decoded | another list at `""`, at once if healthy |
+//! | complete with objects taken from the cache, but a consistency check has requested a list (also after a LIST) | another list at `""`, at once if healthy |
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
 //! | rejected with 429 or with `Retry-After`, connection broken before the response, or connection refused | the same watch, after a pause |
-//! | rejected with 401, 502, 503 or 504 (a list in client-go) | the same watch, after a pause; a list, after a pause, once it has been rejected for ten minutes |
-//! | without response headers for `TimeoutConfig::watch_headers`, doubled for each timeout in a row | the same watch, after a pause; a list, after a pause, if the server must have ended it by then |
+//! | rejected with 401, 502, 503 or 504 | the same watch, after a pause; after ten minutes of such rejections a list, after a pause (client-go always sends a list) |
+//! | without response headers for `TimeoutConfig::watch_headers`, doubled for each timeout in a row | the same watch, after a pause; a list, after a pause, if the header timeout was as long as the watch itself may last |
 //! | rejected otherwise | a list, after a pause |
 //! | ended with 410 inside the stream | a list from the last revision, at once if healthy |
 //! | sent an event older than the object in the cache (not noticed by client-go) | a list at `""`, at once if healthy |
 //! | sent any other event or bookmark below the last revision | the event is applied, the watch continues, and a probe is sent in parallel: at most one answered probe until the next list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
-//! | ended with an internal error, within the budget for these | the same watch, at once if healthy |
-//! | broken (reset, cut inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
-//! | ended with another error, with something unreadable, or with an event of an unknown type | a list, after a pause |
+//! | ended with an internal error, within the time set with `internal_error_retry` | the same watch, at once if healthy |
+//! | broken (connection reset, truncated inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
+//! | ended with another error, with bad data, or with an event of an unknown type | a list, after a pause |
 //! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
-//! | closed | the same watch, at once (after a pause if it is the second in a row that lasted less than a second) |
-//! | closed by the reflector, because the store accepted nothing | the same watch, at once |
-//! | open when its probe shows that the server has gone back, or may have | a list at `""`, at once |
+//! | closed otherwise | the same watch, at once (after a pause if it is the second in a row that lasted less than a second) |
+//! | closed by the reflector, because the store did not accept a change in time | the same watch, at once |
+//! | open when its probe shows that the server has gone back, or may have gone back | a list at `""`, at once |
 //! | closed by the reflector, because a consistency check found a difference | a list at `""`, at once if healthy |
 //!
-//! A probe requests one object, not older than the last revision. A probe is sent, at most once a minute,
-//! before the next watch if the last watch lost its connection, was closed early, was refused a connection,
-//! was rejected with 502, 503 or 504, or received no headers. A probe that is due later is sent in parallel
-//! to the open watch. A 401 requires no probe: credentials are unrelated to the server's history. No probe is
-//! sent if [`RollbackDetection`] is disabled, or if the source need not support revisions in requests.
+//! A probe requests one object, with the last revision as minimum revision. It is sent before the next watch
+//! if the last watch lost its connection, was closed early, was refused a connection, was rejected with 502,
+//! 503 or 504, or received no headers. If the last probe was sent less than a minute ago, the next is sent
+//! later, in parallel to the open watch. A 401 requires no probe: credentials are unrelated to the server's
+//! history. No probe is sent if [`RollbackDetection`] is disabled, or for sources without revision support.
 //!
 //! | the probe | is followed by |
 //! | --- | --- |
@@ -69,10 +69,10 @@
 //! | connection refused | the same probe, after a pause |
 //! | 401, 429, 502, 503, 504, connection broken, no response | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
 //! | rejected otherwise | the watch, at once |
-//! | failed in parallel to an open watch, other than in the second row of this table | the watch continues; if it ends within the pause, the rest of the pause follows |
+//! | failed in parallel to an open watch, except as in the second row of this table | the watch continues; if it ends before the pause is over, the rest of the pause follows |
 //!
-//! Some responses show that the server has gone back (was restored from a backup), or may have. The next list
-//! then starts another [`Epoch`](crate::object::Epoch): the list is applied, whatever its revisions are.
+//! Some responses show that the server has gone back (was restored from a backup), or may have gone back. The
+//! next list then starts another [`Epoch`](crate::object::Epoch), and is applied even if it is older.
 //!
 //! | observation | meaning |
 //! | --- | --- |
@@ -80,8 +80,8 @@
 //! | a probe, a list or an end bookmark older than the last revision | the server has gone back |
 //! | any other event, or a bookmark, below the last revision | nothing: an aggregated API server may send old objects late; a probe decides |
 //! | `TooLarge`, for any request | nothing yet: the server lags behind, or the list that follows is older |
-//! | a list requested by a consistency check, even during another list | the server may have gone back; waits and pending writes continue |
-//! | an earlier reflector of the source, which may have observed any of these | the server may have gone back |
+//! | a request for a list by a consistency check, even during another list | the server may have gone back; waits for a revision and pending writes continue |
+//! | the start of a reflector after an earlier reflector of the source, which may have observed any of these | the server may have gone back |
 
 use std::time::Duration;
 
@@ -117,17 +117,17 @@ pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 /// The next step of the reflector, which the caller executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Request a page of a list. If `first` is set, first drop all objects that an earlier attempt has
-    /// staged.
+    /// Request a page of a list. If `first` is set, the page is the first one: drop the objects that an
+    /// earlier attempt has received.
     List { options: ListOptions, first: bool },
-    /// Send the staged list to the store, and call [`Machine::replaced`] once the store has accepted the
-    /// list.
+    /// Send all received objects to the store, as a list at this revision. Call [`Machine::replaced`] once
+    /// the store has accepted the list.
     Replace(ResourceVersion),
-    /// Open a streaming list. Drop all staged objects.
+    /// Drop all objects received so far, and request a streaming list.
     Stream(ListOptions),
-    /// Open a watch.
+    /// Request a watch.
     Watch(ListOptions),
-    /// Request one object, to see whether the server knows the last revision, and call [`Machine::probed`].
+    /// Send a probe: request one object, and call [`Machine::probed`] with the revision of the response.
     Probe(ListOptions),
     /// Wait for this time, then call [`Machine::slept`].
     Sleep(Duration),
@@ -140,8 +140,8 @@ pub(crate) enum WatchEnd<'a> {
     Refused(&'a Error),
     /// The response headers did not arrive within [`Machine::headers_allowed`].
     Unanswered(&'a Error),
-    /// An error inside the stream: from the server, the transport or the store, or because data was
-    /// unreadable.
+    /// The watch was open and failed: the server or the transport sent an error, the data was unreadable,
+    /// or the store rejected a change.
     Error(&'a Error),
     /// The connection broke, or counts as broken after a timeout.
     Broken(&'a Error),
@@ -149,11 +149,11 @@ pub(crate) enum WatchEnd<'a> {
     Overdue(&'a Error),
     /// The reflector closed the watch, because the store did not accept a change in time.
     StoreFull,
-    /// The server ended the response body without an error. The duration is the time since the request.
+    /// The server ended the response without an error. The value is the time since the request.
     Closed(Duration),
     /// A consistency check requested a list, because the store differs from the server.
     RelistRequested,
-    /// A streaming list is complete without objects, although the cache has some.
+    /// A streaming list is complete without objects, although the cache contains objects.
     Unconfirmed,
 }
 
@@ -175,7 +175,7 @@ enum State {
     Streaming(Stream),
     /// A watch, from its request until it ends.
     Watching(Watch),
-    /// A probe before a watch. A probe in parallel to an open watch does not change the state.
+    /// A probe before a watch. During a probe in parallel to an open watch, the state is `Watching`.
     Probing,
     /// A pause before the next operation.
     Pausing(Next),
@@ -184,7 +184,7 @@ enum State {
 #[derive(Debug)]
 struct Listing {
     pager: Pager,
-    /// Whether this list is the immediate retry at revision `""`. An attempt makes at most one such retry.
+    /// Whether this list is an immediate retry at revision `""`, which is not followed by another one.
     retried_unset: bool,
 }
 
@@ -192,7 +192,7 @@ struct Listing {
 struct Watch {
     /// Server-side timeout that the watch requested.
     lasts: Duration,
-    /// Whether events of this watch advance the last revision; see [`Machine::observe`].
+    /// Whether the revisions of this watch's events increase the last revision; see [`Machine::observe`].
     advances: bool,
 }
 
@@ -218,7 +218,7 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no further watch is requested, because a probe of an open watch failed.
+    /// Time before which no watch is requested, because a probe failed during the last open watch.
     held_until: Option<Instant>,
     /// Whether a watch was opened since the last list, perhaps by an earlier reflector.
     has_watched: bool,
@@ -244,7 +244,7 @@ impl Machine {
         }
     }
 
-    /// Returns the first request of the reflector.
+    /// Returns the first step of the reflector: the first list or watch.
     pub(crate) fn start(&mut self, now: Instant) -> Action {
         if self.has_watched {
             return self.watch();
@@ -265,7 +265,7 @@ impl Machine {
         }
     }
 
-    /// Returns the step after a page: the request for the next page, or the delivery of the complete list.
+    /// Returns the step after a page: the request of the next page, or the delivery of the complete list.
     ///
     /// # Errors
     /// Returns an error if the server repeats a continue token. The caller reports the error, and passes it
@@ -331,8 +331,8 @@ impl Machine {
         self.pause(error, now, Next::List)
     }
 
-    /// Records that the server has opened the watch or the streaming list. A streaming list counts as a
-    /// success only after its end bookmark.
+    /// Records that the server has accepted the request for a watch or a streaming list. The backoff counts
+    /// a watch as a success at once, but a streaming list only after its end bookmark.
     pub(crate) fn watch_opened(&mut self, now: Instant) {
         if let State::Streaming(stream) = &mut self.state {
             stream.opened(now);
@@ -343,8 +343,8 @@ impl Machine {
         }
     }
 
-    /// Returns the maximum time between two events or bookmarks of a watch; `None` until the server has sent
-    /// its first bookmark.
+    /// Returns the maximum time between two events or bookmarks of a watch. `None` (no limit) until the
+    /// server has sent a bookmark.
     pub(crate) fn silence_allowed(&self) -> Option<Duration> {
         let silence = self.options.timeouts().silence;
         self.server.sends_bookmarks.then_some(silence)
@@ -358,9 +358,9 @@ impl Machine {
     /// Records that the store has accepted an event; `revision` is `None` if the event's revision is
     /// unreadable.
     ///
-    /// A revision below the last one has no effect, because it does not show the position of the watch. A
-    /// watch from `""` or `"0"` begins with existing objects in any order of revision, so revisions count
-    /// only from the first event of another type than Added.
+    /// The last revision never decreases, because an older revision does not show the position of the watch.
+    /// A watch from `""` or `"0"` begins with the existing objects, in any order of revision. Revisions then
+    /// count only from the first event whose type is not Added.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;
         let State::Watching(watch) = &mut self.state else {
@@ -390,8 +390,8 @@ impl Machine {
         }
     }
 
-    /// Returns the step to `next`: without a pause after the first harmless end since a healthy period,
-    /// otherwise after a pause.
+    /// Returns the step after an end that may be harmless: `next` itself for the first such end after a
+    /// healthy period or an outage, otherwise a pause before `next`.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
@@ -420,7 +420,7 @@ impl Machine {
         pause.max(asked_for)
     }
 
-    /// Returns the request for all objects: a streaming list if one is due, otherwise a LIST.
+    /// Returns the request of all objects: a streaming list if one may be requested now, otherwise a LIST.
     fn everything(&mut self, now: Instant) -> Action {
         if self.streaming.is_due(now) {
             return self.stream(now);
@@ -452,6 +452,7 @@ impl Machine {
         let options = ListOptions {
             limit: own_size.or(default_size),
             resource_version,
+            encoding: self.options.encoding(),
             ..ListOptions::default()
         };
         self.state = State::Listing(Box::new(Listing {
@@ -476,8 +477,8 @@ impl Machine {
         })
     }
 
-    /// Returns a random server-side timeout, and the options that all watches have in common, including this
-    /// timeout.
+    /// Returns a random server-side timeout, and the options that all watches have in common. The options
+    /// contain the timeout.
     fn watch_options(&mut self) -> (Duration, ListOptions) {
         let min = self.options.watch_timeout_min().max(WATCH_TIMEOUT_MIN);
         let min = min.as_secs();
@@ -485,6 +486,7 @@ impl Machine {
         let options = ListOptions {
             timeout_seconds: Some(u32::try_from(seconds).unwrap_or(u32::MAX)),
             allow_watch_bookmarks: true,
+            encoding: self.options.encoding(),
             ..ListOptions::default()
         };
         (Duration::from_secs(seconds), options)

@@ -9,21 +9,22 @@ use crate::{
     transport::Class,
 };
 
-/// Reports the metrics of one reflector, which has one list or one watch at a time.
+/// Reports the metrics of one reflector. A reflector has one list or one watch in progress at a time.
 pub(super) struct ReflectorMeter {
     meter: Meter,
-    /// Start time of the current list, which includes its immediate repetitions; `None` without a list or
-    /// without metrics.
+    /// Start time of the list in progress. Immediate repetitions belong to the same list. `None` if no list
+    /// is in progress or metrics are disabled.
     listing: Option<Instant>,
-    /// Reason of the next list, for the metric of relists; `None` if the next list is the first.
+    /// Reason for the next list, which the metrics report; `None` if the next list is the first list of the
+    /// source.
     reason: Option<RelistReason>,
-    /// Time at which the bytes of the current events were received; `None` without metrics.
+    /// Time at which the bytes of the event in processing were received; `None` if metrics are disabled.
     received: Option<Instant>,
 }
 
 impl ReflectorMeter {
-    /// Creates the meter. `reason` is the reason of the reflector's first list; `None` for the first
-    /// reflector of the source.
+    /// Creates the meter of a reflector. `reason` is the reason for the reflector's first list; `None` for
+    /// the first reflector of the source.
     pub(super) fn new(meter: Meter, reason: Option<RelistReason>) -> Self {
         Self {
             meter,
@@ -33,8 +34,8 @@ impl ReflectorMeter {
         }
     }
 
-    /// Records that a LIST or a streaming list begins. An immediate repetition of the current list has no
-    /// effect.
+    /// Records that a LIST or a streaming list begins. Has no effect if the request is an immediate
+    /// repetition of the list in progress.
     pub(super) fn list_begins(&mut self) {
         if self.listing.is_some() {
             return;
@@ -45,10 +46,10 @@ impl ReflectorMeter {
         }
     }
 
-    /// Records that the store has accepted the current list, or that the list has failed. `items` is the
-    /// number of listed objects.
+    /// Records the end of the list in progress. `items` is the number of listed objects. `accepted` is
+    /// whether the store has accepted the list; otherwise the list has failed.
     ///
-    /// Has no effect without a current list.
+    /// Has no effect if no list is in progress.
     pub(super) fn list_ended(&mut self, items: usize, accepted: bool) {
         let Some(began) = self.listing.take() else {
             return;
@@ -63,13 +64,14 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that the server has not opened a watch, and the class of the error as the reason of the next
-    /// list.
+    /// Records that the server has not opened a watch. The class of the error determines the reason for the
+    /// next list.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// Records that a probe failed: the server does not know the revision, or did not respond.
+    /// Records that a probe has failed with an error of this class, which determines the reason for the next
+    /// list.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,
@@ -77,7 +79,8 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that a consistency check requested a list, because the store differs from the server.
+    /// Records the reason for which a consistency check has requested a list. It becomes the reason for the
+    /// next list.
     pub(super) fn relist_requested(&mut self, reason: RelistReason) {
         self.reason = Some(reason);
     }
@@ -86,8 +89,9 @@ impl ReflectorMeter {
         self.meter.observe(|| Observed::WatchOpened);
     }
 
-    /// Records the end of a watch. `asked` is the time of the watch's request, `events` is the number of
-    /// received events, and `error` is the class of the error with which the watch ended, if there was one.
+    /// Records the end of a watch. `asked` is the time at which the watch was requested, and `events` is the
+    /// number of received events. `error` is the class of the error that ended the watch; `None` if there was
+    /// no error.
     pub(super) fn watch_ended(&mut self, asked: Instant, events: u64, error: Option<Class>) {
         if let Some(class) = error {
             self.reason = Some(RelistReason::after_watch(class));
@@ -104,7 +108,7 @@ impl ReflectorMeter {
         self.meter.now()
     }
 
-    /// Sets the time at which the bytes of the next events were received; `None` without metrics.
+    /// Sets the time at which the bytes of the next events were received; `None` if metrics are disabled.
     pub(super) fn received(&mut self, at: Option<Instant>) {
         self.received = at;
     }
@@ -122,8 +126,8 @@ impl ReflectorMeter {
         });
     }
 
-    /// Returns the change with the receive time of the current events. A complete list has no receive time,
-    /// because its bytes arrive over a longer time.
+    /// Sets the receive time of the change to that of the event in processing, and returns the change. A
+    /// complete list gets no receive time, because its bytes were received over a longer time.
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {
         if !matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
             delta.received = self.received;

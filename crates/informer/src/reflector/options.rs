@@ -1,7 +1,7 @@
-//! Defines the options for the requests of a reflector, and their setters.
+//! Defines the options for the requests of a reflector, and the builder methods that set them.
 //!
-//! The table below defines the type and the default of each option, and its name in error messages.
-//! `request_methods!` defines and documents the setters of the options, which every builder has.
+//! The macro `options!` defines [`RequestOptions`] from a table with the name, the type and the default of
+//! each option. The macro `request_methods!` defines and documents the builder methods.
 //!
 //! An option that was not set is `None`. The options of one informer can therefore override the options that
 //! are common to all informers ([`RequestOptions::or`]).
@@ -9,10 +9,10 @@
 use std::time::Duration;
 
 use super::{BackoffConfig, InitialList, RollbackDetection, TimeoutConfig};
-use crate::limits::Limits;
+use crate::{limits::Limits, transport::Encoding};
 
-/// Defines a struct of options from a table. A row of the table contains the name, the type and the default
-/// of an option, and its name in error messages.
+/// Defines a struct of options from a table. Each row of the table contains the name, the type and the
+/// default value of an option, and the name of the option in error messages.
 macro_rules! options {
     (
         $(#[$attribute:meta])*
@@ -31,13 +31,13 @@ macro_rules! options {
                 }
             )*
 
-            /// Returns these options, in which each unset option is replaced by its value in `general`.
+            /// Returns these options. An option that is not set gets its value from `general`.
             pub(crate) fn or(self, general: Self) -> Self {
                 Self { $($name: self.$name.or(general.$name),)* }
             }
 
-            /// Returns the name, for error messages, of the first option that differs from `other`; `None` if
-            /// all options are equal.
+            /// Returns the first option that differs between `self` and `other`, by its name in error
+            /// messages. Returns `None` if all options are equal.
             pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
                 let differ = [$(($called, self.$name != other.$name)),*];
                 differ.into_iter().find_map(|(called, differs)| differs.then_some(called))
@@ -48,7 +48,7 @@ macro_rules! options {
 pub(crate) use options;
 
 options! {
-    /// Options for the requests of a reflector. An option that is not set has its default.
+    /// Options for the requests of a reflector. An option that is not set has its default value.
     RequestOptions {
         page_size: u32 = 0, "page size";
         watch_timeout_min: Duration = Duration::ZERO, "minimum watch timeout";
@@ -58,10 +58,11 @@ options! {
         limits: Limits = Limits::default(), "limits";
         initial_list: InitialList = InitialList::default(), "initial list";
         rollback_detection: RollbackDetection = RollbackDetection::default(), "rollback detection";
+        encoding: Option<Encoding> = None, "encoding";
     }
 }
 
-/// Defines the setters of [`RequestOptions`] in a builder. `path` is the field of the builder that contains
+/// Defines builder methods that set the [`RequestOptions`]. `path` is the field of the builder that contains
 /// the options.
 macro_rules! request_methods {
     ($($path:ident).+) => {
@@ -90,12 +91,12 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets the time for which a watch that fails with an internal error (HTTP 500, `InternalError`) is
-        /// resumed instead of followed by a list.
+        /// Sets the maximum time for which the reflector resumes a watch that ends with internal errors (HTTP
+        /// 500, `InternalError`).
         ///
-        /// Within this time after the first of a series of such errors, the watch is opened again from the
-        /// last revision. Later errors are followed by a list. A minute without such an error ends the
-        /// series. With zero, the default, every such error is followed by a list.
+        /// After such an error, the watch is requested again from the last revision. If the first error of
+        /// the series is longer ago than this time, a list follows instead. A minute without such an error
+        /// ends the series. With zero, the default, every such error is followed by a list.
         #[doc(alias = "MaxInternalErrorRetryDuration")]
         pub fn internal_error_retry(mut self, budget: ::std::time::Duration) -> Self {
             self.$($path).+.internal_error_retry = Some(budget);
@@ -121,13 +122,25 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets how the reflector requests all objects: at the start, and whenever a watch can't be resumed.
+        /// Sets the kind of request with which the reflector lists all objects, at the start and whenever a
+        /// watch can't be resumed.
         ///
         /// By default, the reflector requests pages of the newest state, which costs the server least.
         /// [`InitialList::List`](crate::reflector::InitialList) is for servers before Kubernetes 1.34, whose
         /// watch cache does not serve pages.
         pub fn initial_list(mut self, initial_list: crate::reflector::InitialList) -> Self {
             self.$($path).+.initial_list = Some(initial_list);
+            self
+        }
+
+        /// Sets the encoding that the reflector requests. JSON is the default.
+        ///
+        /// [`Protobuf`](crate::transport::Encoding) costs the server and the program less CPU time, for the
+        /// built-in kinds of Kubernetes. Custom resources have no protobuf, and are received as JSON. A field
+        /// that a newer server adds to a built-in kind is skipped, also for a type that would keep it in JSON,
+        /// such as `DynamicObject`.
+        pub fn encoding(mut self, encoding: crate::transport::Encoding) -> Self {
+            self.$($path).+.encoding = Some(Some(encoding));
             self
         }
 

@@ -1,7 +1,7 @@
 //! Decides when a probe is due, and sends probes.
 //!
-//! A probe is a request for one object that shows whether the server has gone back to an earlier state. The
-//! module does not read the clock: the caller passes the current time.
+//! A probe is a request for one object. Its response shows whether the server has gone back to an earlier
+//! state. The module does not read the clock: the caller passes the current time.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use crate::{
     transport::{Body, Error, ListOptions, ListerWatcher, ResourceVersionMatch},
 };
 
-/// Minimum interval between two probes, so that an unstable connection does not cause load.
+/// Minimum time between two probes. It limits the load that an unstable connection causes.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum delay of the next probe after failed probes. Each failed probe doubles the delay, because a failed
-/// probe delays the watch by the time of its request and by a pause.
+/// Maximum delay of the next probe after failed probes. Each failed probe doubles the delay of the next one,
+/// because each probe before a watch delays the watch.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
-/// Schedule of the probes of one reflector.
+/// State of the probes of one reflector: whether a probe is required, and when it is due.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
-    /// Whether a watch ended in a way that a restart of the server can cause, and no probe was answered
-    /// since.
+    /// Whether a watch ended in a way that a restart of the server can cause. Reset by an answered probe and
+    /// by a list.
     is_required: bool,
     order: Order,
     /// Time before which no probe is due; `None` before the first probe.
     not_before: Option<Instant>,
-    /// Delay of the next probe after the last failed probe; zero after an answered probe or a list.
+    /// Current delay between a failed probe and the next probe; zero after an answered probe or a list.
     put_off: Duration,
 }
 
@@ -41,10 +41,10 @@ pub(super) struct Probe {
 enum Order {
     #[default]
     Ordered,
-    /// An event below the last revision has arrived, and no probe was answered since.
+    /// An event below the last revision was received, and no probe was answered after it.
     Suspected,
-    /// A probe was answered after an event below the last revision. Further events of this kind require no
-    /// probe.
+    /// An event below the last revision was received, and a probe was answered after it. Further events below
+    /// the last revision require no probe.
     Unordered,
 }
 
@@ -61,43 +61,47 @@ impl Probe {
         self.is_enabled = false;
     }
 
-    /// Requires a probe, because the connection was lost or refused, or the watch ended early.
+    /// Marks a probe as required. Called after the connection was lost or refused, or after a watch was
+    /// rejected or ended early.
     pub(super) fn require(&mut self) {
         self.is_required = true;
     }
 
-    /// Records an event below the last revision. The first such event since the last list requires a probe.
+    /// Records an event below the last revision. The first such event since the last list marks a probe as
+    /// required.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;
         }
     }
 
-    /// Returns whether a probe is required. The probe may be due later.
+    /// Returns whether a probe is required, even if the probe is not due yet.
     pub(super) fn is_required(&self) -> bool {
         self.is_enabled && (self.is_required || self.order == Order::Suspected)
     }
 
-    /// Returns whether a required probe is due at the current time.
+    /// Returns whether a probe is required and due at the time `now`.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.due_at(now).is_some_and(|due| now >= due)
     }
 
-    /// Returns the time at which the required probe is due; `None` if no probe is required. The result is
-    /// `now` if no probe was sent yet.
+    /// Returns the time at which the required probe is due; `None` if no probe is required. If the reflector
+    /// has not sent a probe before, the probe is due `now`.
     pub(super) fn due_at(&self, now: Instant) -> Option<Instant> {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// Delays the next probe after a probe has failed temporarily. The delay begins at `watched`, the time at
-    /// which the watch resumes.
+    /// Delays the next probe after a probe has failed temporarily. Each failure doubles the delay. The delay
+    /// begins at `watched`, the time at which the reflector requests the next watch.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
     }
 
-    /// Records that a probe was answered, or failed permanently. Returns true if the probe was required by an
-    /// event below the last revision; the events of the source then count as unordered until the next list.
+    /// Records that a probe was answered, or failed permanently. No probe is required anymore.
+    ///
+    /// Returns true if the reason for the probe was an event below the last revision. Such events then
+    /// require no probe until the next list.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;
@@ -109,7 +113,8 @@ impl Probe {
         was_suspected
     }
 
-    /// Resets the schedule after a list: no probe is required.
+    /// Records that a list was completed. No probe is required anymore, and earlier failures do not delay the
+    /// next probe.
     pub(super) fn listed(&mut self) {
         self.is_required = false;
         self.order = Order::Ordered;
@@ -118,7 +123,8 @@ impl Probe {
     }
 }
 
-/// Returns the options of a probe: a list of one object, not older than a `revision` that the server has had.
+/// Returns the options of a probe: a list that is limited to one object. `revision` is the minimum revision
+/// of the response, which the server has reached before.
 pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
     ListOptions {
         resource_version: revision,
@@ -128,14 +134,14 @@ pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
     }
 }
 
-/// Sends a probe, and returns the revision of the response. The object in the response is dropped.
+/// Sends a probe, and returns the revision of its response. The object in the response is ignored.
 pub(crate) async fn read_probe(
     lister_watcher: &dyn ListerWatcher,
     options: &ListOptions,
     limits: Limits,
 ) -> Result<ResourceVersion, Error> {
     let mut body = Body::new(lister_watcher.list(options).await?)?;
-    let mut splitter = body.codec().list_splitter(limits.object_bytes);
+    let mut splitter = body.encoding().list_splitter(limits.object_bytes);
     let mut items = Vec::new();
     while let Ok(Some(chunk)) = body.next(None).await {
         splitter.feed(chunk?, &mut items)?;
@@ -155,7 +161,7 @@ mod tests {
     use super::*;
     use crate::transport::{Class, Response};
 
-    /// A test source that responds with this text to every LIST.
+    /// A test source that responds to every LIST with this text as the body.
     struct Says(&'static str);
 
     impl ListerWatcher for Says {

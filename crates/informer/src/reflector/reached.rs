@@ -1,4 +1,4 @@
-//! Passes the revision that one reflector of a source has reached to the next reflector of the source.
+//! Defines the revision that one reflector of a source passes to the next reflector of the same source.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::object::ResourceVersion;
 
 /// Revision up to which the store has accepted the changes of one source; unset before the first list.
 ///
-/// All reflectors that run for the source, one after the other, share this value. Each reflector sets the
-/// value on drop.
+/// The reflectors of a source run one after the other and share this value. Each reflector sets the value
+/// when the reflector is dropped, and the next reflector reads it.
 #[derive(Clone, Default)]
 pub(crate) struct Reached(Arc<Mutex<ResourceVersion>>);
 

@@ -1,5 +1,5 @@
-//! Connects a consistency check with a reflector. The check requests lists, and reads whether the reflector
-//! has an open watch.
+//! Defines a channel from a consistency check to a reflector. The check uses the channel to request lists,
+//! and to read whether the reflector has an open watch.
 
 use std::sync::{
     Arc,
@@ -10,14 +10,14 @@ use tokio::sync::watch;
 
 use crate::metrics::RelistReason;
 
-/// The consistency check's end of the channel, which requests lists from the reflector.
+/// The consistency check's end of the channel to a reflector: requests lists from the reflector.
 pub(crate) struct RelistRequest {
     reason: watch::Sender<Option<RelistReason>>,
     is_watching: Arc<AtomicBool>,
 }
 
-/// The reflector's end of the channel, which receives requests for lists. The default value never receives a
-/// request.
+/// The reflector's end of the channel from a consistency check: receives requests for lists. The default
+/// value is not connected to a check, and never receives a request.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
     reason: Option<watch::Receiver<Option<RelistReason>>>,
@@ -39,20 +39,21 @@ impl RelistRequest {
         (request, signal)
     }
 
-    /// Requests a list. The reflector receives the request while it watches. If the reflector completes
-    /// another list before that, this list fulfils the request.
+    /// Requests a list from the reflector. The reflector receives the request while it watches. If the
+    /// reflector completes a list before it receives the request, that list fulfills the request.
     pub(crate) fn send(&self, reason: RelistReason) {
         self.reason.send_replace(Some(reason));
     }
 
-    /// Returns whether the reflector watches: the store has a complete list, and no failure is known.
+    /// Returns whether the reflector watches. The store then has a complete list, and no failure is known.
     pub(crate) fn is_watching(&self) -> bool {
         self.is_watching.load(Ordering::Acquire)
     }
 }
 
 impl RelistSignal {
-    /// Waits for a request for a list, and returns its reason. Never completes without a consistency check.
+    /// Waits until the consistency check requests a list, and returns the reason. The future never completes
+    /// if the reflector has no consistency check.
     ///
     /// # Cancel safety
     /// Dropping the future loses no request.
@@ -69,8 +70,8 @@ impl RelistSignal {
         }
     }
 
-    /// Removes the pending request, and returns its reason; `None` if no request is pending. The caller is
-    /// about to apply a complete list, which fulfils the request.
+    /// Removes the pending request, and returns its reason; `None` if no request is pending. The caller must
+    /// then apply a complete list, which fulfills the request.
     pub(super) fn take(&mut self) -> Option<RelistReason> {
         let receiver = self.reason.as_mut()?;
         if !receiver.has_changed().unwrap_or_default() {

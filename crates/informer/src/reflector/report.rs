@@ -1,4 +1,4 @@
-//! Reports failures of a reflector to the log, the metrics, the status and the user's error handler.
+//! Reports the failures of a reflector to the log, the metrics, the status and the user's error handler.
 
 use std::sync::Arc;
 
@@ -28,13 +28,14 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// Returns a future that waits until the store has accepted the first list. The future borrows nothing.
+    /// Returns a future that completes once the store has accepted the first list. The future does not borrow
+    /// the reporter.
     pub(crate) fn wait_for_sync(&self) -> WaitForSync {
         let (name, expects) = (Arc::clone(&self.name), Arc::clone(&self.expects));
         WaitForSync::informer(name, expects, self.status.reader())
     }
 
-    /// Reports an error about an object that was skipped or is stored as broken. Logs the error if the
+    /// Reports an error about an object that was skipped, or that could not be decoded. Logs the error if the
     /// limiter allows another line.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
         self.log_left_out(limiter);
@@ -44,8 +45,8 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// Reports that the process function failed for an object. Logs the error if the limiter allows another
-    /// line.
+    /// Reports that the process function has failed for an object. Logs the error if the limiter allows
+    /// another line.
     pub(crate) fn unprocessed(&self, error: &Error, limiter: &mut LogLimiter) {
         let now = Instant::now();
         let left_out = limiter.left_out(now);
@@ -62,8 +63,8 @@ impl Reporter {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
 
-    /// Logs the number of log lines that the limiter has suppressed, once the limiter's time window has
-    /// ended.
+    /// Logs the number of log lines that the limiter has suppressed. Logs nothing before the limiter's time
+    /// window has ended.
     pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
         let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {
@@ -71,15 +72,15 @@ impl Reporter {
         }
     }
 
-    /// Reports that an object in the cache was modified in place. The object is not repaired.
+    /// Reports that an object in the cache was modified in place. Does not restore the object.
     pub(crate) fn mutated(&self, error: &Error) {
         tracing::error!(reflector = %self.name, expects = %self.expects, %error, "mutated");
         self.status.update(|status| status.mutated += 1);
         self.tell_handler(error);
     }
 
-    /// Counts an error in the metrics, and passes it to the user's error handler. A panic of the handler is
-    /// logged.
+    /// Counts an error in the metrics, and passes the error to the user's error handler. If the handler
+    /// panics, the panic is logged.
     pub(crate) fn tell_handler(&self, error: &Error) {
         let observed = match error {
             Error::Transport(error) => Some(Observed::Failed(error.class())),
@@ -103,7 +104,8 @@ impl Reporter {
         }
     }
 
-    /// Marks the informer as failed and wakes all waiters. Returns the error of the first failure.
+    /// Marks the informer as failed, and wakes all tasks that wait for the informer. If the informer has
+    /// failed before, the first failure is kept. Returns the error that is kept.
     pub(crate) fn fail(&self, cause: FailureCause) -> Arc<InformerError> {
         let error = InformerError {
             name: Arc::clone(&self.name),

@@ -1,4 +1,5 @@
-//! Limits the time for which a watch that ends with internal errors is resumed instead of followed by a list.
+//! Limits the time for which the reflector resumes a watch that ends with internal errors. After this time, a
+//! list follows.
 
 use std::time::Duration;
 
@@ -6,18 +7,19 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// Time without an error after which the next error starts a new series: `minResetPeriod` of client-go's
-/// `RetryWithDeadline`.
+/// Time without an error after which the next error starts a new series of errors: `minResetPeriod` of
+/// client-go's `RetryWithDeadline`.
 const RESET_AFTER: Duration = Duration::from_secs(60);
 
-/// Allows retries for a limited time after the first of a series of errors. The caller passes the current
+/// Allows retries for a limited time, counted from the first error of a series. The caller passes the current
 /// time.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Maximum time between the first error and the last retry; zero disables retries.
+    /// Maximum time between the first error of a series and the last error that is retried; zero disables
+    /// retries.
     max: Duration,
-    /// Time of the first error of the current series, and time of its last error plus the pause after that
-    /// error; `None` without a series.
+    /// The current series of errors; `None` without a series. The first value is the time of the first error.
+    /// The second value is the time of the last error plus the pause after that error.
     series: Option<(Instant, Instant)>,
 }
 
@@ -26,7 +28,7 @@ impl RetryBudget {
         Self { max, series: None }
     }
 
-    /// Records an error, and returns whether to retry. The series of errors ends if the result is `false`.
+    /// Records an error, and returns whether to retry. If the result is `false`, the series of errors ends.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         if self.max.is_zero() {
             return false;
@@ -40,7 +42,8 @@ impl RetryBudget {
         allowed
     }
 
-    /// Records the pause before the retry. The pause does not count as time without an error.
+    /// Records the pause before the retry. The pause does not count toward the time without an error that
+    /// ends a series.
     pub(crate) fn paused(&mut self, pause: Duration) {
         if let Some((_, last)) = &mut self.series {
             *last = clock::after(*last, pause);
@@ -52,8 +55,8 @@ impl RetryBudget {
 mod tests {
     use super::*;
 
-    /// Returns the number of consecutive errors that are retried. `gaps` contains the seconds between each
-    /// error and the previous one.
+    /// Returns the number of consecutive errors that are retried. `max` is the maximum time for retries in
+    /// seconds. `gaps` contains the seconds between each error and the previous error.
     fn retries(max: u64, gaps: &[u64]) -> usize {
         let mut budget = RetryBudget::new(Duration::from_secs(max));
         let mut now = Instant::now();

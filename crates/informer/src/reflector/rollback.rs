@@ -4,14 +4,15 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RollbackDetection {
-    /// Detects a rollback by the revisions of events, and by probes. A probe is a request for one object that
-    /// shows whether the server still knows the newest revision.
+    /// Detects that the server has gone back to an earlier state, from the revisions of events and from
+    /// probes. A probe is a request for one object. Its response shows whether the server still knows the
+    /// newest revision.
     ///
     /// After an event older than the object in the cache, the reflector lists the newest state. The reflector
     /// sends a probe after any other event or bookmark below the newest revision, and after a watch that lost
-    /// its connection or was closed early. It sends at most one probe per minute. Once a probe after an event
-    /// below the newest revision was answered, further events of this kind require no probe until the next
-    /// list.
+    /// its connection or was closed early. It sends at most one probe per minute. If the server has answered
+    /// a probe after an event below the newest revision, further events of this kind require no probe until
+    /// the next list.
     #[default]
     Enabled,
     /// Applies all events without a check of their revisions, and sends no probes. Use this for API servers

@@ -38,26 +38,26 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// Time after which a store that has not accepted a change is reported as full. Bursts of events cause
-/// shorter waits.
+/// Time for which the store may delay a change before the status reports the store as full. Bursts of events
+/// cause shorter delays.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
-/// The reason why the current list or watch ends early.
+/// The reason why the current list or watch does not continue.
 enum Stop {
     /// The store accepts no more changes, so the reflector ends.
     Gone,
     /// The current list or watch has failed.
     Failed(transport::Error),
-    /// The list is complete, but is requested again instead of being applied.
+    /// The list is complete, but the reflector requests it again instead of applying it.
     Again(Again),
 }
 
-/// The reason why a complete list is requested again.
+/// The reason why the reflector requests a complete list again.
 enum Again {
-    /// A consistency check requested a list while the complete list was being received. The complete list
-    /// contains objects that were taken from the cache, so it does not correct the cache.
+    /// A consistency check has requested a list while the reflector received this list. This list contains
+    /// objects that were taken from the cache instead of decoded, so it does not correct the cache.
     Requested(RelistReason),
-    /// A streaming list is complete without objects, although the cache has some.
+    /// A streaming list is complete without objects, although the cache contains objects.
     Unconfirmed,
 }
 
@@ -67,7 +67,7 @@ impl From<transport::Error> for Stop {
     }
 }
 
-/// The store accepts no more changes, so the reflector ends.
+/// An error: the store accepts no more changes, so the reflector must end.
 struct Gone;
 
 pub(super) struct Running<K, S> {
@@ -77,17 +77,17 @@ pub(super) struct Running<K, S> {
     reflector: Reflector<K, S>,
     machine: Machine,
     meter: ReflectorMeter,
-    /// Received events and list items that are not staged or sent to the store yet.
+    /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// The list in progress, between the requests for its pages and until it is sent to the store; `None` at
-    /// other times.
+    /// The list in progress, stored here between two requests and until it is sent to the store. `None` while
+    /// a page is being received, and if no list is in progress.
     list: Option<List<K>>,
-    /// Limits the log lines about broken and skipped objects of watches.
+    /// Limits the number of log lines about objects of watches that were skipped or failed to decode.
     skips: LogLimiter,
-    /// Number of failures since the last success, for logs and the status.
+    /// Number of failures since the last success, reported in log lines and in the status.
     failures: u32,
-    /// Converts stored objects in the background to a form that needs less memory; `None` if their form needs
-    /// no such work.
+    /// Converts stored objects in the background to a form that needs less memory; `None` if the store's
+    /// objects need no conversion.
     housekeeping: Option<Box<dyn Housekeeping<K>>>,
 }
 
@@ -185,7 +185,7 @@ where
         let mut body = Body::new(answer.map_err(|_| list.budget.late())??)?;
         *answered = Some(Instant::now());
         let object_bytes = self.reflector.requests.limits().object_bytes;
-        let mut splitter = body.codec().list_splitter(object_bytes);
+        let mut splitter = body.encoding().list_splitter(object_bytes);
         let mut items = Vec::new();
         while let Some(chunk) = list.budget.next(&mut body).await? {
             splitter.feed(chunk, &mut items)?;
@@ -214,8 +214,9 @@ where
         self.pieces.give_way().await;
     }
 
-    /// Returns the states of this source's objects in the store, which need not be decoded again. Returns
-    /// `None` if equal revisions may mean different states, or if the store provides no states.
+    /// Returns the states of this source's objects in the store, which the decoder uses instead of decoding
+    /// the same states again. Returns `None` if equal revisions may mean different states, or if the store
+    /// provides no states.
     fn known(&self) -> Option<KnownStates<K>> {
         if !self.machine.believes_revisions() {
             return None;
@@ -227,8 +228,8 @@ where
         })
     }
 
-    /// Reports a failed list, and returns the next step. Drops the list before a pause, so that its objects
-    /// do not use memory during the pause.
+    /// Reports that a list has failed, and returns the next step. If the next step is a pause, drops the list
+    /// before it, so that the objects of the list use no memory during the pause.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -236,8 +237,8 @@ where
         action
     }
 
-    /// Keeps the list if the next step repeats the list at once, as part of the same attempt. Otherwise
-    /// reports the end of the list.
+    /// Keeps the list if the next step repeats the list at once, because the repetition belongs to the same
+    /// attempt. Otherwise, drops the list and reports its end to the metrics and the log.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -273,7 +274,8 @@ where
         }
     }
 
-    /// Sends the complete list to the store as one change, and reports that the store has accepted the list.
+    /// Sends the complete list to the store as one change. After the store has accepted it, reports the list
+    /// to the metrics, the log and the status.
     async fn hand_on_all(
         &mut self,
         list: &mut List<K>,
@@ -318,8 +320,8 @@ where
         Ok(())
     }
 
-    /// Runs the background work on stored objects, after received bytes were decoded. `list` is the list in
-    /// progress, and `more_comes` is whether more objects of the list follow.
+    /// Runs the background work on stored objects after received bytes were decoded. `list` is the list in
+    /// progress; `None` if there is none. `more_comes` is whether more objects of the list follow.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -404,8 +406,8 @@ where
         begins(report, source, &self.reflector.relist, activity);
     }
 
-    /// Reports a failure. If a watch was open, the log line contains the time since its request and its
-    /// number of events.
+    /// Reports a failure to the log, the status and the error handler. If a watch was open, the log line
+    /// contains the time since its request and the number of its events.
     fn failed(
         &mut self,
         error: transport::Error,
@@ -440,7 +442,8 @@ where
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// Passes the last revision to the next reflector of the source, in whichever way this reflector stops.
+    /// Passes the last accepted revision to the next reflector of the source, whether this reflector has
+    /// ended or was cancelled.
     fn drop(&mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "stopped");
@@ -450,7 +453,8 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Reports the reflector's new activity to the status and to the consistency check.
+/// Sets the reflector's activity in the status. Also reports to the consistency check whether the reflector
+/// now watches.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

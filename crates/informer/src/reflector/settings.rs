@@ -1,4 +1,7 @@
 //! Defines the settings that the builders of standalone reflectors and of informers share, and their setters.
+//!
+//! The module also derives the name, the decoder and the meter of an informer or reflector from these
+//! settings.
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
@@ -69,10 +72,10 @@ macro_rules! settings_methods {
             })
         }
 
-        /// Sets a function that modifies every object like `transform`, and that may fail.
+        /// Sets a function that modifies every object, as with `transform`, and that can return an error.
         ///
-        /// If the function returns an error or panics, the object counts as broken: the cache keeps its name
-        /// and the error instead of its content. Other objects are not affected.
+        /// If the function returns an error or panics, the object counts as broken: the cache keeps the name
+        /// of the object and the error, and not the content. Other objects are not affected.
         pub fn try_transform(
             mut self,
             transform: impl Fn(&mut K) -> Result<(), String> + Send + Sync + 'static,
@@ -114,7 +117,7 @@ macro_rules! settings_methods {
 }
 pub(crate) use settings_methods;
 
-/// The name, namespaces and expected type of an informer or a reflector, for logs, errors and metrics.
+/// Texts that identify an informer or a reflector in logs, errors and metrics.
 pub(crate) struct Title {
     pub(crate) name: Arc<str>,
     /// Names of the listed namespaces, shortened after the third; empty if all namespaces are listed.
@@ -123,8 +126,9 @@ pub(crate) struct Title {
     pub(crate) expects: Arc<str>,
 }
 
-/// Returns the description `listed` of objects, with the prefix `metadata of` if `K` contains only their
-/// metadata. For example, `pods in shop` becomes `metadata of pods in shop`.
+/// Adds the prefix `metadata of` to the description of a set of objects if `K` contains only the metadata of
+/// its objects. For example, `pods in shop` becomes `metadata of pods in shop`. Otherwise returns `listed`
+/// unchanged.
 pub(crate) fn named<K: Resource>(listed: &str) -> String {
     if K::metadata_api() {
         format!("metadata of {listed}")
@@ -141,8 +145,8 @@ impl<K> Settings<K> {
 }
 
 impl<K: Resource> Settings<K> {
-    /// Returns the name, the namespaces and the expected type, for logs, errors and metrics. The name is the
-    /// configured name, or by default consists of the kind and the scope, such as `pods in shop`.
+    /// Returns the texts that identify the informer or reflector. The name is the configured name, or by
+    /// default consists of the kind and the scope, such as `pods in shop`.
     pub(crate) fn title(
         &self,
         dyntype: &K::DynamicType,

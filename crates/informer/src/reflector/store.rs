@@ -36,28 +36,27 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// The reflector waits for the future before it delivers the next change. A slow store therefore slows
     /// down the watch, and does not increase memory use.
     ///
-    /// A complete list replaces all objects of its source, including those whose revision the store already
-    /// has. After a restore from a backup, a server may assign the same revision to a different state. An
-    /// [`IndexerWriter`](crate::indexer::IndexerWriter) detects such a restore. Without a restore, it keeps
-    /// its stored object if the revision is the same.
+    /// A complete list replaces all objects of its source. The store must also replace an object that already
+    /// has the revision of the listed object: after a restore from a backup, a server may assign the same
+    /// revision to a different state. An [`IndexerWriter`](crate::indexer::IndexerWriter) detects such a
+    /// restore. Without a restore, it keeps its stored object if the revision is the same.
     ///
     /// # Errors
     /// After [`StoreError::Refused`], the reflector's last revision does not change, and the reflector lists
     /// again after a pause. After [`StoreError::Gone`], the reflector ends.
     ///
     /// # Cancel safety
-    /// The reflector drops the future when the reflector ends. The store receives no change after that.
+    /// A reflector that ends drops the future, and delivers no further change.
     fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Returns whether the store has more than `limit` objects of `source`, none of which has the name
-    /// `object`.
+    /// Returns whether `source` has more than `limit` objects in the store, and `object` is not one of them.
     ///
-    /// Broken objects count too. `limit` is [`Limits::objects`](crate::limits::Limits::objects). If the
-    /// method returns `true`, a watch that sends an object of this name fails.
+    /// Broken objects count too. If a watch sends an object for which the method returns `true`, the watch
+    /// fails, with [`Limits::objects`](crate::limits::Limits::objects) as `limit`.
     ///
     /// The reflector also calls the method with a limit of 0 and an empty name after a streaming list without
-    /// objects. If the store then returns `true`, it has objects of the source, and a LIST must confirm that
-    /// they are deleted.
+    /// objects. If the method then returns `true`, the store has objects of the source, and a LIST must
+    /// confirm that they are deleted.
     ///
     /// The default implementation returns `false`, for a store that keeps no objects or has its own limit.
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
@@ -67,9 +66,10 @@ pub trait ReflectorStore<K>: Send + 'static {
 
     /// Returns the current objects of all sources; `None` if the store does not provide them.
     ///
-    /// The reflector does not decode an object of a list if the store has the object with the same uid and
-    /// revision. It delivers the stored object instead. If an event has an older revision than the stored
-    /// object, the server was restored from a backup. The default implementation returns `None`.
+    /// If a listed object has the same uid and revision as a stored object, the reflector delivers the stored
+    /// object, and does not decode the listed one. If the object of an event has an older revision than the
+    /// stored object, the reflector concludes that the server was restored from a backup. The default
+    /// implementation returns `None`.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }

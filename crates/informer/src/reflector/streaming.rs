@@ -1,5 +1,5 @@
-//! Decides whether the next list is a streaming list, and until when the reflector waits for its end
-//! bookmark.
+//! Decides whether the next list is a streaming list, and how long the reflector waits for the objects and
+//! the end bookmark of a streaming list.
 //!
 //! The caller passes the current time. The module sends no requests.
 
@@ -38,7 +38,7 @@ pub enum InitialList {
     Streaming,
     /// A LIST of any state in the server's watch cache, then a watch from the revision of the list.
     ///
-    /// The first LIST has `resourceVersion=0`. Later LISTs have the last revision that the reflector
+    /// The first LIST requests `resourceVersion=0`. Later LISTs request the last revision that the reflector
     /// received.
     ///
     /// The server builds the whole response in memory, separately for each client that lists at the same
@@ -115,7 +115,8 @@ pub(super) struct Stream {
     /// response headers were received. Before the headers, the time of the request.
     progress: Instant,
     /// Revision of the first event that reports a change instead of an existing object; `None` before that
-    /// event. The initial list need not contain objects with this revision or a later one.
+    /// event. An object with this revision or a later one may be a change, and need not be part of the
+    /// initial list.
     live_from: Option<ResourceVersion>,
 }
 
@@ -162,8 +163,8 @@ impl Stream {
         }
     }
 
-    /// Returns the time by which the next new object or the end bookmark must be received: `allowed` after
-    /// the last new object.
+    /// Returns the time by which the stream must send the next new object or the end bookmark. The time is
+    /// `allowed` after the last new object, or after the start of the wait for the first object.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

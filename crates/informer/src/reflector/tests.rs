@@ -1,4 +1,5 @@
-//! Tests reflectors that run several times, resume from a saved revision, or receive an unreadable event.
+//! Tests a second run of a reflector, a start from a saved revision, consistency checks and unreadable
+//! events.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -19,8 +20,8 @@ use crate::{
     transport::{ListOptions, Response},
 };
 
-/// A test server. Each of its lists contains one object, and has the next revision of the queue in the field.
-/// Each of its watches ends with a 410 `Expired` event.
+/// A test server. Each LIST returns one object, and the next revision from the queue in the tuple field. If
+/// the queue is empty, a LIST never returns. Each watch sends a 410 `Expired` event, and ends.
 #[derive(Clone)]
 struct Source(Arc<Mutex<VecDeque<u64>>>);
 
@@ -48,8 +49,10 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Runs the reflector for 20 seconds, and returns the epoch of each list that it delivers. A new epoch starts
-/// when the server may have gone back. Asserts that the object in a list has the epoch of the list.
+/// Runs the reflector for 20 seconds, and returns the epoch of every list that the reflector delivered. The
+/// reflector begins a new epoch when the server may have gone back to an earlier state.
+///
+/// Asserts that every list contains one object, and that the object's revision has the epoch of the list.
 async fn lists(
     reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
     received: &mut mpsc::Receiver<Delta<ConfigMap>>,
@@ -88,8 +91,8 @@ async fn a_second_run_of_a_reflector_delivers_another_epoch() {
     assert_eq!(second, [went_back.after_suspicion(went_back); 2]);
 }
 
-/// A test server whose first two watches lose their connection. Its third watch receives response headers
-/// after a minute, and ends with `Expired` half a second later.
+/// A test server whose first two watches fail with a connection error. The third watch receives its response
+/// headers after a minute, and ends with `Expired` half a second later.
 #[derive(Clone, Default)]
 struct Overloaded(Arc<Mutex<u32>>);
 
@@ -139,7 +142,7 @@ async fn an_open_watch_that_is_due_a_probe_does_not_confirm_a_saved_revision() {
     );
 }
 
-/// A test server with an empty list, and a watch without events.
+/// A test server whose list is empty and whose watch sends no events.
 struct Quiet;
 
 impl ListerWatcher for Quiet {
@@ -173,7 +176,7 @@ async fn a_source_is_checked_only_while_its_reflector_watches() {
     assert!(!request.is_watching(), "the next reflector may not watch");
 }
 
-/// A test server with an empty list, and a watch that sends an event with invalid JSON, then a bookmark.
+/// A test server whose list is empty. Its watch sends an event with invalid JSON, then a bookmark.
 #[derive(Clone)]
 struct Garbled;
 

@@ -33,8 +33,9 @@ pub struct TimeoutConfig {
     /// expires, the reflector closes the watch. When the store accepts the change, the reflector opens the
     /// watch again from the revision of the change.
     ///
-    /// If a handler is slow, the connection therefore stays open. If a handler blocks, the watch fills the
-    /// flow-control window of a shared HTTP/2 connection for at most this time.
+    /// The default keeps the connection open while a handler is slow for a short time. While a handler
+    /// blocks, unread events can fill the flow-control window of a shared HTTP/2 connection for at most this
+    /// time.
     pub full_store: Duration,
 }
 

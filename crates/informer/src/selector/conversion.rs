@@ -1,8 +1,8 @@
 //! Converts kube's selectors, and the `LabelSelector` in objects, into a [`Selector`].
 //!
-//! A `LabelSelector` comes from an object, and is validated as on the server. A selector of the crate kube
-//! comes from the program, and is not validated: the request contains an invalid key or value unchanged, and
-//! the server rejects the request.
+//! A `LabelSelector` is part of an API object, and is validated as on the server. A selector of the crate
+//! kube is written in the program, and is not validated. If its key or value is invalid, the request contains
+//! the invalid text unchanged, and the server rejects the request.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
@@ -101,8 +101,8 @@ impl From<kube_core::Selector> for Selector {
 impl From<kube_core::Expression> for Selector {
     /// Converts one requirement of a kube selector.
     ///
-    /// The selector syntax has no form for an empty set of values. `In` with an empty set selects [no
-    /// object](Selector::nothing), and `NotIn` with an empty set selects all objects.
+    /// The selector syntax can't express an empty set of values. `In` with an empty set becomes
+    /// [`Selector::nothing`], and `NotIn` with an empty set becomes a selector that selects all objects.
     fn from(expression: kube_core::Expression) -> Self {
         use kube_core::Expression;
         let (key, operator) = match expression {

@@ -48,8 +48,8 @@ pub enum FieldSelectorParseError {
     /// A requirement has no operator. The string is the text of the requirement.
     #[error("invalid selector: {0:?}; can't understand it: it has no =, == or !=")]
     NoOperator(String),
-    /// The value of a requirement contains a backslash that escapes nothing, or an equals sign without a
-    /// backslash. The string is the text of the requirement.
+    /// The value of a requirement contains an equals sign without a backslash, or a backslash that is not
+    /// followed by a comma, an equals sign or another backslash. The string is the text of the requirement.
     #[error("invalid field selector: invalid escape sequence in {0:?}")]
     Escape(String),
 }
@@ -63,13 +63,13 @@ impl FieldSelector {
         }
     }
 
-    /// Creates a selector for the objects in which `field` equals `value`.
+    /// Creates a selector that selects the objects in which `field` equals `value`.
     #[doc(alias = "OneTermEqualSelector")]
     pub fn equals(field: impl Into<String>, value: impl Into<String>) -> Self {
         Self::everything().and(field, FieldOperator::Equals, value)
     }
 
-    /// Creates a selector for the objects in which `field` differs from `value`.
+    /// Creates a selector that selects the objects in which `field` differs from `value`.
     #[doc(alias = "OneTermNotEqualSelector")]
     pub fn not_equals(field: impl Into<String>, value: impl Into<String>) -> Self {
         Self::everything().and(field, FieldOperator::NotEquals, value)

@@ -27,7 +27,8 @@ pub enum InvalidLabel {
          at most 253 characters"
     )]
     KeyPrefix(String),
-    /// The value is not empty, and does not meet the rules for the name in a key.
+    /// The value is neither empty nor 1 to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a
+    /// letter or a digit.
     #[error(
         "{0:?} is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and \
          begin and end with a letter or a digit"
@@ -78,7 +79,7 @@ fn is_subdomain(prefix: &str) -> bool {
         })
 }
 
-/// Returns whether `text` is not empty, and `is_end` accepts its first and its last byte.
+/// Returns whether `text` is not empty, and `is_end` returns `true` for the first and for the last byte.
 fn has_ends(text: &str, is_end: impl Fn(&u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(&is_end) && bytes.last().is_some_and(&is_end)

@@ -39,8 +39,8 @@ pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
-    /// Request options of each source, in the order of the sources. A source without an entry uses the
-    /// request options in `reflectors`.
+    /// Request options of each source, in the order of the sources. A source without options in this list
+    /// uses the options of the field `reflectors`.
     pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,
@@ -217,7 +217,8 @@ fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
 }
 
-/// Prepares an empty cache for an informer, and adds the objects that are known before the first list.
+/// Configures the empty cache of a new informer, and adds the `known` objects to it. These are objects of an
+/// earlier run, which the program has passed to the builder of a plain informer.
 fn prepare<K>(writer: &mut IndexerWriter<K>, decoder: &Decoder<K>, known: Vec<Object<K>>)
 where
     K: Send + Sync + 'static,
@@ -229,7 +230,7 @@ where
     writer.put_known(decoder.kept(known));
 }
 
-/// Returns the writer of a new status, which has an entry with a description for each source.
+/// Returns the writer of a new status. The status contains the description of each source.
 fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     let status = StatusWriter::new(sources.len());
     status.update(|status| {
@@ -240,8 +241,8 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     status
 }
 
-/// Creates a mutation detector that contains copies of the known objects. Returns `None` if the informer does
-/// not detect mutations.
+/// Creates a mutation detector with copies of the objects that the cache contains before the first list.
+/// Returns `None` if the informer does not detect mutations.
 fn copied<K>(
     detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,

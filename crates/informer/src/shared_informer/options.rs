@@ -1,7 +1,7 @@
-//! Defines the options of one informer: how its loop works, and what it keeps of each object.
+//! Defines the options of one informer: how its loop works, and how the cache keeps objects.
 //!
 //! Each option is defined once, in this module. The macros of the module generate the setter of an option in
-//! every builder. The options of requests are defined in `reflector`.
+//! every builder. The options of requests are defined in the module `reflector`.
 
 use std::time::Duration;
 
@@ -64,16 +64,16 @@ macro_rules! loop_methods {
             self
         }
 
-        /// Sets the maximum number of changes in the queue. The channel from the sources to the queue has the
-        /// same limit, which counts separately.
+        /// Sets the maximum number of changes in the queue. The channel from the reflectors to the queue has
+        /// the same limit, which counts separately.
         ///
-        /// Each limit holds for all sources together. The default is two batches, and the minimum is 1. When
-        /// both are full, each source keeps one more change, and stops reading from its list or watch. A
-        /// whole list is one change. In a [`DeltaFifo`](crate::queue::DeltaFifo), a list is one change per
-        /// object, and may exceed the limit.
+        /// Each limit applies to the changes of all sources together. The default is two batches, and the
+        /// minimum is 1. When the queue and the channel are full, the reflector of each source keeps one more
+        /// change, and stops reading from its list or watch. A whole list is one change. In a
+        /// [`DeltaFifo`](crate::queue::DeltaFifo), a list is one change per object, and may exceed the limit.
         ///
-        /// Changes stay in the queue for a long time only if a handler's full
-        /// [`ListenerBuffer::Block`](crate::shared_informer::ListenerBuffer) buffer blocks the informer.
+        /// Changes stay in the queue for a long time only if the informer waits for a handler with a full
+        /// [`ListenerBuffer::Block`](crate::shared_informer::ListenerBuffer) buffer.
         pub fn queue_capacity(mut self, changes: usize) -> Self {
             self.$($path).+.queue_capacity = Some(changes);
             self
@@ -85,23 +85,23 @@ macro_rules! loop_methods {
         /// The interval between two checks is random: between half the period and the whole period, and at
         /// least one second.
         ///
-        /// The check finds changes that a watch did not deliver: an event that a proxy or server lost, or a
-        /// server restored from a backup. It requests the metadata of the server's objects at the exact
-        /// revision of the cache, and compares names, uids and revisions. Later changes are therefore not
-        /// differences.
+        /// The check finds changes that a watch did not deliver. Examples are an event that a proxy or the
+        /// server lost, and a server that was restored from a backup. The check requests the metadata of the
+        /// server's objects at the exact revision of the cache, and compares names, uids and revisions. Later
+        /// changes are therefore not differences.
         ///
         /// A difference is reported to the log, to the error handler as
         /// [`Error::Inconsistent`](crate::reflector::Error::Inconsistent), and in
         /// [`Status::consistency`](crate::status::Status::consistency). The informer then lists all objects
-        /// again. Handlers receive every object of that list, even if it looks unchanged: after a restore,
-        /// another state can have the same uid and revision.
+        /// again. Handlers receive every object of that list, even if the object looks unchanged: after a
+        /// restore, another state can have the same uid and revision.
         ///
-        /// A difference that persists after the list is counted but not reported again. It causes another
-        /// list after 1, 2, 4, … 64 checks, and then after every 64 checks. A difference persists if the list
-        /// lacks the same object as the watch, or if the cache can't keep the object.
+        /// A difference that remains after the new list is counted but not reported again. It causes another
+        /// list after 1, 2, 4, … 64 checks, and then after every 64 checks. A difference remains if the new
+        /// list does not contain the missing change either, or if the cache can't keep the object.
         ///
-        /// No other mechanism detects a restored server whose revision has passed the cache's revision before
-        /// the reflector's next request. The check detects the restore if at least one object is missing, is
+        /// If a restored server passes the cache's revision before the reflector's next request, only this
+        /// check can detect the restore. The check detects the restore if at least one object is missing, is
         /// surplus, or has another uid or revision. If all of these are equal, the restore can't be detected.
         ///
         /// # Cost
@@ -126,20 +126,20 @@ macro_rules! loop_methods {
 }
 pub(crate) use loop_methods;
 
-/// Options for the stored objects of an informer: their fields, their form in memory, their saved store and
-/// their mutation detector.
+/// Options for the objects in an informer's cache: the fields to remove, lazy decoding or compression, the
+/// saved store, and the mutation detector.
 #[derive_where(Clone, Default)]
 pub(crate) struct Keeping<K> {
     pub(crate) pruning: Pruning,
     pub(crate) form: FormOptions<K>,
     pub(crate) storing: Option<Storing<K>>,
-    /// Constructor of the mutation detector; `None` if mutations are not detected. The constructor is a
-    /// function, because it needs trait bounds that not every `K` satisfies.
+    /// Function that creates the mutation detector; `None` if mutations are not detected. The setter stores a
+    /// function, because only the setter requires the trait bounds of the detector.
     pub(crate) mutation_detector: Option<fn() -> MutationDetector<K>>,
 }
 
 impl<K> Keeping<K> {
-    /// Returns these options. An option that is not set has its value from `general`.
+    /// Returns these options. An option that is not set has the value from `general`.
     pub(crate) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         Self {
@@ -177,23 +177,24 @@ impl<K> Keeping<K> {
 /// of the builder that contains the options.
 macro_rules! keeping_methods {
     ($($path:ident).+) => {
-        /// Removes these fields from every object before the object is decoded. A later call replaces the
-        /// fields of an earlier call.
+        /// Sets the fields that are removed from every object before the object is decoded. A later call
+        /// replaces the fields of an earlier call.
         ///
-        /// A removed field costs almost no time and no memory. A [`transform`](Self::transform) removes
-        /// fields only after they are decoded.
+        /// A removed field costs almost no time and no memory. In contrast, a [`transform`](Self::transform)
+        /// removes fields only after they are decoded.
         ///
         /// For a [`Pruned`](crate::pruning::Pruned) type, any field can be removed, except labels and the
         /// fields that identify the object. [`pruning`](crate::pruning) lists the requirements on the type.
         ///
-        /// An update (PUT) of an object without its annotations deletes them on the server. A program that
-        /// prunes annotations must write with patches.
+        /// An update (PUT) of an object without its annotations deletes the annotations on the server. A
+        /// program that prunes annotations must write with patches.
         ///
         /// # Errors
-        /// A field identifies the object, or contains its labels. If the type is not
-        /// [`Pruned`](crate::pruning::Pruned), a field is none of `metadata.managedFields`,
-        /// `metadata.annotations` and a single annotation: an update without another field deletes that field
-        /// on the server, and a program does not expect it to be missing.
+        /// Returns an error if a field identifies the object or contains its labels. If the type is not
+        /// [`Pruned`](crate::pruning::Pruned), also returns an error if a field is neither
+        /// `metadata.managedFields`, nor `metadata.annotations`, nor a single annotation. The program does
+        /// not expect any other field to be missing, and an update of the object would delete the field on
+        /// the server.
         pub fn prune(
             mut self,
             fields: impl IntoIterator<Item = crate::pruning::FieldPath>,
@@ -207,27 +208,28 @@ macro_rules! keeping_methods {
 
         /// Keeps each object as compressed JSON, to reduce the memory of the cache.
         ///
-        /// The JSON is compressed with a dictionary. The dictionary is trained from 256 objects, or from
-        /// 1,024 objects within a list. Packed pods take about a tenth of the memory of decoded pods. Name,
-        /// namespace, uid, revision and labels are kept uncompressed, so lists, selectors and indices by
-        /// metadata decode nothing.
+        /// The JSON is compressed with a dictionary. The dictionary is trained when the cache has received
+        /// 256 objects, or 1,024 objects while a list is in progress. Packed pods take about a tenth of the
+        /// memory of decoded pods. Name, namespace, uid, revision and labels are kept uncompressed. Lists,
+        /// selectors and indices that use only this metadata therefore decode nothing.
         ///
-        /// [`Object::get`](crate::Object::get) decodes the object on each call, unless its decoded form is
-        /// still in use or is one of the sixteen most recent ones. Decoding a pod takes about 30 µs. A
-        /// handler that uses only the object's name, such as a handler that [`enqueue`](crate::enqueue)s it,
-        /// decodes nothing. An `old` state that the handler does not read is not decoded. A transform, or an
-        /// index by a function of the whole object, decodes each new state. The result of a transform is
-        /// encoded as JSON again. All other behavior is unchanged.
+        /// [`Object::get`](crate::Object::get) decodes the object on each call, unless the decoded object is
+        /// still in use or is one of the sixteen that were decoded last. Decoding a pod takes about 30 µs. A
+        /// handler that uses only the object's name, such as [`enqueue`](crate::enqueue), decodes nothing.
+        /// The old state in an update is decoded only if the handler reads it. A transform, or an index by a
+        /// function of the whole object, decodes each new state. The result of a transform is encoded as JSON
+        /// again. All other behavior is unchanged.
         ///
         /// An object that fails to decode is detected on the first read, not on arrival. `get` returns the
         /// error, which is reported once, to the log and to the error handler. From then on, the object is
-        /// broken as in any cache: it is counted in [`Status::broken`](crate::status::Status::broken) and
-        /// left out of later snapshots. Handlers receive the state of such an object like any other state.
-        /// The [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences.
+        /// broken, as in a cache without this option: it is counted in
+        /// [`Status::broken`](crate::status::Status::broken) and omitted from later snapshots. Before that,
+        /// handlers receive the state of the object like any other state. The
+        /// [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences.
         ///
         /// Training a dictionary takes about 20 ms for pods. The training is repeated when new states no
-        /// longer fit the dictionary: when the compression ratio of the last thousand states is 1.5 times
-        /// that of the first thousand.
+        /// longer fit the dictionary, which means that the last thousand states are 1.5 times as large after
+        /// compression as the first thousand, relative to their uncompressed size.
         #[cfg(feature = "packed")]
         pub fn packed(mut self) -> Self
         where
@@ -237,13 +239,13 @@ macro_rules! keeping_methods {
             self
         }
 
-        /// Keeps objects [`packed`](Self::packed), with dictionaries that are trained from `objects` objects.
-        /// The minimum is 8.
+        /// Keeps objects [`packed`](Self::packed), and sets the number of received objects after which a
+        /// dictionary is trained. The minimum is 8.
         ///
-        /// Use a smaller number for a small collection. Use a larger number if objects of several kinds of
-        /// content arrive one kind after the other. The dictionary is trained from at most 64 of the objects,
-        /// evenly spread. The cache keeps objects unpacked until it has received `objects` objects, or four
-        /// times as many within a list.
+        /// Use a smaller number for a small collection. Use a larger number if the objects have several kinds
+        /// of content, and all objects of one kind arrive before those of the next. The dictionary is trained
+        /// from at most 64 of the received objects, evenly spread. Until the cache has received `objects`
+        /// objects, or four times as many while a list is in progress, it keeps objects unpacked.
         #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self
         where
@@ -255,15 +257,14 @@ macro_rules! keeping_methods {
 
         /// Decodes each object on the first [`Object::get`](crate::Object::get), once for all readers.
         ///
-        /// Before the first read, the cache keeps the bytes that the server sent. After the first read, it
-        /// keeps the decoded object instead. An object that is not read takes only the memory of its bytes.
-        /// An object that is read takes the memory of a decoded object. [`packed`](Self::packed) takes less
-        /// memory, but more time if the same objects are read repeatedly.
+        /// Before the first read, the cache keeps the bytes that the server sent. After the first read, the
+        /// cache keeps the decoded object instead of the bytes. [`packed`](Self::packed) takes less memory,
+        /// but more time if the same objects are read repeatedly.
         ///
-        /// Accesses to metadata decode nothing, as with [`packed`](Self::packed). An object that fails to
-        /// decode is reported once, on the first read. It counts as broken until a newer state arrives. A
-        /// [`transform`](Self::transform) or an index by a function of the whole object decodes every object
-        /// on arrival. This option has no effect on a packed cache.
+        /// A read of metadata decodes nothing, as with [`packed`](Self::packed). An object that fails to
+        /// decode is reported once, on the first read. The object counts as broken until a newer state
+        /// arrives. A [`transform`](Self::transform), or an index by a function of the whole object, decodes
+        /// every object on arrival. This option has no effect on a packed cache.
         pub fn lazy(mut self) -> Self {
             let form = &mut self.$($path).+.form;
             *form = form.or(crate::object::FormOptions::Lazy);
@@ -316,8 +317,8 @@ pub(crate) use keeping_methods;
 /// not have the setter.
 macro_rules! keep_method {
     ($($path:ident).+) => {
-        /// Removes all fields except these from every object before the object is decoded. A later call
-        /// replaces the fields of an earlier call.
+        /// Sets the only fields that are kept in every object. All other fields are removed before the object
+        /// is decoded. A later call replaces the fields of an earlier call.
         ///
         /// Labels and the fields that identify the object are always kept. [`pruning`](crate::pruning)
         /// describes the combination with [`prune`](Self::prune) and the requirements on the type.

@@ -1,6 +1,6 @@
 //! Registers handlers with an informer, and provides the handles to registered handlers.
 //!
-//! The module fills no buffer: the informer's loop delivers events to the buffer of each handler.
+//! The module delivers no events: the informer's loop adds events to the buffer of each handler.
 
 use std::{
     fmt,
@@ -37,7 +37,7 @@ use crate::{
     status::WaitForSync,
 };
 
-/// Builder of a handler: its name, resync period, buffer, filter and thread.
+/// Builder of a handler, which sets the handler's name, resync period, buffer, filter and thread.
 /// [`register`](HandlerBuilder::register) registers the handler with the informer.
 #[doc(alias = "HandlerOptions")]
 #[must_use = "a handler receives no events until it is registered"]
@@ -50,8 +50,8 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// Selects the events that the handler receives. The default is changes only. The handler of a plain
-    /// informer also receives the unchanged objects of each list.
+    /// Whether the handler receives only changed objects (the default) or also the unchanged objects of each
+    /// list. The handler of a [plain informer](crate::informer) also receives the unchanged objects.
     pub(crate) delivery: Delivery,
 }
 
@@ -72,8 +72,8 @@ where
         }
     }
 
-    /// Sets the handler's name for logs and its status. The default is the handler's type, or the source
-    /// location of its closures.
+    /// Sets the handler's name in logs and in its status. The default is the name of the handler's type, or
+    /// the source location of its closures.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -82,14 +82,15 @@ where
     /// Sets the interval at which this handler receives every object again.
     ///
     /// The handler receives each object as an update with [`Cause::Resync`](crate::indexer::Cause::Resync).
-    /// The objects come from the cache, and no request is sent.
+    /// The informer reads the objects from the cache, and sends no request.
     ///
     /// Zero disables resyncs of this handler. A period below 1 s is raised to 1 s. If the informer's own
     /// resync period is zero, no handler is resynced. Without this call, the informer's resync period
     /// applies.
     ///
-    /// The informer checks at fixed intervals which handlers are due. If the handler is registered after the
-    /// informer has started, a shorter period is raised to this check interval.
+    /// The informer checks at fixed intervals which handlers are due for a resync. If the handler is
+    /// registered after the informer has started, a period that is shorter than this interval is raised to
+    /// the interval.
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
@@ -211,8 +212,8 @@ where
 
 /// Runs a handler's event loop, and logs a panic that occurs outside of the handler's callbacks.
 ///
-/// Such a panic ends only this handler, whose registration then never syncs. A panic in a callback does not
-/// reach this function.
+/// Such a panic ends only this handler. The registration of the handler then never syncs. A panic inside a
+/// callback is caught before it reaches this function.
 async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     if let Err(panic) = AssertUnwindSafe(listening).catch_unwind().await {
         let reason = panic_message(&*panic);
@@ -319,8 +320,8 @@ impl<K> Registration<K> {
         self.status().lag
     }
 
-    /// Returns the number of events that this handler did not receive, because later events of the same
-    /// object replaced or cancelled them in the buffer.
+    /// Returns the number of events that this handler did not receive, because a later event of the same
+    /// object replaced or cancelled the event in the buffer.
     ///
     /// Only [`ListenerBuffer::Coalesce`] merges events.
     pub fn coalesced(&self) -> u64 {
@@ -334,18 +335,18 @@ impl<K> Registration<K> {
 
     /// Removes the handler, and waits until the handler has ended.
     ///
-    /// The callback in progress completes, and the remaining events are discarded. Afterwards, the handler
-    /// receives no event and has been dropped. An informer that has stopped has already removed the handler.
-    /// An informer that is stopping removes the handler in the same way.
+    /// The callback in progress completes, and the remaining events are discarded. When the method returns,
+    /// the handler has been dropped. An informer that has stopped has already removed the handler. An
+    /// informer that is stopping removes the handler in the same way.
     ///
     /// If a handler's own callback removes the handler, the method does not wait, because the wait would
-    /// deadlock. The callback completes, and no other callback follows. Indirect cycles are not detected. For
-    /// example, a callback that waits for a task deadlocks if the task waits for this removal. Two handlers
-    /// deadlock if each waits for the removal of the other.
+    /// deadlock. The callback completes, and no other callback follows. Indirect deadlocks are not detected.
+    /// For example, a callback that waits for a task deadlocks if the task waits for this removal. Two
+    /// handlers deadlock if each waits for the removal of the other.
     ///
     /// # Cancel safety
     /// The first poll starts the removal. Dropping the future after the first poll only stops the wait.
-    /// Dropping it before the first poll detaches the handler, like dropping the registration.
+    /// Dropping the future before the first poll detaches the handler, like dropping the registration.
     #[doc(alias = "RemoveEventHandler")]
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove(self) {

@@ -1,7 +1,7 @@
-//! Keeps weak references to the buffers of an informer's handlers and subscriptions, to report their status
-//! and to wait for them.
+//! Keeps weak references to the buffers of an informer's handlers and subscriptions. The informer uses the
+//! references to report the status of the handlers and to wait until the handlers are idle.
 //!
-//! A reference does not keep a buffer alive.
+//! A weak reference does not keep a buffer alive.
 
 use std::sync::{Arc, Weak};
 

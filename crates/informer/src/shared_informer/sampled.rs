@@ -1,6 +1,6 @@
 //! Measures an informer for the metrics: its status, its queue, its handlers, and the memory of its cache.
 //!
-//! The module records no metrics. The collector requests the samples.
+//! The module records no metrics. The metrics collector requests the measured values.
 
 use std::sync::{
     Arc,
@@ -19,16 +19,17 @@ use crate::{
     status::StatusReader,
 };
 
-/// Takes the samples of one informer for the metrics.
+/// Source of an informer's measured values, which the metrics collector requests.
 ///
-/// The informer's tasks own this value. The value and the cache are therefore dropped with the tasks.
+/// The informer's tasks own this value and its handle to the cache. When the tasks end, both are dropped.
 pub(super) struct Figures<K> {
     pub(super) indexer: Indexer<K>,
     pub(super) status: StatusReader,
     pub(super) roster: Arc<Roster<K>>,
     /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// Weak sender, to count the changes in the channel to the queue without keeping the channel open.
+    /// Weak sender of the channel from the reflectors to the queue. It is used to count the changes in the
+    /// channel, and does not keep the channel open.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -45,10 +46,11 @@ impl<K: Send + Sync + 'static> Sampled for Figures<K> {
 }
 
 impl<K> SharedInformer<K> {
-    /// Returns the memory that the informer uses: objects, dictionaries, indices, and the events in its queue
-    /// and in the handlers' buffers.
+    /// Returns the memory of the cache, and the number of changes and events that wait before and after the
+    /// cache.
     ///
-    /// [`Memory`] documents which of its values are exact.
+    /// The memory of the cache consists of objects, dictionaries and indices. [`Memory`] documents which of
+    /// its values are exact.
     ///
     /// The method visits every object and index once, which takes some milliseconds per 100,000 objects. It
     /// blocks neither the informer nor readers. The method can be called at any time, also after the informer

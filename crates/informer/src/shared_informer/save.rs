@@ -12,12 +12,13 @@ where
 {
     /// Saves a consistent snapshot of the cache for the next [warm start](crate::warm_start).
     ///
-    /// The informer continues during the save. Of two concurrent saves, the second waits for the first. With
-    /// a queue that reorders objects, such as [`DeltaFifo`](crate::queue::DeltaFifo), the save waits until
-    /// the queue is empty. The save fails if a handler's full buffer blocks that queue.
+    /// The informer continues to work during the save. If another save is in progress, the method waits for
+    /// its end. With a queue that reorders objects, such as [`DeltaFifo`](crate::queue::DeltaFifo), the save
+    /// first waits until the queue is empty. The save fails if a handler with a full buffer prevents the
+    /// queue from becoming empty.
     ///
     /// # Errors
-    /// Returns a [`SaveError`] if the cache was not saved. The store that was saved before is then unchanged.
+    /// Returns a [`SaveError`] if the cache was not saved. The previously saved store is then unchanged.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the save, unless the save was complete.

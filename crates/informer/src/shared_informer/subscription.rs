@@ -85,7 +85,7 @@ impl<K> Subscription<K> {
 
     /// Waits for the next event, and returns it. Returns `None` on each call after the stream has ended.
     ///
-    /// The method does the same as `StreamExt::next`, without an import of that trait.
+    /// The method does the same as `StreamExt::next`, without an import of the `StreamExt` trait.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event.

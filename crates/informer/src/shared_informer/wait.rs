@@ -1,8 +1,8 @@
 //! Waits until the cache contains a write, or no longer contains a deleted object (read-your-writes).
 //!
-//! The waits do not poll at intervals. The controller notifies the waits after each batch that is visible to
-//! readers. A batch's revision and its objects become visible together, in one snapshot. A read after a
-//! completed wait therefore returns the state that the wait found, or a newer state.
+//! The waits do not poll at intervals. The controller notifies the waits after each batch of changes that is
+//! visible to readers. The revision and the objects of a batch become visible together, in one snapshot. A
+//! read after a completed wait therefore returns the awaited state or a newer state.
 
 use std::{cmp::Ordering, time::Duration};
 
@@ -25,9 +25,13 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
-/// For an informer with one source, both forms are equivalent. For an informer with several sources, an
-/// object also selects the source that must reach the revision. The revision must be one of the informer's
-/// own kind, because a revision of another kind does not show whether the cache contains the write.
+/// For an informer with one source, a revision and an object have the same effect. For an informer with
+/// several sources, an object also selects the source that must reach the revision. The revision must belong
+/// to an object of the informer's kind, because a revision of another kind does not show whether the cache
+/// contains the write.
+///
+/// An aggregated API server may send an object late, when the cache has already passed the object's revision.
+/// A wait for that revision then ends before the object arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     revision: ResourceVersion,
@@ -55,9 +59,11 @@ pub enum RevisionError {
         /// Revision of the cache when the wait failed.
         reached: ResourceVersion,
     },
-    /// The server's revision went backwards, for example after a restore from a backup.
+    /// The server's revision went backwards, for example after a restore from a backup. The write may be
+    /// lost: read the object from the server.
     ///
-    /// The write may be lost. A read of the object from the server shows whether it is.
+    /// An informer that does not detect such a restore does not return this error. The wait then succeeds
+    /// once the server's revision has passed the awaited revision again.
     #[error("the server went back to revision {reached} during the wait for revision {wanted}")]
     WentBack {
         /// Revision that the caller waited for.
@@ -77,13 +83,14 @@ pub enum RevisionError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeletedError {
-    /// The cache still contained the object at the deadline, or the first list was not in the cache.
+    /// At the deadline, the cache still contained the object, or did not contain the first list of every
+    /// source yet.
     #[error("the deletion of {name} was not received in time")]
     Deadline {
         /// Name of the object whose deletion the caller waited for.
         name: ObjectName,
     },
-    /// The informer stopped before it received the deletion.
+    /// The informer stopped before the cache showed the deletion.
     #[error("the informer stopped before it received the deletion of {name}")]
     Stopped {
         /// Name of the object whose deletion the caller waited for.
@@ -120,8 +127,8 @@ impl From<u64> for Written {
     }
 }
 
-/// Reads the name and the revision from the metadata of `object`. If the metadata lacks one of them, a wait
-/// fails with [`RevisionError::NotComparable`].
+/// Converts an object that a write request returned. If the metadata of the object lacks the name or the
+/// revision, a wait for the object fails with [`RevisionError::NotComparable`].
 impl<K: Resource> From<&K> for Written {
     fn from(object: &K) -> Self {
         let (name, revision) = object::name_and_revision(object).unzip();
@@ -143,9 +150,9 @@ impl<K> From<&Object<K>> for Written {
 
 /// Returns the revision up to which the cache is complete for the object `name`.
 ///
-/// The result is the revision of the source that contains the object. Without such a source, or without a
-/// name, the result is the lowest revision of all sources. A source has an unset revision before its first
-/// list. `sources` is the number of sources.
+/// If the cache contains the object, the result is the revision of the object's source. Without a name, or
+/// without such an object, the result is the lowest revision of all sources, and is unset until all sources
+/// have listed. `sources` is the number of sources.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,
@@ -252,8 +259,8 @@ enum WaitFailure {
     Deadline,
 }
 
-/// Calls `look` with the current snapshot, and again after each batch, until `look` returns a value. Returns
-/// that value, or the reason why the wait failed.
+/// Calls `look` with the current snapshot, and again after each batch of changes, until `look` returns a
+/// value. Returns the value of `look`, or the reason why the wait failed.
 async fn until<K, T>(
     informer: &SharedInformer<K>,
     deadline: Instant,

@@ -38,17 +38,17 @@ pub struct Difference {
     pub description: Arc<str>,
     /// Revision of the cache at which the objects were compared.
     pub revision: ResourceVersion,
-    /// Whether the server has not reached the cache's revision, because the server was restored from a backup
-    /// or is another server. If `true`, no objects were compared.
+    /// Whether the server is at an older revision than the cache, because the server was restored from a
+    /// backup or is another server. If `true`, no objects were compared.
     pub went_back: bool,
-    /// Number of objects that only the server has.
+    /// Number of objects that are on the server and not in the cache.
     pub missing: usize,
-    /// Number of objects that have another revision on the server.
+    /// Number of objects that have another revision on the server than in the cache.
     pub outdated: usize,
-    /// Number of objects with another uid on the server: they were deleted and created again under the same
-    /// name.
+    /// Number of objects that have another uid on the server than in the cache: they were deleted and created
+    /// again under the same name.
     pub replaced: usize,
-    /// Number of objects that only the cache has.
+    /// Number of objects that are in the cache and not on the server.
     pub surplus: usize,
     /// Names of some of the objects that differ, at most [`Difference::NAMED`].
     pub examples: Vec<ObjectName>,

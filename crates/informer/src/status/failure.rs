@@ -1,14 +1,16 @@
-//! Defines [`InformerError`], the reason why an informer ended without being stopped.
+//! Defines [`InformerError`], the error of an informer that ended although the program did not stop it.
+//!
+//! The module does not end or restart an informer.
 
 use std::{any::Any, sync::Arc};
 
 use crate::panics::panic_message;
 
-/// Error of an informer that ended without being stopped, and does not restart.
+/// Error of an informer that ended although the program did not stop it. The informer does not restart.
 ///
-/// Server errors never cause this error, because a reflector retries as long as the informer runs. A panic in
-/// user code that is called for one object or one event does not cause this error either. Such a panic
-/// affects only the object or the handler.
+/// An error of the server never ends an informer, because the reflector retries the request. A panic in user
+/// code that is called for one object or one event does not end an informer either. Such a panic affects only
+/// the object or the handler.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("informer {name} ({expects}) failed: {cause}")]
 #[non_exhaustive]
@@ -25,9 +27,9 @@ pub struct InformerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FailureCause {
-    /// Code panicked that is not called for a single object or event: `tweak_list_options`, the program's
-    /// [`ListerWatcher`](crate::transport::ListerWatcher) or [`Queue`](crate::queue::Queue), a destructor of
-    /// an object, or this library.
+    /// A panic occurred in code that is not called for a single object or event: `tweak_list_options`, the
+    /// program's [`ListerWatcher`](crate::transport::ListerWatcher) or [`Queue`](crate::queue::Queue), a
+    /// destructor of an object, or this library.
     #[error("{part} panicked: {reason}")]
     Panicked {
         /// The part of the informer that ran the code, for example `the reflector of pods in namespace shop`.
@@ -35,11 +37,11 @@ pub enum FailureCause {
         /// The panic message, as one line. The message may contain the content of an object.
         reason: Arc<str>,
     },
-    /// A task of the informer was cancelled, because a Tokio runtime has shut down: the one on which the
-    /// informer was built or the one on which it ran.
+    /// A task of the informer was cancelled, because the Tokio runtime on which the informer was built or on
+    /// which it ran has shut down.
     #[error("{part} was cancelled: its Tokio runtime has shut down")]
     Cancelled {
-        /// The part of the informer that ran the task.
+        /// The part of the informer whose task was cancelled.
         part: Arc<str>,
     },
     /// A task of the informer returned although the informer was not stopped, which is a defect of this
@@ -48,13 +50,14 @@ pub enum FailureCause {
         "{part} returned although the informer was not stopped, which is a defect of kube-informer"
     )]
     Returned {
-        /// The part of the informer that ran the task.
+        /// The part of the informer whose task returned.
         part: Arc<str>,
     },
 }
 
 impl FailureCause {
-    /// Returns the cause for a panic that `catch_unwind` caught in `part`, a part of the informer.
+    /// Returns the cause of a failure from the value of a caught panic. `part` is the part of the informer in
+    /// which the panic occurred.
     pub(crate) fn panicked(part: &str, panic: &(dyn Any + Send)) -> Self {
         Self::Panicked {
             part: Arc::from(part),

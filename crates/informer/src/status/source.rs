@@ -23,11 +23,11 @@ pub struct SourceStatus {
     pub revision: ResourceVersion,
     pub(super) last_event: Option<Instant>,
     pub(super) last_bookmark: Option<Instant>,
-    /// The last failure of a list or watch; `None` if none has failed. The failure may be long past:
-    /// [`SourceStatus::activity`] is the current state.
+    /// The last failure of a list or watch; `None` if none has failed. The failure may be old, and does not
+    /// show whether the reflector currently fails. [`SourceStatus::activity`] is the current state.
     pub last_error: Option<Arc<transport::Error>>,
     pub(super) last_failure: Option<Instant>,
-    /// Time of the first failure since the last success; `None` if no failure followed the last success.
+    /// Time of the first failure after the last success; `None` if there was no such failure.
     pub(super) failing: Option<Instant>,
 }
 
@@ -58,7 +58,7 @@ pub enum Activity {
     /// The store has been full for at least one second, and does not accept the changes of the list or watch.
     ///
     /// The reason is a handler with a full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer,
-    /// or a custom store. The reflector reads nothing in this state, so the cache is behind the server.
+    /// or a custom store. The reflector reads no changes in this state, so the cache becomes outdated.
     StoreFull,
     /// The reflector waits before the next request.
     BackingOff {
@@ -68,7 +68,8 @@ pub enum Activity {
         attempt: u32,
     },
     /// The definition (CRD) of the kind was deleted. The reflector sends no requests until the definition
-    /// exists again. This state occurs only in informers of a factory that follows definitions.
+    /// exists again. This state occurs only in informers of a factory that is configured to watch
+    /// definitions.
     NotServed,
     /// The reflector has ended, and does not restart.
     Stopped,
@@ -101,8 +102,8 @@ impl SourceStatus {
         self.last_failure.map(|at| at.elapsed())
     }
 
-    /// Returns the time for which all requests have failed. `None` if a complete list, an opened watch or an
-    /// event followed the last failure, or if no request has failed.
+    /// Returns the time since the first failure after the last success. A success is a complete list, an
+    /// opened watch or an event. `None` if no failure followed the last success.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failing.map(|at| at.elapsed())
     }
@@ -115,7 +116,8 @@ impl SourceStatus {
         !self.revision.is_unset()
     }
 
-    /// Returns the rank of the activity. A lower rank is further from an open watch.
+    /// Returns the rank of the activity, from 0 for a stopped reflector to 6 for an open watch. For example,
+    /// a pause has a lower rank than a list.
     pub(super) fn rank(&self) -> u8 {
         match self.activity {
             Activity::Stopped => 0,

@@ -1,6 +1,6 @@
 //! Waits until an informer or a handler has synced, or reports why it has not synced.
 //!
-//! The module only reads the status; it does not start an informer.
+//! The module only reads the status, and does not start an informer.
 
 use std::{fmt, future::IntoFuture, pin::pin, sync::Arc, time::Duration};
 
@@ -17,11 +17,12 @@ use crate::{
 ///
 /// The wait also ends when the informer ends or fails. [`deadline`](WaitForSync::deadline) and
 /// [`fail_fast`](WaitForSync::fail_fast) can end the wait earlier. A wait for an informer that has ended
-/// returns an error even if the informer had synced, because its cache is no longer updated. A sync at the
-/// deadline counts as in time. The future owns its state and can be awaited in any task.
+/// returns an error even if the informer had synced, because its cache is no longer updated. If the informer
+/// syncs exactly at the deadline, the wait succeeds. The future owns its state and can be awaited in any
+/// task.
 ///
 /// # Errors
-/// A [`SyncError`] names the informer or the handler and the reason.
+/// A [`SyncError`] contains the name of the informer or handler, and the reason.
 ///
 /// # Cancel safety
 /// Dropping the future has no effect on the informer.
@@ -38,7 +39,7 @@ pub struct WaitForSync {
     handler: Option<watch::Receiver<bool>>,
     deadline: Option<Duration>,
     fail_fast: bool,
-    /// Whether the wait fails at once, because the factory was not started.
+    /// Whether the wait fails at once, because the informer's factory was not started.
     is_unstarted: bool,
 }
 
@@ -48,9 +49,9 @@ pub struct WaitForSync {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SyncError {
-    /// The name of the informer, the reflector, or the handler.
+    /// Name of the informer, the reflector or the handler that did not sync.
     pub name: Arc<str>,
-    /// Description of the awaited objects: API version and kind, or the configured description.
+    /// Description of the informer's objects: API version and kind, or the configured description.
     pub expects: Arc<str>,
     /// The reason why the wait failed.
     pub failure: SyncFailure,
@@ -114,7 +115,7 @@ impl fmt::Display for SyncError {
 }
 
 impl SyncError {
-    /// Returns a hint that tells the user how to solve the failure; `None` if there is no hint.
+    /// Returns the next step that the error text suggests to the user; `None` if there is no suggestion.
     fn next_step(&self) -> Option<&'static str> {
         match self.failure {
             SyncFailure::NotStarted => Some("call start of the factory before the wait"),
@@ -127,8 +128,8 @@ impl SyncError {
     }
 }
 
-/// Returns a hint that tells the user how to solve an error of this class in a list or a watch; `None` if
-/// there is no hint.
+/// Returns the next step that the error text suggests after a list or watch failed with an error of this
+/// class. `None` if there is no suggestion.
 fn next_step(class: Class) -> Option<&'static str> {
     match class {
         Class::Unauthorized => Some("check the credentials of the client"),
@@ -178,13 +179,13 @@ impl WaitForSync {
         }
     }
 
-    /// Makes the wait fail as soon as it is awaited, because the factory was not started.
+    /// Returns a wait that fails at the first poll, because the informer's factory was not started.
     pub(crate) fn not_started(mut self) -> Self {
         self.is_unstarted = true;
         self
     }
 
-    /// Makes the wait fail after this time, counted from the first poll.
+    /// Sets the maximum time of the wait, counted from the first poll. After this time, the wait fails.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
         self
@@ -246,6 +247,7 @@ impl WaitForSync {
 }
 
 /// Returns the result of a wait for an informer with this status; `None` while the wait continues.
+/// `fail_fast` is whether the wait fails at the first error that a retry does not solve.
 fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> {
     if status.failure.is_some() {
         Some(Err(SyncFailure::Failed))
@@ -260,7 +262,8 @@ fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> 
     }
 }
 
-/// Returns whether a source currently fails with an error that a retry does not solve.
+/// Returns whether the requests of at least one source currently fail with an error that a retry does not
+/// solve.
 fn is_hopeless(status: &Status) -> bool {
     status.sources.iter().any(|source| {
         let error = source.last_error.as_ref();

@@ -1,4 +1,4 @@
-//! Defines [`WarmStart`], which shows whether an informer started from a saved store, or why it did not.
+//! Defines [`WarmStart`], the result of the start of an informer with a saved store.
 //!
 //! A saved store is a file with the objects and revisions of an earlier cache. The module loads no store.
 
@@ -10,14 +10,14 @@ use crate::object::ResourceVersion;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WarmStart {
-    /// The cache started with the saved objects, and the watch resumed at their revision.
+    /// The cache was filled with the saved objects, and the watch resumes from the saved revision.
     #[non_exhaustive]
     Warm {
         /// Number of objects loaded, including broken ones.
         objects: usize,
         /// The saved revision of the first source.
         revision: ResourceVersion,
-        /// Age of the saved store by the system clock; zero if that clock was set back.
+        /// Age of the saved store by the system clock; zero if the clock was set back.
         age: Duration,
     },
     /// The informer listed all objects, as an informer without a saved store does.
@@ -51,7 +51,8 @@ pub enum ColdReason {
     /// No store is saved at the configured path.
     #[error("no store is saved there")]
     NoFile,
-    /// The operating system reported an error when the file was read. The text is that error.
+    /// The operating system reported an error when the file was read. The text is the error of the operating
+    /// system.
     #[error("the saved store can't be read: {0}")]
     Unreadable(String),
     /// The file is truncated, modified, or not a saved store. The text describes the first defect.
@@ -63,14 +64,14 @@ pub enum ColdReason {
     /// The store was saved from another cluster.
     #[error("the store was saved from another server")]
     OtherServer,
-    /// The store contains objects of another kind, or metadata alone where the informer requires whole
-    /// objects.
+    /// The store contains objects of another kind. Whole objects and objects with only metadata also count as
+    /// different kinds.
     #[error("the saved store has other objects: {saved}")]
     OtherKind {
         /// Kind of the objects in the store.
         saved: String,
     },
-    /// The store contains other objects of the same kind, from other namespaces or selectors.
+    /// The store contains objects of the same kind, from other namespaces or selectors.
     #[error("the saved store has {saved}, and the informer requests {wanted}")]
     OtherScope {
         /// The requests (namespaces and selectors) of the informer that saved the store.
@@ -78,20 +79,22 @@ pub enum ColdReason {
         /// The requests (namespaces and selectors) of the informer that tried to load the store.
         wanted: String,
     },
-    /// The store was saved by another version of the program, whose type or transform may differ.
+    /// The store was saved by another version of the program. The other version may have another type or
+    /// transform.
     #[error("the store was saved as version {saved:?}, and the program uses another version")]
     OtherVersion {
         /// The version of the program that saved the store.
         saved: String,
     },
-    /// The store was saved with other pruned or kept fields.
+    /// The fields that were removed from the saved objects are not the fields that the informer removes.
     #[error("the saved objects were pruned of other fields")]
     OtherPruning,
-    /// The server has not reached the revision in the store, because the server was restored from a backup.
-    /// The value is that revision.
+    /// The server has not reached the saved revision, because the server was restored from a backup. The
+    /// value is the saved revision.
     #[error("the server has not reached revision {0}, up to which the store was saved")]
     WentBack(ResourceVersion),
-    /// The source does not identify its server or its collection of objects, as custom sources do by default.
+    /// The source identifies neither its server nor its collection of objects, or only one of them. Custom
+    /// sources identify neither by default.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
     /// The request for the server's identity failed. The text is the error. The informer repeats the request
@@ -100,8 +103,8 @@ pub enum ColdReason {
         "the identity of the server is unknown: {0}; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(String),
-    /// The server rejects the LIST of one object with which the informer checks the server's revision. The
-    /// text is the error.
+    /// The server rejected the request with which the informer checks the server's revision: a LIST of one
+    /// object. The text is the error.
     #[error("the server rejects the requests of a warm start: {0}")]
     Refused(String),
     /// The objects are Secrets, which are not saved unless the program allows it.

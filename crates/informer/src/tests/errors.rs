@@ -15,8 +15,9 @@ use crate::{
 };
 
 /// Asserts that the texts of `$errors` equal `$expected`: one line per error, with its cause after ` <- `.
-/// Does not compile if a variant of the error type is missing in the list of variants. Fails if a listed
-/// variant has no error.
+///
+/// The `$variant` patterns must be all variants of the error type. The macro does not compile if a variant is
+/// missing, and fails if `$errors` contains no error of a variant.
 macro_rules! assert_texts {
     ($errors:expr, [$($variant:pat),+ $(,)?], $expected:expr) => {{
         let errors = $errors;
@@ -49,7 +50,7 @@ fn revision(text: &str) -> ResourceVersion {
     text.into()
 }
 
-/// Returns every class of transport errors. A new class does not compile until `next` contains it.
+/// Returns every class of transport errors. The function does not compile if its `match` omits a class.
 pub(super) fn classes() -> Vec<Class> {
     let next = |class: &Class| match class {
         Class::Expired => Some(Class::TooLargeResourceVersion),
@@ -77,8 +78,8 @@ pub(super) fn panicked() -> FailureCause {
     FailureCause::panicked("the reflector of pods", &"index out of bounds")
 }
 
-/// Returns transport errors that this crate's parsers and limits create, at least one of each class that they
-/// use.
+/// Returns transport errors that this crate's parsers and limits create. The errors include at least one of
+/// every class, except the classes for which [`is_created_elsewhere`] returns `true`.
 fn created() -> Vec<Error> {
     let status = |code: u16, body: &str| Error::from_status_body(code, body.as_bytes());
     let too_large = r#"{"reason":"Timeout","message":"Too large resource version: 9, current: 3"}"#;
@@ -120,8 +121,8 @@ fn created() -> Vec<Error> {
     ]
 }
 
-/// Returns whether [`created`] contains no error of this class. The client (`transport/client/classify.rs`)
-/// or the reflector creates such errors. The texts of the reflector are in `messages.txt`.
+/// Returns whether only the client (`transport/client/classify.rs`) or the reflector creates errors of this
+/// class. [`created`] contains no such errors. The texts of the reflector's errors are in `messages.txt`.
 fn is_created_elsewhere(class: Class) -> bool {
     match class {
         Class::ConnectionRefused | Class::VeryShortWatch | Class::WentBack | Class::Store => true,

@@ -11,8 +11,8 @@ use crate::{
     transport::Error,
 };
 
-/// Returns the error of a failed wait for the informer `pods`, after `prepare` has written the informer's
-/// status.
+/// Returns the error of a failed wait for a sync of the informer `pods`. `prepare` first writes the status
+/// that the error contains.
 fn sync_error(failure: SyncFailure, prepare: impl FnOnce(&StatusWriter)) -> SyncError {
     let writer = StatusWriter::new(1);
     prepare(&writer);

@@ -1,7 +1,7 @@
 //! [`Body`] reads a response body chunk by chunk, and applies a deadline to each read.
 //!
-//! Guarantees: a chunk that has arrived is returned even if the deadline has passed. A later deadline does
-//! not reset the timer while chunks arrive, because a server may send a chunk for every object.
+//! Guarantees: a chunk that has arrived is returned even if the deadline has passed. Receiving a chunk does
+//! not reset the timer, because a server may send one chunk for each object.
 
 use std::{
     fmt,
@@ -14,19 +14,20 @@ use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{ByteStream, Error, Response};
-use crate::codec::Codec;
+use crate::codec::Encoding;
 
-/// Reads the body of a response. Holds the stream of chunks, the codec of the response, and the timer of the
-/// deadline.
+/// Reads the body of one response chunk by chunk, with an optional deadline for each read.
 pub(crate) struct Body {
-    codec: Codec,
+    encoding: Encoding,
     chunks: ByteStream,
-    /// Timer of the deadline, which fires at the deadline or earlier. It is `None` before the first wait with
-    /// a deadline, and after the deadline has passed.
+    /// Timer of the deadline. It fires at the deadline of the current read, or earlier if an earlier read set
+    /// it.
+    ///
+    /// `None` before the first wait with a deadline, and after a read has failed at its deadline.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// Error of [`Body::next`]: no chunk arrived before the deadline.
+/// Error of [`Body::next`]: no chunk arrived before the deadline of the read.
 #[derive(Debug)]
 pub(crate) struct Late;
 
@@ -40,22 +41,23 @@ impl Body {
     /// Creates a reader for the body of `response`.
     ///
     /// # Errors
-    /// Returns an error if the library does not support the content type of the response.
+    /// Returns an error if the library does not support the content type of `response`.
     pub(crate) fn new(response: Response) -> Result<Self, Error> {
         Ok(Self {
-            codec: Codec::of_content_type(response.content_type())?,
+            encoding: Encoding::of_content_type(response.content_type())?,
             chunks: response.into_body(),
             timer: None,
         })
     }
 
-    pub(crate) fn codec(&self) -> Codec {
-        self.codec
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
     }
 
-    /// Waits for the next chunk of the body and returns the chunk, or `None` at the end of the body.
+    /// Waits for the next chunk of the body. Returns the chunk, or `None` at the end of the body.
     ///
     /// Returns [`Late`] if no chunk arrives before `deadline`. Waits without a limit if `deadline` is `None`.
+    /// The inner error reports that the body can't be read.
     ///
     /// # Cancel safety
     /// Dropping the future loses no bytes.
@@ -80,8 +82,10 @@ impl Body {
         }
     }
 
-    /// Returns `Ready` when `deadline` has passed. To avoid a timer reset in each call, the timer is moved to
-    /// a later deadline only when the timer fires.
+    /// Returns `Ready` if `deadline` has passed, and `Pending` otherwise.
+    ///
+    /// If `deadline` is later than the deadline of the timer, the timer is reset only when it fires. Each
+    /// call therefore does not reset the timer.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Late> {
         let timer = self
             .timer

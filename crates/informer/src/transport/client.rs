@@ -31,37 +31,52 @@ use kube_core::Resource;
 #[cfg(feature = "http2")]
 use shared_connection::Protocol;
 
-use super::{Class, Error, ListOptions, ListerWatcher, Response};
+use super::{Class, Encoding, Error, ListOptions, ListerWatcher, Response};
 use crate::{
     codec::Codec,
     limits::{ERROR_BODY_BYTES, NAMESPACE_BYTES},
     selector::Selector,
 };
 
-/// Value of the `User-Agent` header that [`connect`] sends if the configuration has no such header.
+/// Value of the `User-Agent` header that [`connect`] sends if the configuration has no `User-Agent` header.
 pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
 
-/// `Accept` header of a watch request, or of a request for one object. The server then returns the metadata
-/// of objects instead of whole objects.
+/// Value of the `Accept` header that requests only the metadata of objects, in a watch or in a request for
+/// one object.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// `Accept` header of a list request. The server then returns the metadata of objects instead of whole
-/// objects.
+/// Value of the `Accept` header that requests only the metadata of objects, in a list.
 const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// `Accept` header of a list request. The server then returns the metadata of objects if it can, and whole
-/// objects otherwise.
+/// Value of the `Accept` header of a list that requests only the metadata of objects, but accepts whole
+/// objects if the server can't return only the metadata.
 const METADATA_IF_IT_CAN: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/// `Accept` header of a list request or a watch request.
+const JSON: &str = "application/json";
+
+/// `Accept` header of a list request or a watch request. The server then responds with protobuf if it can, and
+/// with JSON otherwise.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
+
+/// [`METADATA_ALONE`], as protobuf if the server can.
+const METADATA_ALONE_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// [`METADATA_OF_LIST`], as protobuf if the server can.
+const METADATA_OF_LIST_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// [`METADATA_IF_IT_CAN`], as protobuf if the server can.
+const METADATA_IF_IT_CAN_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/vnd.kubernetes.protobuf,application/json";
 
 /// Creates a client for informers from a kube configuration.
 ///
 /// The client authenticates as kube's own client does and sends a `User-Agent` header. Kube's own retries are
 /// disabled, because the reflector already backs off after an error such as 429.
 ///
-/// With feature `http2`, all informers of the client share one connection to a server that offers HTTP/2 in
-/// the TLS handshake. Each open watch has its own HTTP/1.1 connection without the feature, through a proxy,
-/// and over OpenSSL.
+/// With feature `http2`, all informers that use the client share one connection to a server that supports
+/// HTTP/2 over TLS. Without the feature, through a proxy, or over OpenSSL, each open watch has its own
+/// HTTP/1.1 connection.
 ///
 /// With feature `http2`, TLS needs one of these sets of features of `kube-client`:
 ///
@@ -81,10 +96,11 @@ const METADATA_IF_IT_CAN: &str =
 /// The function must be called inside a Tokio runtime, because the client spawns tasks.
 ///
 /// # Errors
-/// Returns an error if kube can't build the client, for example because a CA can't be read or a proxy is
-/// invalid. Returns an error if the address lacks `http` or `https`, because kube's client would panic. With
-/// feature `http2`, returns an error if `kube-client` has none of the sets of TLS features above; the error
-/// names these sets.
+/// Returns an error in these cases:
+/// - Kube can't build the client, for example because a CA can't be read or a proxy is invalid.
+/// - The address has no host, or no scheme such as `https`. Kube's client would panic.
+/// - With feature `http2`, `kube-client` has none of the sets of TLS features above. The error names these
+///   sets.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
     check_address(&config)?;
     identify(&mut config);
@@ -99,12 +115,12 @@ pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::E
 
 /// Creates a client like [`connect`], for a server that is known to support HTTP/2, with or without TLS.
 ///
-/// The client ignores proxies in the configuration.
+/// The client does not use a proxy, even if the configuration contains one.
 ///
 /// # Errors
-/// Returns the errors of [`connect`], and an error for an `https` address if `kube-client` lacks the feature
-/// `rustls-tls`. If the server supports only HTTP/1.1, this function succeeds, but every request of the
-/// client fails.
+/// Returns the errors of [`connect`]. Also returns an error for an `https` address if `kube-client` lacks the
+/// feature `rustls-tls`. If the server supports only HTTP/1.1, this function succeeds, but every request of
+/// the client fails.
 #[cfg(feature = "http2")]
 pub fn connect_with_prior_knowledge(
     mut config: kube_client::Config,
@@ -114,7 +130,7 @@ pub fn connect_with_prior_knowledge(
     shared_connection::connect(&config, Protocol::Http2)
 }
 
-/// Checks that the address of the server has a scheme and a host.
+/// Checks that the address of the server in `config` has a scheme and a host.
 ///
 /// # Errors
 /// Returns an error if the address is incomplete, such as `HOST:PORT` or only a path.
@@ -134,6 +150,8 @@ fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error>
     }
 }
 
+/// Changes `config` for the clients of this module.
+///
 /// Disables kube's retries, and removes the user and the password from the server's address. Sets the
 /// `User-Agent` header if the configuration has none.
 fn identify(config: &mut kube_client::Config) {
@@ -160,9 +178,9 @@ pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 
 /// Lists and watches the objects of one kind with a Kubernetes client, in all namespaces or in one namespace.
 ///
-/// `ListWatch` builds the query parameters without kube's `ListParams` and `WatchParams`, which can't express
-/// the rules for resource versions. The type `K` determines only the URL and the representation of objects:
-/// with `PartialObjectMeta<K>`, `ListWatch` requests only metadata.
+/// `ListWatch` builds the query parameters itself, because kube's `ListParams` and `WatchParams` can't
+/// express the rules for resource versions. The type `K` determines only the URL and the representation of
+/// objects: with `PartialObjectMeta<K>`, `ListWatch` requests only metadata.
 #[doc(alias = "NewListWatchFromClient")]
 #[doc(alias = "NewFilteredListWatchFromClient")]
 #[derive_where(Clone)]
@@ -173,6 +191,10 @@ pub struct ListWatch<K> {
     base: String,
     plural: String,
     metadata_only: bool,
+    /// Whether objects of the kind can be read as protobuf.
+    has_protobuf: bool,
+    /// Encoding that is requested unless [`ListOptions::encoding`] has another one.
+    encoding: Encoding,
     namespace: Option<String>,
     labels: Option<String>,
     fields: Option<String>,
@@ -180,7 +202,7 @@ pub struct ListWatch<K> {
 }
 
 impl<K: Resource> ListWatch<K> {
-    /// Creates a `ListWatch` of all objects of `K` in all namespaces. `client` is a [`Client`], a
+    /// Creates a `ListWatch` for all objects of the kind `K` in all namespaces. `client` is a [`Client`], a
     /// [`RotatingClient`] or another [`ClientSource`].
     pub fn new(client: impl ClientSource) -> Self
     where
@@ -189,8 +211,8 @@ impl<K: Resource> ListWatch<K> {
         Self::with_type(client, &K::DynamicType::default())
     }
 
-    /// Creates a `ListWatch` like [`ListWatch::new`], for a type known only at run time, such as
-    /// `DynamicObject` with an `ApiResource`.
+    /// Creates a `ListWatch` like [`ListWatch::new`], for a kind known only at run time. An example of `K` is
+    /// `DynamicObject`, whose `dyntype` is an `ApiResource`.
     pub fn with_type(client: impl ClientSource, dyntype: &K::DynamicType) -> Self {
         let (group, version) = (K::group(dyntype), K::version(dyntype));
         let base = if group.is_empty() {
@@ -204,6 +226,8 @@ impl<K: Resource> ListWatch<K> {
             base,
             plural: K::plural(dyntype).into_owned(),
             metadata_only: K::metadata_api(),
+            has_protobuf: Codec::has_protobuf(&K::api_version(dyntype), &K::kind(dyntype)),
+            encoding: Encoding::Json,
             namespace: None,
             labels: None,
             fields: None,
@@ -211,21 +235,22 @@ impl<K: Resource> ListWatch<K> {
         }
     }
 
-    /// Restricts lists and watches to the objects of one namespace. An empty name means all namespaces.
+    /// Restricts lists and watches to the objects of one namespace. With an empty name, they return the
+    /// objects of all namespaces.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into()).filter(|namespace| !namespace.is_empty());
         self
     }
 
-    /// Restricts lists and watches to the objects whose labels match the selector.
+    /// Restricts lists and watches to the objects whose labels match `selector`.
     #[must_use]
     pub fn labels(mut self, selector: &Selector) -> Self {
         self.labels = Some(selector.to_string()).filter(|selector| !selector.is_empty());
         self
     }
 
-    /// Restricts lists and watches to the objects whose fields match the selector, for example
+    /// Restricts lists and watches to the objects whose fields match `selector`, for example
     /// `spec.nodeName=node-1`. The server determines which fields a selector can use.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
@@ -233,8 +258,17 @@ impl<K: Resource> ListWatch<K> {
         self
     }
 
+    /// Sets the encoding of lists and watches that are requested without an encoding. JSON is the default.
+    #[must_use]
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
     /// Adds a function that changes the options of each list request and each watch request before the
-    /// request is sent. The functions of several calls run in the order of the calls.
+    /// request is sent.
+    ///
+    /// If this method is called several times, the functions run in the order of the calls.
     #[must_use]
     pub fn tweak_list_options(
         mut self,
@@ -251,12 +285,31 @@ impl<K: Resource> ListWatch<K> {
     }
 }
 
-/// Kind of a request. The kind determines the `Accept` header and whether the query contains `watch=true`.
+/// Type of a request: a list, a list of metadata, or a watch. The type determines the `Accept` header and
+/// whether the query contains `watch=true`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     List,
     ListOfMetadata,
     Watch,
+}
+
+impl Wanted {
+    /// Returns the `Accept` header of the request.
+    fn accept(self, metadata_only: bool, encoding: Encoding) -> &'static str {
+        let (json, protobuf) = match (metadata_only, self) {
+            (true, Self::Watch) => (METADATA_ALONE, METADATA_ALONE_PROTOBUF),
+            (true, Self::List | Self::ListOfMetadata) => {
+                (METADATA_OF_LIST, METADATA_OF_LIST_PROTOBUF)
+            }
+            (false, Self::ListOfMetadata) => (METADATA_IF_IT_CAN, METADATA_IF_IT_CAN_PROTOBUF),
+            (false, Self::List | Self::Watch) => (JSON, PROTOBUF),
+        };
+        match encoding {
+            Encoding::Json => json,
+            Encoding::Protobuf => protobuf,
+        }
+    }
 }
 
 impl<K> ListWatch<K> {
@@ -294,16 +347,17 @@ impl<K> ListWatch<K> {
             self.plural,
             query.finish()
         );
-        let accept = match (self.metadata_only, wanted) {
-            (true, Wanted::Watch) => METADATA_ALONE,
-            (true, Wanted::List | Wanted::ListOfMetadata) => METADATA_OF_LIST,
-            (false, Wanted::ListOfMetadata) => METADATA_IF_IT_CAN,
-            (false, Wanted::List | Wanted::Watch) => "application/json",
+        let encoding = options.encoding.unwrap_or(self.encoding);
+        let encoding = if self.has_protobuf {
+            encoding
+        } else {
+            Encoding::Json
         };
+        let accept = wanted.accept(self.metadata_only, encoding);
         let mut request = http::Request::get(uri).header(http::header::ACCEPT, accept);
         if watch {
-            // Kubernetes 1.37 compresses streaming lists with one gzip member per flush, and common decoders read
-            // only the first member (tower-rs/tower-http#737).
+            // Kubernetes 1.37 compresses streaming lists with one gzip member per flush, and common decoders
+            // read only the first member (tower-rs/tower-http#737).
             request = request.header(http::header::ACCEPT_ENCODING, "identity");
         }
         request.body(Body::empty()).map_err(|error| {
@@ -329,8 +383,8 @@ impl<K> ListWatch<K> {
 /// Sends a request and returns the response.
 ///
 /// # Errors
-/// Returns an error if the connection fails, or the error that the server reports in a response whose status
-/// is not 2xx.
+/// Returns an error if the request can't be sent. If the status of the response is not 2xx, returns the error
+/// that the server reports in the response.
 pub(crate) async fn answer(
     client: &Client,
     request: http::Request<Body>,
@@ -353,7 +407,7 @@ pub(crate) async fn answer(
         .get(http::header::RETRY_AFTER)
         .and_then(|value| value.to_str().ok()?.parse().ok())
         .map(Duration::from_secs);
-    // If the body is too long or breaks off, the status code remains.
+    // If the body is too long or can't be read, the error contains only the status code.
     let body = Limited::new(response.into_body(), ERROR_BODY_BYTES)
         .collect()
         .await;
@@ -363,8 +417,10 @@ pub(crate) async fn answer(
     Err(error.with_retry_after(retry_after))
 }
 
-/// Reads the whole body of a response. Returns an error if the body is longer than `max` bytes; `what` names
-/// the response in the error.
+/// Reads the whole body of a response. `what` is the description of the response in error messages.
+///
+/// # Errors
+/// Returns an error if the body can't be read or is longer than `max` bytes.
 pub(crate) async fn read_all(response: Response, max: usize, what: &str) -> Result<Vec<u8>, Error> {
     let (mut body, mut bytes) = (response.into_body(), Vec::new());
     while let Some(chunk) = body.next().await {
@@ -390,12 +446,15 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Box::pin(self.send(self.request(options, Wanted::Watch)))
     }
 
-    /// Returns true, because the reflector detects a server without streaming lists at the first request.
+    /// Returns true for every server. If a server does not support streaming lists, the reflector detects
+    /// this at the first request.
     fn streams_lists(&self) -> bool {
         true
     }
 
-    /// Returns the URI of a list request without a revision: the path, the selectors and the tweaked options.
+    /// Returns the URI of a list request without a revision. The URI consists of the path, the selectors and
+    /// the options that the tweak functions set.
+    ///
     /// Appends ` (metadata)` if `ListWatch` requests only metadata.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
@@ -408,8 +467,8 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Some(format!("{}{form}", uri.trim_end_matches('?')))
     }
 
-    /// Returns the uid of the namespace `kube-system` as the identity of the server, because every cluster
-    /// has this namespace and the namespace can't be deleted.
+    /// Returns the uid of the namespace `kube-system` as the identity of the server. Every cluster has this
+    /// namespace, and the namespace can't be deleted.
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(async {
             let request = http::Request::get("/api/v1/namespaces/kube-system")

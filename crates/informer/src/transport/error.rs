@@ -1,5 +1,5 @@
-//! [`Error`] describes the failure of a list or a watch: its [`Class`], its message, and the [`Retry`] that
-//! follows.
+//! [`Error`] describes the failure of a list or a watch. It consists of a [`Class`], a message and a source,
+//! and determines the [`Retry`] that follows.
 //!
 //! Guarantees: messages from a server are shortened to one line of limited length. This module does not retry
 //! requests and does not compute the backoff.
@@ -15,8 +15,8 @@ use crate::{
 
 /// The reason why a list or a watch failed.
 ///
-/// `Display` prints only the message of this error, without its cause; [`std::error::Error::source`] returns
-/// the cause. The message and the cause contain no response body, no header and no credential.
+/// `Display` prints only the message of this error. [`std::error::Error::source`] returns the cause. Neither
+/// the message nor the cause contains a header, a credential or a whole response body.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -26,13 +26,13 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The class of a failed list or watch, which determines how a reflector continues.
+/// Class of a failed list or watch. The class determines how a reflector continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Class {
     /// The revision or the continue token is too old: HTTP 410, or the reason `Expired` or `Gone`.
     Expired,
-    /// The server's data is older than the requested revision.
+    /// The server's newest data is older than the requested revision.
     TooLargeResourceVersion,
     /// The server rejects the request because it receives too many requests: HTTP 429.
     TooManyRequests,
@@ -40,41 +40,42 @@ pub enum Class {
     ConnectionRefused,
     /// The connection to the server broke, or could not be opened for a reason other than a refusal.
     Connection,
-    /// The server or the network reported a time-out, or the server responded with HTTP 504.
+    /// A connection, a request or a list took too long, or the server responded with HTTP 504.
     Timeout,
-    /// The server rejected the credentials, or no valid credentials are available: HTTP 401.
+    /// The server rejected the credentials with HTTP 401, or the client has no valid credentials.
     Unauthorized,
     /// The user has no permission for the request: HTTP 403.
     Forbidden,
     /// The server does not serve the requested kind: HTTP 404.
     NotFound,
-    /// The server rejected the request as invalid: a 4xx status without a class of its own.
+    /// The server rejected the request as invalid with a 4xx status that no other class covers, or the client
+    /// could not build the request.
     Invalid,
     /// The server failed with an internal error: HTTP 500 with the reason `InternalError`.
     Internal,
     /// The server, or a proxy in front of the server, is unavailable: HTTP 502 or 503.
     Unavailable,
-    /// The server failed with another error: a 5xx status without a class of its own.
+    /// The server failed with another error: a 5xx status that no other class covers.
     Server,
     /// The response violates the protocol, for example because it is not JSON, has an unknown structure, is a
     /// redirect, or exceeds a [limit](crate::limits).
     Protocol,
-    /// The server ended the watch immediately, without an event. A healthy server does not end a watch this
-    /// way.
+    /// The server ended the watch immediately after its start, without an event. A healthy server does not
+    /// end a watch this way.
     #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
     /// The server sent an event older than the cached object, or a response with an older revision than
     /// before. The server was restored from a backup, or a different server responded.
     ///
-    /// The reflector accepts the next list even if its revisions are older, because the server reuses
-    /// revisions for other states.
+    /// The reflector accepts the next list even if its revisions are older than the cached revisions. A
+    /// restored server assigns the same revisions again, to other states.
     WentBack,
-    /// The server responded, but the reflector's store did not accept the data.
+    /// The server responded, but the reflector's store rejected the data.
     Store,
 }
 
 impl Class {
-    /// Returns the name of the class for a metric label, such as `too_many_requests`.
+    /// Returns the name of the class as the value of a metric label, such as `too_many_requests`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Expired => "expired",
@@ -98,23 +99,24 @@ impl Class {
     }
 }
 
-/// The next request of a reflector after a failure.
+/// Next request of a reflector after a failed watch, and whether the reflector waits before this request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// The reflector waits, and then opens the watch again at the same revision.
     Resume,
-    /// The reflector lists again. There is no pause for the first such failure after the start, after a
-    /// healthy period, or after an outage.
+    /// The reflector lists again. It does not wait before the list if this is the first such failure since
+    /// the start, since a healthy period, or since an outage.
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,
-    /// A retry can succeed only after the permissions, the served kinds or the request have changed. The
-    /// reflector retries with a pause, in case they change; a program that waits for sync can stop waiting.
+    /// The reflector waits, and then lists again. The list can succeed only after the credentials, the
+    /// permissions, the served kinds or the request have changed. A program that waits for sync can therefore
+    /// stop waiting.
     GiveUp,
 }
 
 impl Error {
-    /// Creates an error of this class with this message, without a cause.
+    /// Creates an error with the class `class` and the message `message`, without a source.
     pub fn new(class: Class, message: impl Into<String>) -> Self {
         Self {
             class,
@@ -124,7 +126,7 @@ impl Error {
         }
     }
 
-    /// Sets the cause of the error, which [`std::error::Error::source`] returns.
+    /// Sets the source of the error, which [`std::error::Error::source`] returns.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -134,8 +136,8 @@ impl Error {
         self
     }
 
-    /// Sets the minimum pause before a retry, which the server requested with `Retry-After`. `None` means
-    /// that the server requested no pause.
+    /// Sets the minimum pause that the server requested before a retry, for example with `Retry-After`.
+    /// `None` means that the server requested no pause.
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
         self.retry_after = retry_after;
@@ -147,19 +149,23 @@ impl Error {
         self.class
     }
 
-    /// Returns the minimum pause before a retry that the server requested; `None` if the server requested no
-    /// pause.
+    /// Returns the minimum pause that the server requested before a retry, or `None` if the server requested
+    /// no pause.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
 
     /// Returns the next request of a reflector after this error has ended an open watch.
     ///
-    /// The result does not apply to a watch that could not be opened. The reflector opens such a watch again
-    /// at the same revision after [`Class::TooManyRequests`], [`Class::ConnectionRefused`] and
-    /// [`Class::Connection`]; a limited number of times after [`Class::Unavailable`], [`Class::Timeout`] and
-    /// [`Class::Unauthorized`]; and after an error with a `Retry-After`, except [`Class::Expired`]. After
-    /// other errors the reflector lists.
+    /// The result does not apply to a watch that could not be opened. After such a watch, the reflector
+    /// continues as follows:
+    /// - After [`Class::TooManyRequests`], [`Class::ConnectionRefused`] and [`Class::Connection`], it opens
+    ///   the watch again at the same revision.
+    /// - After [`Class::Unavailable`], [`Class::Timeout`] and [`Class::Unauthorized`], it does so a limited
+    ///   number of times.
+    /// - After an error with a `Retry-After`, except [`Class::Expired`], it opens the watch again at the same
+    ///   revision.
+    /// - After other errors, it lists.
     pub fn retry(&self) -> Retry {
         match self.class {
             Class::Expired | Class::TooLargeResourceVersion | Class::WentBack => Retry::Relist,
@@ -181,8 +187,8 @@ impl Error {
 
     /// Returns whether the error shows that the server is down or unreachable.
     ///
-    /// A 5xx response counts as an outage, because a proxy may have sent it. HTTP 429, and HTTP 500 with
-    /// reason `InternalError`, do not count, because the server itself sent the response.
+    /// A 5xx response counts as an outage, because a proxy may have sent the response. Two responses do not
+    /// count, because the server itself sends them: HTTP 429, and HTTP 500 with reason `InternalError`.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,
@@ -194,17 +200,18 @@ impl Error {
         )
     }
 
-    /// Creates an error from the `Status` in the body of an error response, or in an ERROR event.
+    /// Creates an error from the `Status` in the body of an error response or in an ERROR event.
     ///
-    /// The HTTP status `code` determines the class if the `Status` contains no code, if the body is not a
-    /// `Status`, or if the body is longer than [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES). For
-    /// example, API priority and fairness responds with plain text.
+    /// If the `Status` contains a code, this code determines the class. The HTTP status `code` determines the
+    /// class if the `Status` contains no code, or if `body` is longer than
+    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES) or is not a `Status`. For example, API priority
+    /// and fairness responds with plain text instead of a `Status`.
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {
-        Self::of_status(code, Codec::Json.object(body))
+        Self::of_status(code, Codec::of_bytes(body).object(body))
     }
 
-    /// Creates an error from the `Status` in an ERROR event of a watch. A `Status` without a code counts as
-    /// HTTP 500.
+    /// Creates an error from the `Status` in an ERROR event of a watch. A `Status` without a code has the
+    /// class of HTTP 500.
     pub(crate) fn of_event(status: Encoded<'_>) -> Self {
         Self::of_status(500, status)
     }
@@ -236,7 +243,8 @@ impl From<SplitError> for Error {
     }
 }
 
-/// The fields of a `metav1.Status` that the library reads. A null field is read as a missing field.
+/// The fields of a `metav1.Status` that the library reads. A field whose value is null is treated as a
+/// missing field.
 #[derive(Default, Deserialize)]
 struct StatusBody {
     code: Option<u16>,
@@ -258,9 +266,8 @@ struct StatusCause {
     message: Option<String>,
 }
 
-/// Message of a server whose data is older than the requested revision. Servers before 1.19 send this text
-/// without a machine-readable reason in a cause; later servers send it as the message of a cause that has a
-/// reason.
+/// Text with which a server reports that its data is older than the requested revision. Old servers report
+/// this failure only with this text. Newer servers also report the reason `ResourceVersionTooLarge`.
 const TOO_LARGE: &str = "Too large resource version";
 
 impl StatusBody {
@@ -286,7 +293,8 @@ impl StatusBody {
         }
     }
 
-    /// Returns whether the server's data is older than the requested revision.
+    /// Returns whether this `Status` reports that the server's data is older than the requested revision.
+    /// `reason` is the reason of the `Status`.
     ///
     /// Recognizes the formats of three ranges of Kubernetes versions, newest first: a cause with a reason, a
     /// cause with only a message (1.17.0 to 1.18.5), and only a status message (before 1.17).

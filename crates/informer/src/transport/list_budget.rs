@@ -1,7 +1,6 @@
-//! [`ListBudget`] enforces the limits of one list on the number of objects, bytes and pages, and on its
-//! duration.
+//! [`ListBudget`] enforces the limits of one list: the number of objects, bytes and pages, and the duration.
 //!
-//! It does not limit watches, apart from the initial events of a streaming list.
+//! The budget does not limit watches, except the initial events of a streaming list.
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -12,8 +11,8 @@ use crate::{
     limits::{LIST_STALL, Limits},
 };
 
-/// Counts the objects, bytes and pages that one list or one streaming list receives. Returns an error if a
-/// count exceeds its limit, or if the list takes too long.
+/// Counts the objects, bytes and pages that one list or one streaming list receives. The methods return an
+/// error if a count exceeds its limit, or if the list takes too long.
 #[derive(Debug)]
 pub(crate) struct ListBudget {
     limits: Limits,
@@ -24,7 +23,7 @@ pub(crate) struct ListBudget {
 }
 
 impl ListBudget {
-    /// Creates a budget with all counts at zero, and starts the time limit of the list.
+    /// Creates a budget whose counts are zero, and starts the time limit of the list.
     pub(crate) fn begin(limits: Limits) -> Self {
         Self {
             limits,
@@ -35,7 +34,7 @@ impl ListBudget {
         }
     }
 
-    /// Counts one page. The caller calls this before it requests the page.
+    /// Counts one page. The caller calls this method before it requests the page.
     ///
     /// # Errors
     /// Returns an error if the list already has the maximum number of pages.
@@ -57,8 +56,11 @@ impl ListBudget {
         self.objects_in_all(self.objects)
     }
 
-    /// Checks that a streaming list has at most the maximum number of objects. `objects` is the current
-    /// number of objects of the list, without deleted objects.
+    /// Checks that a list has at most the maximum number of objects. A streaming list passes its current
+    /// number of objects as `objects`, without the deleted objects.
+    ///
+    /// # Errors
+    /// Returns an error if `objects` is more than the maximum number of objects.
     pub(crate) fn objects_in_all(&self, objects: usize) -> Result<(), Error> {
         let limit = self.limits.objects;
         if objects > limit {
@@ -81,8 +83,11 @@ impl ListBudget {
         self.in_time()
     }
 
-    /// Checks that the list has not exceeded its time limit. A server that sends bytes slowly, but without a
-    /// stall, reaches this limit.
+    /// Checks that the list has not exceeded its time limit. This limit also ends a list whose server sends
+    /// bytes slowly, but never pauses for [`LIST_STALL`].
+    ///
+    /// # Errors
+    /// Returns an error if the list has exceeded its time limit.
     fn in_time(&self) -> Result<(), Error> {
         if Instant::now() < self.until {
             return Ok(());
@@ -94,8 +99,8 @@ impl ListBudget {
         Err(Error::new(Class::Timeout, what))
     }
 
-    /// Returns the time by which the next bytes of the list must arrive: [`LIST_STALL`] from now, or the end
-    /// of the list's time limit if that is earlier.
+    /// Returns the time by which the next bytes of the list must arrive. This is [`LIST_STALL`] from now, or
+    /// the end of the list's time limit if the limit ends earlier.
     pub(crate) fn deadline(&self) -> Instant {
         self.until.min(Instant::now() + LIST_STALL)
     }
@@ -121,8 +126,8 @@ impl ListBudget {
     }
 }
 
-/// Returns the error for a list that exceeds a limit. `what` is the limit, such as `100 pages`; `field` is
-/// the field of [`Limits`] that sets it.
+/// Returns the error for a list that exceeds a limit. `what` is the exceeded limit, such as `100 pages`.
+/// `field` is the field of [`Limits`] that sets this limit.
 fn exceeded(what: &str, field: &str) -> Error {
     let what = format!("the list has more than {what}; to allow more, raise Limits::{field}");
     Error::new(Class::Protocol, what)

@@ -1,6 +1,7 @@
-//! [`Pager`] determines the request for each page of a list. It does not send requests or hold objects.
+//! [`Pager`] determines the options of the request for each page of a list. The pager does not send requests
+//! or store objects.
 //!
-//! Guarantees: a list does not continue after a repeated continue token, and restarts at most once.
+//! Guarantees: a list ends if the server repeats a continue token, and restarts at most once.
 
 use std::{
     collections::BTreeSet,
@@ -13,8 +14,8 @@ use crate::{codec::ListEnd, object::ResourceVersion};
 /// Builds the options of the requests for one list, from its first page to its last page.
 ///
 /// Requests after the first page contain the continue token instead of `resourceVersion` and
-/// `resourceVersionMatch`. If a continue token has expired, the pager requests the whole list once more,
-/// without pages, at the revision of the first request. The caller must then discard the objects of the
+/// `resourceVersionMatch`. If a continue token has expired, the pager restarts the list once: it requests all
+/// objects in one page, at the revision of the first request. The caller must then discard the objects of the
 /// earlier pages.
 #[doc(alias = "ListPager")]
 #[derive(Debug)]
@@ -24,20 +25,21 @@ pub(crate) struct Pager {
     pages: u32,
     revision: ResourceVersion,
     paginated: bool,
-    /// Hashes of the received continue tokens. A repeated token would make the list endless. The tokens
-    /// themselves are not kept, because they may be long and numerous.
+    /// Hashes of the received continue tokens. The pager detects a repeated token, which would make the list
+    /// endless. The tokens themselves are not stored, because they may be long and numerous.
     seen: BTreeSet<u64>,
     fell_back: bool,
 }
 
-/// The caller's next step after a page of the list.
+/// The next step of the caller after it has received a page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPage {
     /// The list has another page. [`Pager::request`] returns the options of the request for that page.
     More,
-    /// The list is complete. The value is the revision of its first page.
+    /// The list is complete. The value is the revision that the first page of the list reports.
     Done(ResourceVersion),
-    /// The list must be aborted: the server repeated a continue token, so the list would never end.
+    /// The caller must abort the list, because the server repeated a continue token and the list would never
+    /// end.
     Endless,
 }
 
@@ -64,7 +66,8 @@ impl Pager {
         &self.first
     }
 
-    /// Returns whether the server has sent a continue token, so the list has more than one page.
+    /// Returns whether the server has sent a continue token, which means that the list has more than one
+    /// page.
     pub(crate) fn is_paginated(&self) -> bool {
         self.paginated
     }
@@ -95,8 +98,9 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Restarts the list without pages if a later page failed because its continue token expired. Returns
-    /// whether the pager has restarted the list.
+    /// Restarts the list without pages if the request for a page after the first one failed because its
+    /// continue token expired. `class` is the class of the failure. Returns whether the pager has restarted
+    /// the list.
     ///
     /// After a restart, [`Pager::request`] returns the options for the whole list. A list restarts at most
     /// once.
@@ -116,152 +120,4 @@ impl Pager {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::transport::ResourceVersionMatch;
-
-    fn end(revision: u64, token: Option<&str>) -> ListEnd {
-        ListEnd {
-            resource_version: revision.to_string(),
-            continue_token: token.map(str::to_owned),
-            ..ListEnd::default()
-        }
-    }
-
-    fn first() -> ListOptions {
-        ListOptions {
-            resource_version: 10.into(),
-            resource_version_match: Some(ResourceVersionMatch::Exact),
-            limit: Some(2),
-            ..ListOptions::default()
-        }
-    }
-
-    #[test]
-    fn revision_is_sent_with_the_first_page_only_and_is_that_of_the_first_page() {
-        let mut pager = Pager::new(first());
-        assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::More);
-        let second = pager.request();
-        assert_eq!(
-            (&second.resource_version, second.limit),
-            (&ResourceVersion::UNSET, Some(2))
-        );
-        assert_eq!(
-            second.resource_version_match, None,
-            "the match is sent with the revision"
-        );
-        assert_eq!(second.continue_token.as_deref(), Some("t1"));
-        assert_eq!(pager.page(&end(20, Some("t2"))), AfterPage::More);
-        assert_eq!(pager.page(&end(21, None)), AfterPage::Done(20.into()));
-        assert!(pager.is_paginated());
-        assert_eq!(pager.pages(), 3);
-    }
-
-    #[test]
-    fn an_expired_page_falls_back_once_to_a_full_list() {
-        let mut pager = Pager::new(first());
-        assert!(
-            !pager.restarts_after(Class::Expired),
-            "the first page has no fallback"
-        );
-        pager.page(&end(20, Some("t1")));
-        assert!(!pager.restarts_after(Class::Server));
-        assert_eq!(pager.pages(), 1);
-        assert!(pager.restarts_after(Class::Expired));
-        assert_eq!(pager.pages(), 0, "earlier pages are discarded");
-        let full = pager.request();
-        assert_eq!(
-            (full.limit, full.resource_version.to_string()),
-            (None, "10".to_owned())
-        );
-        // A server that pages the full list too gets no second fallback.
-        pager.page(&end(20, Some("t1")));
-        assert!(!pager.restarts_after(Class::Expired));
-    }
-
-    #[test]
-    fn a_repeated_token_ends_the_list() {
-        let mut pager = Pager::new(first());
-        assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::More);
-        assert_eq!(pager.page(&end(20, Some("t2"))), AfterPage::More);
-        assert_eq!(pager.page(&end(20, Some("t1"))), AfterPage::Endless);
-    }
-
-    #[test]
-    fn an_empty_token_is_no_token() {
-        let mut pager = Pager::new(first());
-        assert_eq!(pager.page(&end(20, Some(""))), AfterPage::Done(20.into()));
-        assert!(!pager.is_paginated());
-    }
-
-    /// Behavior of a simulated server, which selects page sizes independently of the requested limit and lets
-    /// continue tokens expire.
-    #[derive(Clone, Debug)]
-    struct Answers {
-        objects: u32,
-        /// Number of objects of each page. After the last element, the simulated server starts again with the
-        /// first.
-        sizes: Vec<u32>,
-        /// Zero-based numbers of the requests to which the simulated server responds with 410.
-        expired: Vec<usize>,
-    }
-
-    fn answers() -> impl Strategy<Value = Answers> {
-        let sizes = prop::collection::vec(1..4_u32, 1..4);
-        let expired = prop::collection::vec(0..12_usize, 0..3);
-        (0..12_u32, sizes, expired).prop_map(|(objects, sizes, expired)| Answers {
-            objects,
-            sizes,
-            expired,
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn a_list_is_complete_at_one_revision_or_fails(answers in answers()) {
-            let mut pager = Pager::new(first());
-            // The moment and number of each received object, and the position of the next page.
-            let (mut got, mut moment) = (Vec::new(), 0_u64);
-            for number in 0.. {
-                let request = pager.request().clone();
-                let from = request.continue_token.as_deref().map(|token| token.parse::<u32>().unwrap());
-                if from.is_none() {
-                    prop_assert_eq!(&request.resource_version, &first().resource_version);
-                    moment += 1;
-                } else {
-                    prop_assert!(request.resource_version.is_unset());
-                }
-                if answers.expired.contains(&number) {
-                    let had_restarted = pager.fell_back;
-                    if pager.restarts_after(Class::Expired) {
-                        prop_assert_eq!(pager.request().limit, None);
-                        got.clear();
-                        continue;
-                    }
-                    prop_assert!(from.is_none() || had_restarted, "a later page restarts the list once");
-                    return Ok(());
-                }
-                let size = match request.limit {
-                    Some(_) => answers.sizes[number % answers.sizes.len()],
-                    None => answers.objects,
-                };
-                let from = from.unwrap_or_default();
-                let to = (from + size).min(answers.objects);
-                got.extend((from..to).map(|object| (moment, object)));
-                let token = (to < answers.objects).then(|| to.to_string());
-                match pager.page(&end(moment, token.as_deref())) {
-                    AfterPage::More => {}
-                    AfterPage::Done(revision) => {
-                        prop_assert_eq!(revision, moment.into());
-                        break;
-                    }
-                    AfterPage::Endless => prop_assert!(false, "no token came twice"),
-                }
-            }
-            let whole: Vec<_> = (0..answers.objects).map(|object| (moment, object)).collect();
-            prop_assert_eq!(got, whole);
-        }
-    }
-}
+mod tests;

@@ -1,10 +1,10 @@
 //! Replaces a file atomically: readers find either the old or the new content, even if the writer fails.
 //!
-//! Guarantees: at most one writer among all processes writes a file at a time. On Unix, only the owner can
-//! read the file and its temporary file. The new content is synced to the disk before it replaces the old
-//! content.
+//! Guarantees: only one writer at a time writes a file, including writers in other processes. On Unix, only
+//! the owner can read the file and its temporary file. The new content is synced to the disk before it
+//! replaces the old content.
 //!
-//! This module does not interpret the content of a file. Module `format` does.
+//! This module does not interpret the content of a file. Module `format` reads and writes the content.
 
 use std::{
     ffi::OsStr,
@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The reason why [`replace`] did not replace a file. The old file is unchanged.
+/// The reason why [`replace`] did not replace a file. The file keeps its old content.
 #[derive(Debug)]
 pub(super) enum ReplaceError<E> {
     /// Another writer holds the lock of the file.
@@ -29,11 +29,13 @@ impl<E> From<io::Error> for ReplaceError<E> {
     }
 }
 
-/// Replaces the file at `path` atomically, and returns the result of `write`. `write` writes the new content
-/// to a temporary file in the same directory, which is then renamed to `path`.
+/// Replaces the file at `path` atomically, and returns the result of `write`.
 ///
-/// Creates a missing directory that only its owner can access, and does not change an existing directory. A
-/// writer that is killed leaves its temporary file, which the next writer removes.
+/// `write` writes the new content to a temporary file in the same directory. The temporary file is then
+/// renamed to `path`. If a writer is killed, its temporary file remains until the next writer removes it.
+///
+/// If the directory is missing, creates it so that only its owner can access it. An existing directory keeps
+/// its permissions.
 pub(super) fn replace<T, E>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,
@@ -57,8 +59,8 @@ pub(super) fn replace<T, E>(
     file.sync_all()?;
     fs::rename(&unfinished.0, path)?;
     if cfg!(unix) {
-        // The rename is done. A crash before the directory is synced leaves the old file, which is
-        // complete too. An error of this sync is therefore ignored.
+        // A crash before the directory is synced may restore the old file, which is also complete. An
+        // error of this sync is therefore ignored.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
     Ok(written)
@@ -67,8 +69,8 @@ pub(super) fn replace<T, E>(
 /// Opens a file for reading. Returns the file and its size in bytes, or `None` if the file does not exist.
 ///
 /// # Errors
-/// Returns an error if the file can't be opened, or if it is not a regular file. For example, opening a named
-/// pipe would block until another process writes to the pipe.
+/// Returns an error if the file can't be opened, or if it is not a regular file. Other file types are
+/// rejected because opening them may block, for example with a named pipe.
 pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -81,20 +83,20 @@ pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(Some((File::open(path)?, metadata.len())))
 }
 
-/// Holds the lock file of a writer, and releases the lock when it is dropped.
+/// Holds the lock file of a writer. Dropping the value releases the lock.
 ///
-/// Closing the lock file is not enough. A child process that another thread starts at the same time inherits
-/// the open file for a short time, and would keep the lock.
+/// Closing the lock file is not sufficient. A child process that another thread starts at the same time
+/// inherits the open file for a short time, and would keep the lock during this time.
 struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // If this fails, the lock ends with the last copy of the file.
+        // If this fails, the lock is released when the last copy of the open file is closed.
         let _ = self.0.unlock();
     }
 }
 
-/// Removes the temporary file at this path when it is dropped. Has no effect after the file was renamed.
+/// Path of the temporary file of a writer. Dropping the value removes the file, unless the file was renamed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Guarantees: the writer and the reader keep only one line in memory, in addition to the objects. For any
-//! file, the reader returns the objects or the reason why the file can't be read, and its memory is bounded.
-//! The reader returns objects only if the checksum in the last line matches.
+//! file, the reader uses a bounded amount of memory, and returns the objects or the reason why it can't read
+//! the file. The reader returns objects only if the checksum in the last line matches.
 //!
 //! The checksum detects accidental damage. It does not protect against an attacker with write access to the
 //! file, who can add any object to the cache.
@@ -37,8 +37,8 @@ use crate::{
 /// Version of the file format. The reader rejects files with another version.
 pub(super) const FORMAT: u64 = 1;
 
-/// Limits on one saved store: the length of a line in bytes, the size of the file in bytes, and the number of
-/// objects. They apply to writing and to reading.
+/// Limits of one saved store: the length of a line in bytes, the size of the file in bytes, and the number of
+/// objects. The limits apply to both writing and reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) line_bytes: u64,
@@ -54,18 +54,18 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays that the record of an object contains in addition to those of the object:
-/// one map.
+/// Number of JSON maps and arrays that a record adds to those of the object in the record. A record adds one
+/// map.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line. No other line starts with this text.
 const END: &[u8] = br#"{"end":"#;
 
-/// Maximum bytes of text that an error message quotes from a file.
+/// Approximate maximum number of bytes of text that an error message quotes from a file.
 const SAID_BYTES: usize = 256;
 
-/// The first line of a saved store. It contains the properties that must match the informer before the store
-/// is loaded.
+/// The first line of a saved store. It contains the properties that [`Snapshotter`](super::Snapshotter)
+/// compares with the informer before the store is loaded.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) format: u64,
@@ -73,7 +73,7 @@ pub(super) struct Header {
     pub(super) saved: u64,
     pub(super) version: String,
     pub(super) kind: String,
-    /// The fields that pruning removes from objects, as text; empty without pruning.
+    /// The fields that pruning removes from objects, as text. Empty if no fields are pruned.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) pruned: String,
     pub(super) server: String,
@@ -86,8 +86,8 @@ pub(super) struct SavedSource {
     pub(super) revision: String,
 }
 
-/// The format version of the header. The reader parses it before the other fields, which may differ in
-/// another version.
+/// The format version in the header. The reader parses the version before the other fields of the header,
+/// because these fields may differ in another version.
 #[derive(Deserialize)]
 struct Format {
     format: u64,
@@ -107,7 +107,8 @@ struct RecordRef<'a, K> {
     broken: Option<Broken>,
 }
 
-/// The JSON of an object in a record: serialized from its Rust type, or copied from a cache that stores JSON.
+/// The JSON of an object in a record. The JSON is serialized from the Rust type of the object, or copied from
+/// a cache that stores JSON.
 #[derive(Serialize)]
 #[serde(untagged, bound = "K: Storable")]
 enum SavedBody<'a, K> {
@@ -129,8 +130,8 @@ struct Record<'a> {
     broken: Option<Broken>,
 }
 
-/// The part of a record that replaces the object if it failed to decode: the object's metadata and the decode
-/// error.
+/// The part of a record that replaces an object that failed to decode. It contains the object's uid and
+/// labels, and the decode error.
 #[derive(Serialize, Deserialize)]
 struct Broken {
     uid: String,
@@ -234,8 +235,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes the record of an object with its JSON from the cache, without decoding the object.
     ///
-    /// Returns `None` and writes nothing if `json` is not valid JSON, because it would make the whole file
-    /// unreadable.
+    /// Returns `None` and writes nothing if `json` is not valid JSON, because invalid JSON would make the
+    /// whole file unreadable.
     fn json_record<K>(
         &mut self,
         source: SourceId,
@@ -257,8 +258,8 @@ impl<W: Write> Writer<W> {
         Some(self.record(source, object, Some(SavedBody::Json(json)), None))
     }
 
-    /// Writes the record of an object, serialized from its Rust type. If the object is broken, the record
-    /// contains the decode error instead.
+    /// Writes the record of an object, serialized from its Rust type. If the object failed to decode, the
+    /// record contains the decode error instead of the object.
     fn decoded_record<K>(&mut self, source: SourceId, object: &Object<K>) -> Result<(), WriteError>
     where
         K: kube_core::Resource + Storable,
@@ -295,7 +296,8 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes the last line. Returns the number of objects, the number of bytes, and the output `W`.
+    /// Writes the last line. Returns the number of written objects, the size of the store in bytes, and the
+    /// output `W`.
     pub(super) fn finish(mut self) -> Result<(usize, u64, W), WriteError> {
         let end = End {
             objects: self.objects,
@@ -335,8 +337,8 @@ pub(super) struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the first line. Returns the header and a reader of the remaining lines, or the reason for a cold
-    /// start.
+    /// Reads the first line. Returns the header and a reader of the remaining lines. If the first line can't
+    /// be read, returns the reason for a cold start.
     pub(super) fn new(input: R, limits: Limits) -> Result<(Header, Self), ColdReason> {
         let mut reader = Self {
             limits,
@@ -354,8 +356,8 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// Reads all objects and the last line. Returns one list of objects for each source, in the form that
-    /// `decoder` produces.
+    /// Reads all objects and the last line. Returns one list of objects for each of the `sources` sources.
+    /// `decoder` determines the cached form of the objects.
     ///
     /// Calls `wanted` before each object. If `wanted` returns false, the load stops with an error.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
@@ -428,8 +430,8 @@ impl<R: BufRead> Reader<R> {
         Ok((record.source, object))
     }
 
-    /// Checks that the current line, which is the last line, has this checksum and this number of objects,
-    /// and that no data follows.
+    /// Checks that the current line is a valid last line, contains the expected `checksum` and number of
+    /// `objects`, and is followed by no data.
     fn end(&mut self, checksum: String, objects: usize) -> Result<(), ColdReason> {
         let Trailer { end } = self.parse()?;
         if end != (End { objects, checksum }) {
@@ -466,8 +468,8 @@ impl<R: BufRead> Reader<R> {
         serde_json::from_slice(&self.line).map_err(|_| self.unfit())
     }
 
-    /// Returns the error for a malformed line. The error does not quote the line, because the line may
-    /// contain a Secret.
+    /// Returns the error for the current line, which is malformed. The error does not quote the line, because
+    /// the line may contain a Secret.
     fn unfit(&self) -> ColdReason {
         damaged(format!("line {} has unexpected content", self.number))
     }
@@ -477,7 +479,8 @@ pub(super) fn damaged(what: impl Into<String>) -> ColdReason {
     ColdReason::Damaged(what.into())
 }
 
-/// Shortens `text` from a file to one line of about [`SAID_BYTES`] bytes, for an error message.
+/// Shortens `text`, which was read from a file, to one line of about [`SAID_BYTES`] bytes for an error
+/// message.
 pub(super) fn said(text: &str) -> String {
     one_line(text, SAID_BYTES)
 }

@@ -1,4 +1,4 @@
-//! Reads and writes a saved store in memory, without a file, for the fuzz targets.
+//! Reads and writes a saved store in memory for the fuzz targets. This module accesses no file.
 
 use kube_core::Resource;
 use serde::{Serialize, de::DeserializeOwned};
@@ -27,8 +27,8 @@ where
     reader.objects(header.sources.len(), &decoder, &|| true)
 }
 
-/// Returns the text of a saved store with the objects of each source, or `None` if the store would exceed a
-/// limit or an object can't be serialized.
+/// Returns the text of a saved store that contains the objects of each source in `sources`. Returns `None` if
+/// the store would exceed a limit, or if an object can't be serialized.
 pub(crate) fn save<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     written(sources).ok()
 }
@@ -56,8 +56,8 @@ fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8
     writer.finish().map(|(_, _, text)| text)
 }
 
-/// Returns the last line of a saved store whose other lines are `lines`. The line contains the number of
-/// objects and the checksum.
+/// Returns the last line of a saved store, with the number of objects and the checksum. `lines` contains the
+/// header line and the lines of the objects.
 pub(crate) fn end(lines: &[u8]) -> String {
     let mut checksum = Checksum::new();
     checksum.add(lines);

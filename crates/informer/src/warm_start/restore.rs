@@ -1,9 +1,9 @@
-//! [`Restore`] loads the saved store when an informer starts, and saves the store while it runs and when it
-//! ends.
+//! [`Restore`] loads the saved store when an informer starts, and saves the store while the informer runs and
+//! when the informer ends.
 //!
 //! Guarantees: before any reflector runs, the informer's loop receives the saved objects as the first list of
 //! every source, and each reflector receives the saved revision of its source. Either all reflectors resume
-//! at their saved revisions, or none does.
+//! at their saved revisions, or all reflectors list.
 //!
 //! Only this module and `snapshotter` access the saved store. The informer's loop and its reflectors do not.
 
@@ -27,34 +27,37 @@ use crate::{
     transport::{self, Class, ListerWatcher, Retry},
 };
 
-/// Timeout of one request to a server. An API server ends every request except a watch after one minute
-/// (`--request-timeout`).
+/// Timeout of one request that a warm start sends to a server. An API server ends every request except a
+/// watch after one minute (`--request-timeout`).
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of attempts of a request that fails with an error of [`Retry::Backoff`], such as HTTP 500.
-/// The attempts take about 20 s with the default backoff.
+/// Number of errors of class [`Retry::Backoff`], such as HTTP 500, after which a request is not retried. The
+/// attempts take about 20 s with the default backoff.
 ///
-/// Errors of [`Retry::Resume`], such as a refused connection, are retried without a limit, as for lists.
+/// After errors of class [`Retry::Resume`], such as a refused connection, a request is retried without a
+/// limit, as a list is.
 const ATTEMPTS: u32 = 5;
 
-/// Loads and saves the store of one informer. The controller runs it as a [`Guest`], next to the reflectors.
+/// Loads and saves the store of one informer. The controller runs the `Restore` as a [`Guest`], which runs
+/// concurrently with the reflectors.
 pub(crate) struct Restore<K> {
     snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
-    /// Keeps the channel of changes open, so that the informer's loop continues to reply to commands. No
-    /// changes are sent with this sender.
+    /// Keeps the informer's channel of changes open, so that the informer's loop continues to reply to
+    /// commands. `Restore` sends no changes with this sender.
     _deltas: mpsc::Sender<Delta<K>>,
     report: Reporter,
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
-    /// Loads the saved store, and sets the revision at which each reflector resumes.
+    /// Loads the saved store, and sets the revision at which each reflector resumes. If the store can't be
+    /// loaded, the reflectors list.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         Box::pin(self.load_or_start_cold(reflectors))
     }
 
-    /// Saves the store periodically if [`SavedStore::every`](super::SavedStore::every) is set. Returns at
-    /// once otherwise.
+    /// Saves the store periodically if [`SavedStore::every`](super::SavedStore::every) is set. Otherwise the
+    /// future completes at once.
     fn run(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let Some(pause) = self.snapshotter.every() else {
@@ -67,8 +70,8 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
         })
     }
 
-    /// Requests a final snapshot of the cache. Returns a future that saves the snapshot while the handlers
-    /// process their last events.
+    /// Requests a final snapshot of the cache from the informer's loop. Returns a future that saves the
+    /// snapshot while the handlers process their last events.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         let this = &*self;
         let snapshot = settled_snapshot(&this.commands);
@@ -92,7 +95,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }))
     }
 
-    /// Saves a snapshot of the cache. Records the result in the log and an error in the status.
+    /// Saves a snapshot of the cache, and logs the result. Sets the status field `last_save_error` to the
+    /// error, or clears the field after a successful save.
     async fn save(&self, snapshot: Result<Snapshot<K>, NoSnapshot>) {
         let saved = match snapshot {
             Ok(snapshot) => self.snapshotter.save(snapshot).await,
@@ -113,7 +117,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
             Ok(saved) => {
                 tracing::debug!(%informer, %path, objects = saved.objects, bytes = saved.bytes, "saved");
             }
-            // No warning: the load has already logged the last two, and the others are not failures of a save.
+            // No warning: `NotSynced` and `Stopped` are not failures, and the load has already logged the
+            // other errors.
             Err(
                 SaveError::NotSynced
                 | SaveError::Stopped
@@ -124,8 +129,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Loads the saved store and sets the revision at which each reflector resumes. Records the result, or
-    /// the reason for a cold start, in the log and in the status.
+    /// Loads the saved store and sets the revision at which each reflector resumes. Records in the log and in
+    /// the status that the start is warm, or the reason for a cold start.
     async fn load_or_start_cold(&self, reflectors: &mut [InnerReflector<K>]) {
         let outcome = match self.load(reflectors).await {
             Ok(warm) => warm,
@@ -186,6 +191,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
     }
 
     /// Requests the identity of the server from each source, and records the identities in the snapshotter.
+    /// Returns the reason for a cold start if a request fails or a source does not report an identity.
     async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<(), ColdReason> {
         let mut answers = Vec::new();
         for reflector in reflectors {
@@ -196,8 +202,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
         identified.map_err(|Unidentified| ColdReason::Unidentified)
     }
 
-    /// Requests one object of a source, to check that its server has reached the saved revision. Returns the
-    /// reason for a cold start if the server has not.
+    /// Requests one object from the source of `reflector`, to check that the server has reached the revision
+    /// `saved`. Returns the reason for a cold start if the server has not reached this revision.
     ///
     /// Without this check, a watch from a revision that the server has not reached would deliver no events.
     async fn probe(
@@ -225,9 +231,9 @@ impl<K: Send + Sync + 'static> Restore<K> {
 
     /// Sends a request to the source of a reflector, and retries the request with backoff.
     ///
-    /// An error of [`Retry::Resume`] is always retried. The [`ATTEMPTS`]th error of [`Retry::Backoff`] is
-    /// returned. Any other error is returned at once, because it may be specific to this request
-    /// and must not delay a cold start.
+    /// After an error of class [`Retry::Resume`], always retries the request. Returns the [`ATTEMPTS`]th
+    /// error of class [`Retry::Backoff`]. Returns any other error at once, because the error may be specific
+    /// to this request and must not delay a cold start.
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,
@@ -237,7 +243,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         let source = Arc::clone(&reflector.lister_watcher);
         let Reporter { name, status, .. } = &self.report;
         let mut attempt = 0_u32;
-        // Outages are not counted, because errors are usual while a server starts again.
+        // Errors of an outage are not counted, because they are usual while a server starts again.
         let mut rejected = 0_u32;
         loop {
             attempt = attempt.saturating_add(1);

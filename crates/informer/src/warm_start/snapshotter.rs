@@ -1,4 +1,4 @@
-//! [`Snapshotter`] saves the cache of one informer to a file, and loads it.
+//! [`Snapshotter`] saves the cache of one informer to a file, and loads the file when an informer starts.
 //!
 //! Guarantees: saves run one at a time. Disk access runs on tokio's threads for blocking work. If the caller
 //! drops the future of a save or a load, the work stops before the next object.
@@ -36,12 +36,14 @@ use crate::{
     transport::{self, Class, ListerWatcher},
 };
 
-/// Timeout of the request for the server identity before a save, if the identity is unknown. It is much
-/// shorter than the default `terminationGracePeriodSeconds` of a pod (30 s), so that a save at shutdown can
-/// complete.
+/// Timeout of the request for the server identity, which the snapshotter sends before a save if the identity
+/// is unknown.
+///
+/// The timeout is much shorter than the default `terminationGracePeriodSeconds` of a pod (30 s), so that a
+/// save at shutdown can complete.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
-/// Number of objects and bytes of a successful save.
+/// Result of a successful save: the number of saved objects and the size of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
@@ -51,7 +53,7 @@ pub struct Saved {
     pub bytes: u64,
 }
 
-/// The reason why the informer did not save its store. The previously saved store is unchanged.
+/// The reason why the informer did not save its store. The previously saved store remains unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SaveError {
@@ -64,17 +66,18 @@ pub enum SaveError {
     /// The informer has not synced, so its cache is incomplete.
     #[error("the informer has not synced; save after wait_for_sync")]
     NotSynced,
-    /// A source does not report the identity of its server, or does not describe the collection of objects
-    /// that it lists.
+    /// A source does not report the identity of its server, or the collection of objects that the source
+    /// lists.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
-    /// The server identity is unknown. The request for the identity failed when the informer started, and
-    /// failed again before this save.
+    /// The identity of the server is unknown. The request for the identity failed when the informer started,
+    /// and failed again before this save.
     #[error(
         "the identity of the server is unknown; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(#[source] transport::Error),
-    /// The queue holds changes for a handler whose buffer is full, so the cache has no consistent snapshot.
+    /// The queue contains changes that are not in the cache yet, because the buffer of a handler is full. The
+    /// cache therefore does not match the revisions of the sources.
     ///
     /// This error occurs only with a queue that does not preserve the server's order of changes.
     #[error("changes wait in the queue for a handler whose buffer is full; save again later")]
@@ -82,7 +85,7 @@ pub enum SaveError {
     /// Another process, or another informer, is writing the same file. The value is the path of the file.
     #[error("another process or informer is writing {}", .0.display())]
     Busy(PathBuf),
-    /// An object or the whole store exceeds the limits for loading.
+    /// An object or the whole store exceeds a limit above which a store can't be loaded.
     #[error("the store exceeds a limit: 16 MiB per object, 4 GiB, or 5,000,000 objects")]
     TooLarge,
     /// The `Serialize` of the object with this name returned an error.
@@ -118,7 +121,7 @@ impl From<NoSnapshot> for SaveError {
 #[derive(Debug)]
 pub(crate) struct Unidentified;
 
-/// The objects and the revisions of a saved store, and the time since its save.
+/// Content of a loaded store: the objects and the revision of each source, and the time since the save.
 #[derive(Debug)]
 pub(crate) struct Loaded<K> {
     /// Objects and revision of each source, in the order of the informer's sources.
@@ -147,27 +150,28 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Displays the location and the version of the saved store. A factory returns the same informer for two
-/// requests only if these texts are equal.
+/// Displays the location and the version of the saved store. If two requests to a factory have different
+/// texts, the factory does not return the same informer for both.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
     }
 }
 
-/// Saves the cache of one informer to a file and loads it, if the saved properties match.
+/// Saves the cache of one informer to a file. Loads the file if the properties in its header match the
+/// informer.
 pub(crate) struct Snapshotter<K> {
     storing: Storing<K>,
     kind: String,
-    /// The fields that pruning removes from objects, as text; empty without pruning.
+    /// The fields that pruning removes from objects, as text. Empty if no fields are pruned.
     pruned: String,
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// Description of the collection of objects that each source lists; `None` if a source returns no
-    /// description.
+    /// Description of the collection that each source lists, in the order of the sources. `None` if a source
+    /// returns no description.
     collections: Option<Vec<String>>,
-    /// Identity of the server; not set while the identity is unknown.
+    /// Identity of the server. Not set while the identity is unknown.
     server: OnceLock<String>,
     turn: Arc<Mutex<()>>,
 }
@@ -215,8 +219,8 @@ impl<K: Resource> Snapshotter<K> {
     }
 }
 
-/// Returns a file name such as `pods-0123456789abcdef.jsonl`, from the plural name of the kind and a checksum
-/// of the texts `what`: the collections, the kind and the pruned fields.
+/// Returns a file name such as `pods-0123456789abcdef.jsonl`. The name consists of the plural name of the
+/// kind and a checksum of the texts in `what`: the collections, the kind and the pruned fields.
 fn file_name<'a>(plural: &str, what: impl Iterator<Item = &'a str>) -> String {
     let mut checksum = Checksum::new();
     for text in what {
@@ -236,13 +240,14 @@ impl<K> Snapshotter<K> {
         self.storing.config.every
     }
 
-    /// Returns the identity of the server, or `None` while it is unknown.
+    /// Returns the identity of the server, or `None` while the identity is unknown.
     pub(crate) fn server(&self) -> Option<&str> {
         self.server.get().map(String::as_str)
     }
 
-    /// Records the identity of the server, unless it is already known. `answers` contains the identity that
-    /// each source reports; the recorded text contains each different identity once.
+    /// Records the identity of the server, unless the identity is already known. `answers` contains the
+    /// identity that each source reports. If the sources report several identities, their combination is
+    /// recorded.
     ///
     /// # Errors
     /// Returns an error if a source does not report the identity of its server (`None`).
@@ -260,8 +265,12 @@ impl<K> Snapshotter<K> {
 
     /// Requests the identity of the server from the sources, unless the identity is already known.
     ///
-    /// This request can succeed after an earlier one has failed, for example because permission was granted
-    /// or the server has recovered.
+    /// The request can succeed even if the request at the start of the informer has failed. For example,
+    /// permission was granted since, or the server has recovered.
+    ///
+    /// # Errors
+    /// Returns an error if the store must not be saved (see [`Snapshotter::check`]), or if the identity can't
+    /// be obtained within [`ASKED_AGAIN`].
     async fn ask_again(&self) -> Result<(), SaveError> {
         self.check().map_err(|reason| match reason {
             ColdReason::SecretsRefused => SaveError::SecretsRefused,
@@ -277,8 +286,11 @@ impl<K> Snapshotter<K> {
         identified.map_err(|Unidentified| SaveError::Unidentified)
     }
 
-    /// Checks that the store of this informer can be saved and loaded. Returns the reason for a cold start if
-    /// the objects are Secrets that are not allowed, or if a source does not describe its collection.
+    /// Checks that the informer may save and load its store.
+    ///
+    /// # Errors
+    /// Returns the reason for a cold start if the objects are Secrets and [`SavedStore::allow_secrets`] is
+    /// not set, or if a source does not describe its collection.
     pub(crate) fn check(&self) -> Result<(), ColdReason> {
         if self.is_secret && !self.storing.config.secrets {
             return Err(ColdReason::SecretsRefused);
@@ -310,8 +322,10 @@ impl<K> Snapshotter<K> {
         })
     }
 
-    /// Checks that the header of a saved store matches this informer. Returns the reason for a cold start if
-    /// it does not match.
+    /// Checks that the header of a saved store matches this informer.
+    ///
+    /// # Errors
+    /// Returns the reason for a cold start if the header does not match.
     fn fits(&self, header: &Header) -> Result<(), ColdReason> {
         if header.kind != self.kind {
             let saved = said(&header.kind);
@@ -360,7 +374,7 @@ impl<K: Send + Sync + 'static> Snapshotter<K> {
         let (snapshotter, waiting) = (Arc::clone(self), Arc::new(()));
         let wanted = Arc::downgrade(&waiting);
         let saving = spawn_blocking(move || {
-            // The next save waits until a cancelled one has released the file.
+            // The next save waits until a cancelled save has released the file.
             let _turn = turn;
             (snapshotter.storing.save)(&snapshotter, &snapshot, &wanted)
         });
@@ -372,8 +386,11 @@ impl<K: Send + Sync + 'static> Snapshotter<K> {
         })
     }
 
-    /// Loads the saved store if it matches this informer. `decoder` determines the form of the loaded
-    /// objects.
+    /// Loads the saved store if the store matches this informer. `decoder` determines the cached form of the
+    /// loaded objects.
+    ///
+    /// # Errors
+    /// Returns the reason for a cold start if the store can't be read or does not match.
     ///
     /// # Cancel safety
     /// Dropping the future cancels the load.

@@ -1,4 +1,4 @@
-//! [`Builder`] sets the options of a work queue, all before the queue is created.
+//! [`Builder`] sets the options of a work queue before the queue is created.
 
 use std::hash::Hash;
 use std::sync::{Arc, Weak};
@@ -28,8 +28,8 @@ pub struct Builder<T> {
 }
 
 impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
-    /// Creates an empty first-in, first-out queue. `limiter` determines the delay before a failed item is
-    /// retried.
+    /// Creates an empty queue in first-in, first-out order. `limiter` determines the delay before a failed
+    /// item is retried.
     #[doc(alias = "NewTypedRateLimitingQueue")]
     #[doc(alias = "NewRateLimitingQueue")]
     #[doc(alias = "NewNamedRateLimitingQueue")]
@@ -41,8 +41,8 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         Self::builder(limiter).build()
     }
 
-    /// Returns a builder of a queue, for options that [`RateLimitingQueue::new`] does not have. `limiter`
-    /// determines the delay before a failed item is retried.
+    /// Returns a builder for a queue. The builder can also set the order of the items and the metrics.
+    /// `limiter` determines the delay before a failed item is retried.
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
     #[doc(alias = "NewTypedWithConfig")]
     #[doc(alias = "NewTypedDelayingQueueWithConfig")]
@@ -63,8 +63,8 @@ impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
         self
     }
 
-    /// Reports metrics of the queue to the collector `metrics`, under the queue name `name`. Without this
-    /// call, the queue measures nothing.
+    /// Reports metrics of the queue to the collector `metrics`, under the queue name `name`. By default, the
+    /// queue reports no metrics.
     #[must_use = "the collector is part of the returned builder only"]
     #[doc(alias = "MetricsProvider")]
     pub fn metrics(mut self, name: impl Into<Arc<str>>, metrics: Arc<dyn Metrics>) -> Self {
@@ -72,7 +72,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> Builder<T> {
         self
     }
 
-    /// Creates the queue, which is empty.
+    /// Creates an empty queue with the options of this builder.
     pub fn build(self) -> RateLimitingQueue<T> {
         let shared = Arc::new_cyclic(|shared: &Weak<Shared<T>>| {
             let metrics = self.metrics.and_then(|(name, metrics)| {

@@ -1,7 +1,7 @@
 //! [`DelayingQueue`] adds items to a [`Queue`] at a later time.
 //!
-//! The delaying queue is a plain struct that never waits and reads no clock: the caller passes the time. A
-//! time is a duration since an origin that the caller selects and never changes.
+//! The delaying queue is a plain struct that never waits and reads no clock: the caller passes the current
+//! time. Each time is a duration since a fixed origin that the caller selects.
 //!
 //! Guarantees: no item enters the queue before its time. Items enter the queue in the order of their times.
 //! Items with equal times enter in the order of their addition. If an item is added with several times, the
@@ -17,7 +17,7 @@ use super::queue::{Phase, Queue};
 
 pub(super) struct DelayingQueue<T> {
     queue: Queue<T>,
-    /// Time of each delayed item. The map contains the same items as `calendar`.
+    /// Time of each delayed item. The map `due` contains the same items as `calendar`.
     due: Lookup<T, Due>,
     calendar: BTreeMap<Due, T>,
     next_turn: u64,
@@ -40,8 +40,8 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the inner queue. The caller must first call [`DelayingQueue::promote`], which queues the items
-    /// whose time has been reached.
+    /// Returns the inner queue. The caller must first call [`DelayingQueue::promote`], which moves the items
+    /// whose time has been reached to the inner queue.
     pub(super) fn queue(&mut self) -> &mut Queue<T> {
         &mut self.queue
     }
@@ -65,7 +65,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.insert(due, item);
     }
 
-    /// Queues every delayed item whose time is `now` or earlier.
+    /// Moves every delayed item whose time is `now` or earlier to the inner queue.
     pub(super) fn promote(&mut self, now: Duration) {
         while let Some(first) = self.calendar.first_entry()
             && first.key().at <= now

@@ -1,11 +1,11 @@
-//! [`Hashed`] stores an item with its hash, so that the queue hashes each item once instead of once per
-//! collection.
+//! [`Hashed`] stores an item with its hash, so that the queue does not hash the item again for each of its
+//! collections.
 //!
 //! The hash is calculated when an item is added. It is calculated again only when a user-defined
 //! [`Order`](super::order::Order) returns the item.
 //!
-//! The hash function is the keyed one of the standard library. Any user who can create objects selects their
-//! names, and could put all names into one bucket of a hash map if the hash were predictable.
+//! The hash function is the keyed hash function of the standard library. With a predictable hash, a user who
+//! can create objects could select names that all have the same bucket of a hash map.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::ops::Deref;
@@ -50,10 +50,10 @@ impl<T> Hash for Hashed<T> {
     }
 }
 
-/// A [`Lookup`] whose keys are items with a precomputed hash.
+/// A [`Lookup`] map whose keys are items with a precomputed hash.
 pub(super) type HashedLookup<T, V> = Lookup<Hashed<T>, V, BuildHasherDefault<Brought>>;
 
-/// Hasher of [`HashedLookup`], which returns the precomputed hash of an item unchanged.
+/// The hasher of a [`HashedLookup`]. It returns the precomputed hash of an item unchanged.
 #[derive(Default)]
 pub(super) struct Brought(u64);
 

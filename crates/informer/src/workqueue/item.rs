@@ -1,8 +1,8 @@
-//! [`Item`] is an item that a worker has received. Its methods, the verdicts, end the work on the item.
+//! [`Item`] is an item that a worker has received. Methods of [`Item`], called verdicts, end the work on the
+//! item.
 //!
-//! The work on every item ends exactly once. Only the queue creates an [`Item`], every verdict consumes the
-//! `Item`, and dropping it is a verdict too. Code that ends the work on an item which is not in work does not
-//! compile.
+//! Guarantees: the work on every item ends exactly once. Only the queue creates an [`Item`], and every
+//! verdict consumes the [`Item`]. Dropping an [`Item`] without a verdict also ends the work.
 
 use std::fmt;
 use std::hash::Hash;
@@ -15,12 +15,12 @@ use super::shared::{Shared, Verdict};
 /// An item that a worker has received and processes: an item in work. No other worker receives the item until
 /// a method such as [`Item::done`] ends the work.
 ///
-/// Each method that ends the work is a verdict. A worker that panics or is cancelled drops the `Item` without
-/// a verdict. The queue then adds the item again after the limiter's delay, and counts it in
-/// [`dropped_items`](super::RateLimitingQueue::dropped_items).
+/// Each method that ends the work is called a verdict. A worker that panics or is cancelled drops the `Item`
+/// without a verdict. The queue then adds the item again after the delay of the rate limiter, and counts the
+/// item in [`dropped_items`](super::RateLimitingQueue::dropped_items).
 ///
-/// If the item was added while it was in work, every verdict queues the item again at once. After a shut-down
-/// the queue accepts no items, so [`Item::retry`] then has the same effect as [`Item::done`].
+/// If the item was added to the queue while it was in work, every verdict queues the item again at once.
+/// After a shut-down the queue accepts no items. [`Item::retry`] then has the same effect as [`Item::done`].
 ///
 /// A second verdict on the same item does not compile:
 ///
@@ -34,7 +34,7 @@ use super::shared::{Shared, Verdict};
 #[must_use = "an item dropped without a verdict is retried and counted as dropped"]
 pub struct Item<T: Clone + Eq + Hash> {
     key: Hashed<T>,
-    /// Whether a verdict has ended the work on the item.
+    /// Whether a verdict has ended the work on the item. If false, dropping the [`Item`] ends the work.
     ended: bool,
     shared: Arc<Shared<T>>,
 }
@@ -48,46 +48,48 @@ impl<T: Clone + Eq + Hash> Item<T> {
         }
     }
 
-    /// Returns the key of the object that the worker must process.
+    /// Returns the item that was added to the queue, usually the key of an object.
     pub fn key(&self) -> &T {
         &self.key
     }
 
-    /// Returns the number of failures of the item since it was last forgotten, as the limiter counts them.
+    /// Returns the number of failures of the item since it was last forgotten, as the rate limiter counts
+    /// them.
     #[doc(alias = "NumRequeues")]
     pub fn requeues(&self) -> u32 {
         self.shared.requeues(&self.key)
     }
 
-    /// Ends the work and keeps the limiter's count of failures, which determines the delay of the next retry.
+    /// Ends the work and keeps the rate limiter's count of failures. This count determines the delay of the
+    /// next retry.
     ///
-    /// After a success, use [`Item::forget`] instead: the limiter keeps an item in memory until it is
-    /// forgotten.
+    /// After a success, use [`Item::forget`] instead, because the rate limiter keeps an item in memory until
+    /// the item is forgotten.
     #[doc(alias = "Done")]
     pub fn done(self) {
         self.end(Verdict::Done);
     }
 
-    /// Ends the work after a success, and resets the limiter's count of failures of the item.
+    /// Ends the work after a success, and resets the rate limiter's count of failures of the item.
     #[doc(alias = "Forget")]
     pub fn forget(self) {
         self.end(Verdict::Forget);
     }
 
-    /// Ends the work after a failure. The queue adds the item again after the limiter's delay.
+    /// Ends the work after a failure. The queue adds the item again after the delay of the rate limiter.
     #[doc(alias = "AddRateLimited")]
     pub fn retry(self) {
         self.end(Verdict::Retry);
     }
 
-    /// Ends the work, and adds the item again after `delay`. The limiter does not count a failure.
+    /// Ends the work, and adds the item again after `delay`. The rate limiter does not count a failure.
     #[doc(alias = "AddAfter")]
     pub fn retry_after(self, delay: Duration) {
         self.end(Verdict::RetryAfter(delay));
     }
 
-    /// Ends the work after a permanent failure, without a retry. Resets the limiter's count of failures, and
-    /// counts the item in [`given_up_items`](super::RateLimitingQueue::given_up_items).
+    /// Ends the work after a permanent failure, without a retry. Resets the rate limiter's count of failures
+    /// of the item, and counts the item in [`given_up_items`](super::RateLimitingQueue::given_up_items).
     pub fn give_up(self) {
         self.end(Verdict::GiveUp);
     }

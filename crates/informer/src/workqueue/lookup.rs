@@ -1,19 +1,19 @@
 //! [`Lookup`] is a hash map that releases memory after removals and can't be iterated.
 //!
-//! Because there is no iteration, no caller can depend on the order of the map.
+//! Without iteration, no caller can depend on the order of the entries.
 
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use derive_where::derive_where;
 
-/// Capacity above which a collection can be shrunk, in elements.
+/// Capacity, in elements, above which a collection is shrunk after removals.
 ///
-/// A thousand keys use only a few dozen KiB. A small queue whose length varies must not reallocate at each
-/// change.
+/// A smaller collection keeps its capacity, because a small queue whose length varies must not reallocate at
+/// each change. A thousand keys use only a few dozen KiB.
 const SHRINK_ABOVE: usize = 1024;
 
-/// A collection is shrunk when its length is less than its capacity divided by this number.
+/// A collection is shrunk if its length is less than its capacity divided by this number.
 const SHRINK_BELOW_ONE_IN: usize = 4;
 
 #[expect(
@@ -62,8 +62,8 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {
     }
 }
 
-/// Returns the capacity to which a collection with this length and capacity is shrunk after a removal; `None`
-/// if it keeps its capacity.
+/// Returns the new capacity of a collection that must be shrunk after a removal, or `None` if the collection
+/// keeps its capacity. `len` and `capacity` are the length and the capacity after the removal.
 ///
 /// At least half of the new capacity is free. The collection therefore does not have to grow again at once,
 /// and the cost of moving elements is spread over many removals.

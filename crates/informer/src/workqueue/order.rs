@@ -1,4 +1,4 @@
-//! [`Order`] determines the order in which workers receive queued items; [`Fifo`] is the default.
+//! [`Order`] determines the order in which workers receive queued items. [`Fifo`] is the default order.
 //!
 //! An `Order` contains only queued items. The queue, not the `Order`, ensures that an item is queued at most
 //! once, and that an item in work is not queued.
@@ -12,17 +12,17 @@ use derive_where::derive_where;
 use super::hashed::Hashed;
 use super::lookup::room_after_removal;
 
-/// A collection of the queued items of a work queue that determines which item a worker receives next.
-/// Implement the trait for priorities, or for fairness between groups of items.
+/// Stores the queued items of a work queue, and determines which item a worker receives next. Implement the
+/// trait for priorities, or for fairness between groups of items.
 ///
 /// The queue calls an `Order` while the queue's lock is held. An implementation must be fast, must not block,
 /// and must not call its queue, which would cause a deadlock.
 ///
-/// An implementation must return every pushed item from `pop` once. The queue ignores an item from `pop` that
+/// `pop` must return every pushed item exactly once. The queue ignores an item that `pop` returns but that
 /// was not pushed.
 #[doc(alias = "Queue")]
 pub trait Order<T>: Send {
-    /// Called when an item that is already in this order is added again.
+    /// Called when a program adds an item that this order already contains.
     ///
     /// An order by priority may move the item forward. The default implementation does nothing.
     #[doc(alias = "Touch")]
@@ -43,14 +43,14 @@ pub trait Order<T>: Send {
         self.len() == 0
     }
 
-    /// Removes and returns the item that a worker receives next; `None` if this order is empty.
+    /// Removes and returns the item that a worker receives next. Returns `None` if this order is empty.
     #[doc(alias = "Pop")]
     fn pop(&mut self) -> Option<T>;
 }
 
 /// An [`Order`] that returns items in the order in which they were added. This order is the default.
 ///
-/// The collection releases memory after many items were removed.
+/// A `Fifo` releases memory after many items were removed.
 #[doc(alias = "DefaultQueue")]
 #[derive(Clone)]
 #[derive_where(Default)]

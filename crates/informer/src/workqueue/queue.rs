@@ -6,15 +6,15 @@
 //!
 //! The queue is a plain struct that never waits. It reads the clock only for metrics.
 //!
-//! client-go keeps two sets of items: *dirty* (needs work) and *processing* (in work). Here, each item has at
-//! most one [`Stage`] instead. A stage is a combination of the two sets:
+//! client-go keeps two sets of items: *dirty* (needs work) and *processing* (in work). This queue keeps one
+//! [`Stage`] for each item instead. A stage corresponds to a combination of the two sets:
 //!
-//! | dirty | processing | here |
+//! | dirty | processing | stage |
 //! | --- | --- | --- |
 //! | no | no | not in the queue |
-//! | yes | no | [`Stage::Queued`], in the order |
+//! | yes | no | [`Stage::Queued`]; the item is in the order |
 //! | no | yes | [`Stage::Processing`] |
-//! | yes | yes | [`Stage::Dirtied`], not in the order until the item is done |
+//! | yes | yes | [`Stage::Dirtied`]; the item enters the order when it is done |
 
 use std::collections::hash_map::Entry;
 use std::hash::{Hash, RandomState};
@@ -28,32 +28,32 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Queue<T> {
     hash_state: RandomState,
     stages: HashedLookup<T, Stage>,
-    /// Exactly the items in stage [`Stage::Queued`], in the order in which workers receive them.
+    /// The items in stage [`Stage::Queued`], in the order in which workers receive them.
     order: Arrangement<T>,
-    /// Number of items in stage [`Stage::Processing`] or [`Stage::Dirtied`].
+    /// Number of items in work, which are in stage [`Stage::Processing`] or [`Stage::Dirtied`].
     processing: usize,
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes since the last [`Queue::take_wake_ups`] because of which waiting tasks may have to be woken.
+    /// Changes since the last call of [`Queue::take_wake_ups`] that may require waiting tasks to be woken.
     wake_ups: WakeUps,
-    /// Waiting or working time of an item that is not reported to the metrics yet; `None` if there is none.
+    /// Last measured waiting time or working time of an item. `None` if no time was measured, or if the time
+    /// was already reported to the metrics.
     observed: Option<WorkQueueObserved>,
-    /// Number of accepted additions. An addition of an item that already waits to be processed is not
-    /// counted.
+    /// Number of accepted additions. An addition is not counted if the item already waits to be processed.
     adds: u64,
     /// Measures the waiting and working times of items; `None` without metrics.
     timing: Option<Timing<T>>,
 }
 
-/// Changes of a queue because of which tasks may have to be woken: tasks that wait for an item, or for the
-/// end of a drain.
+/// Changes of a queue that may require waiting tasks to be woken. These tasks wait for an item or for the end
+/// of a drain.
 #[derive(Default)]
 pub(super) struct WakeUps {
-    /// Number of items that were added to the order.
+    /// Number of items that were queued since the last call of [`Queue::take_wake_ups`].
     pub(super) pushed: usize,
-    /// Whether a shut-down has started, or the work on an item has ended during a shut-down. Tasks that wait
-    /// may then have to stop waiting.
+    /// Whether a shut-down has started, or the work on an item has ended during a shut-down. In both cases,
+    /// waiting tasks may have to stop waiting.
     pub(super) ending: bool,
 }
 
@@ -63,22 +63,25 @@ enum Stage {
     Queued,
     /// A worker processes the item.
     Processing,
-    /// A worker processes the item, and the item was added again. It is queued again when it is done.
+    /// A worker processes the item, and the item was added again. The item is queued again when this work
+    /// ends.
     Dirtied,
 }
 
-/// State of the queue's shut-down.
+/// Whether a queue runs, is drained, or is shut down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// No shut-down has started: the queue accepts items.
     Running,
-    /// A drain has started: the queue accepts no items. Callers of the drain wait until all items are done.
+    /// A drain has started: the queue accepts no items. The callers that started the drain wait until all
+    /// items are done.
     Draining,
-    /// A plain shut-down has started: the queue accepts no items. No caller waits until all items are done.
+    /// A plain shut-down has started: the queue accepts no items, and no caller waits until all items are
+    /// done.
     ShutDown,
 }
 
-/// The result of [`Queue::next`].
+/// Result of a worker's request for the next item.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<T> {
     Item(T),
@@ -154,13 +157,16 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
         match self.phase {
             Phase::Running => Next::Nothing,
-            // A dirtied item is queued again, and its current worker may not live to receive it.
+            // A dirtied item is queued again, and its current worker may end before it can receive the item.
             Phase::Draining if self.dirtied > 0 => Next::Nothing,
             Phase::Draining | Phase::ShutDown => Next::End,
         }
     }
 
-    /// Ends the work on an item that [`Queue::next`] returned. `Item` calls this method once for each item.
+    /// Ends the work on an item that [`Queue::next`] returned. If the item was added during the work, queues
+    /// the item again.
+    ///
+    /// `Item` calls this method exactly once for each returned item.
     pub(super) fn done(&mut self, item: &Hashed<T>) {
         self.wake_ups.ending |= self.is_shutting_down();
         if let Some(timing) = &mut self.timing {

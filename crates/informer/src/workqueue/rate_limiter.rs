@@ -28,21 +28,22 @@ pub trait RateLimiter<T>: Send {
     #[doc(alias = "When")]
     fn when(&mut self, item: &T, now: Duration) -> Duration;
 
-    /// Resets the count of failures of `item`, because the item succeeded or was given up.
+    /// Resets the count of failures of `item`. The queue calls this method after the item has succeeded or
+    /// was given up.
     #[doc(alias = "Forget")]
     fn forget(&mut self, item: &T);
 
-    /// Returns the number of failures of `item` since it was last forgotten; 0 if the limiter counts no
-    /// failures.
+    /// Returns the number of failures of `item` since it was last forgotten. Returns 0 if the limiter does
+    /// not count the failures of each item.
     #[doc(alias = "NumRequeues")]
     fn requeues(&self, item: &T) -> u32;
 }
 
-/// Returns client-go's default limiter for controllers, whose delay is the longer of two delays.
+/// Returns client-go's default limiter for controllers. Its delay is the longer of two delays.
 ///
 /// The first delay grows exponentially for each item, from 5 ms to 1000 s. It limits the retries of an item
-/// that always fails. The second delay is that of one token bucket for all items, with 10 tokens per second
-/// and a burst of 100. It limits the load on the server when all items fail.
+/// that always fails. The second delay is the delay of one token bucket for all items, with 10 tokens per
+/// second and a burst of 100. It limits the load on the server when all items fail.
 #[doc(alias = "DefaultControllerRateLimiter")]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn controller_default<T: Clone + Eq + Hash + Send + 'static>() -> MaxOf<T> {
@@ -62,8 +63,8 @@ pub fn item_based_default<T: Clone + Eq + Hash + Send + 'static>() -> ItemExpone
     ItemExponentialFailure::new(Duration::from_millis(1), Duration::from_secs(1000))
 }
 
-/// Limiter whose delay doubles with each failure of an item: `base`·2ⁿ after n earlier failures, at most
-/// `max`.
+/// Limiter whose delay doubles with each failure of an item. After n earlier failures, the delay is
+/// `base`·2ⁿ, but at most `max`.
 ///
 /// The limiter keeps an item in memory until the item is forgotten.
 #[doc(alias = "ItemExponentialFailureRateLimiter")]
@@ -90,24 +91,25 @@ pub struct ItemFastSlow<T> {
     failures: Lookup<T, u32>,
 }
 
-/// Limiter with one token bucket for all items. Each retry waits until a token is available, and removes it.
+/// Limiter with one token bucket for all items. Each retry waits until a token is available, and removes the
+/// token.
 ///
 /// The bucket does not count the failures of an item, so `forget` has no effect.
 #[doc(alias = "BucketRateLimiter")]
 #[doc(alias = "TypedBucketRateLimiter")]
 #[derive(Clone, Debug)]
 pub struct Bucket {
-    /// Time between two tokens that are added to the bucket.
+    /// Time between two additions of a token to the bucket.
     interval: Duration,
-    /// Time in which an empty bucket becomes full.
+    /// Time that an empty bucket takes to become full.
     filling: Duration,
-    /// Time at which the bucket is full if no more tokens are removed, with the same origin as `now` in
-    /// [`RateLimiter::when`].
+    /// Time at which the bucket will be full if no more tokens are removed. The origin is the origin of `now`
+    /// in [`RateLimiter::when`].
     full_at: Duration,
 }
 
-/// Limiter that combines several limiters. Each of them counts every failure, and the longest of their delays
-/// applies.
+/// Limiter that combines several limiters. Each of the combined limiters counts every failure, and the
+/// longest delay applies.
 #[doc(alias = "MaxOfRateLimiter")]
 #[doc(alias = "TypedMaxOfRateLimiter")]
 #[derive_where(Default)]
@@ -115,7 +117,7 @@ pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
 
-/// Limiter that wraps another limiter and shortens its delays to at most `max`.
+/// Limiter that wraps another limiter, and shortens the delays of the wrapped limiter to at most `max`.
 #[doc(alias = "WithMaxWaitRateLimiter")]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
 #[derive(Clone, Debug)]
@@ -127,8 +129,8 @@ pub struct WithMaxWait<L> {
 // === impl ItemExponentialFailure ===
 
 impl<T> ItemExponentialFailure<T> {
-    /// Creates a limiter with the delay `base` after the first failure of an item, and the maximum delay
-    /// `max`.
+    /// Creates a limiter whose delay is `base` after the first failure of an item, doubles with each further
+    /// failure, and is at most `max`.
     #[doc(alias = "NewItemExponentialFailureRateLimiter")]
     #[doc(alias = "NewTypedItemExponentialFailureRateLimiter")]
     pub fn new(base: Duration, max: Duration) -> Self {
@@ -200,8 +202,8 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemFastSlow<T> {
 // === impl Bucket ===
 
 impl Bucket {
-    /// Creates a bucket with `burst` tokens, to which one token is added every `interval`. `burst` is also
-    /// the maximum number of tokens.
+    /// Creates a bucket that initially contains `burst` tokens, which is also the maximum number of tokens.
+    /// One token is added every `interval`.
     ///
     /// For ten retries per second, use an interval of 100 ms. An interval of zero disables the limit. With a
     /// burst of zero, every retry waits for a new token.
@@ -306,7 +308,7 @@ impl<T, L: RateLimiter<T>> RateLimiter<T> for WithMaxWait<L> {
     }
 }
 
-/// Increments the number of failures of `item`, and returns the previous number.
+/// Increments the number of failures of `item` in `failures`, and returns the number before the increment.
 fn count_failure<T: Clone + Eq + Hash>(failures: &mut Lookup<T, u32>, item: &T) -> u32 {
     if let Some(count) = failures.get_mut(item) {
         let earlier = *count;

@@ -1,17 +1,19 @@
-//! [`RateLimitingQueue`] is the handle of a work queue: producers add items, and workers wait for items.
+//! [`RateLimitingQueue`] is the handle of a work queue, with which producers add items and workers wait for
+//! items.
 //!
 //! Guarantees: all state is under one lock, and no operation waits while it holds the lock. A task that waits
-//! for an item is woken when an item is added, when the delay of an item ends, and at the shut-down.
+//! for an item is woken when an item is added, when the delay of an item ends, and when a shut-down starts.
 //! Cancelling one waiting future affects no other task.
 //!
-//! No wake-up is lost:
+//! No wake-up is lost, for these reasons:
 //! - A waiting task registers with tokio's `Notify` before it looks for an item. An item that is added
 //!   between the two steps therefore wakes the task.
-//! - A waiting task is counted under the lock before it looks for an item. If `add` finds no counted task,
-//!   there is no task to wake.
+//! - A waiting task increments a counter under the lock before it looks for an item. If `add` finds that the
+//!   counter is zero, there is no task to wake.
 //! - A new item wakes one task. If this task is dropped before it runs, `Notify` wakes another task instead.
 //! - Every waiting task sleeps at most until the earliest time of a delayed item. If an item is added with an
-//!   earlier time, all waiting tasks are woken. The cancellation of a waiting task therefore delays no item.
+//!   earlier time, all waiting tasks are woken. The cancellation of one waiting task therefore does not delay
+//!   an item.
 
 use std::fmt;
 use std::hash::Hash;
@@ -27,8 +29,9 @@ use super::shared::Shared;
 
 /// A queue of keys with delays and a rate limiter. A clone is another handle to the same queue.
 ///
-/// See the [module](super) for the guarantees of the queue. The queue calls `Clone`, `Eq`, `Hash` and `Drop`
-/// of `T` while the queue's lock is held, so these implementations must not call the queue.
+/// See the [module](super) for the guarantees of the queue. The queue uses the `Clone`, `Eq`, `Hash` and
+/// `Drop` implementations of `T` while the queue's lock is held. These implementations must not call the
+/// queue, which would cause a deadlock.
 #[doc(alias = "TypedRateLimitingInterface")]
 #[doc(alias = "RateLimitingInterface")]
 #[doc(alias = "DelayingInterface")]
@@ -44,15 +47,15 @@ pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
     pub(super) shared: Arc<Shared<T>>,
 }
 
-/// The result of one attempt of a waiting task to receive an item.
+/// Result of one attempt of a waiting task to receive an item.
 enum Asked<T: Clone + Eq + Hash> {
     Answered(Option<Item<T>>),
     /// No item is queued. The value is the time until the earliest delay ends; `None` if no item is delayed.
     Wait(Option<Duration>),
 }
 
-/// Guard that counts one waiting task: it increments the queue's number of waiting tasks when it is created,
-/// and decrements the number when it is dropped.
+/// Guard that counts one waiting task. Creating the guard increments the queue's number of waiting tasks, and
+/// dropping the guard decrements this number.
 struct Waiting<'a, T: Clone + Eq + Hash>(&'a Shared<T>);
 
 impl<'a, T: Clone + Eq + Hash> Waiting<'a, T> {
@@ -71,8 +74,8 @@ impl<T: Clone + Eq + Hash> Drop for Waiting<'_, T> {
 // === impl RateLimitingQueue ===
 
 impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
-    /// Adds an item to the queue, unless the item is already queued. An item in work is queued again when it
-    /// is done.
+    /// Adds an item to the queue, unless the item is already queued. If the item is in work, it is queued
+    /// again when this work ends.
     ///
     /// After a shut-down this call has no effect.
     #[doc(alias = "Add")]
@@ -91,7 +94,8 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         shared.operate(|state| state.add_after(item, delay, || shared.now()));
     }
 
-    /// Adds an item to the queue after the limiter's delay. The limiter counts a failure of the item.
+    /// Adds an item to the queue after the delay of the rate limiter. The rate limiter counts a failure of
+    /// the item.
     ///
     /// After a shut-down this call has no effect.
     #[doc(alias = "AddRateLimited")]
@@ -100,14 +104,15 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         shared.operate(|state| state.add_rate_limited(item, shared.now()));
     }
 
-    /// Resets the limiter's count of failures of an item. An item that is queued, delayed or in work remains
-    /// so.
+    /// Resets the rate limiter's count of failures of an item. The call does not change whether the item is
+    /// queued, delayed or in work.
     #[doc(alias = "Forget")]
     pub fn forget(&self, item: &T) {
         self.shared.operate(|state| state.limiter.forget(item));
     }
 
-    /// Returns the number of failures of an item since it was last forgotten, as the limiter counts them.
+    /// Returns the number of failures of an item since it was last forgotten, as the rate limiter counts
+    /// them.
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self, item: &T) -> u32 {
         self.shared.requeues(item)
@@ -115,7 +120,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
 
     /// Cancels the delayed addition of an item. Returns whether the item was delayed.
     ///
-    /// An item whose delay has ended is already queued, and remains queued.
+    /// An item whose delay has already ended remains queued.
     pub fn cancel_delayed(&self, item: &T) -> bool {
         self.shared.operate(|state| state.delaying.cancel(item))
     }
@@ -133,7 +138,8 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         })
     }
 
-    /// Returns the number of queued items. An item whose delay has ended is queued; an item in work is not.
+    /// Returns the number of queued items. This number includes items whose delay has ended, but not items in
+    /// work.
     ///
     /// Other tasks may change the number before the caller reads it, so use it only for display.
     #[doc(alias = "Len")]
@@ -152,8 +158,8 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
             .operate(|state| state.delaying.queue().processing())
     }
 
-    /// Returns the number of items that workers dropped without a verdict since the queue was created; see
-    /// [`Item`].
+    /// Returns the number of items that workers dropped without calling a method such as [`Item::done`],
+    /// since the queue was created.
     pub fn dropped_items(&self) -> u64 {
         self.shared.operate(|state| state.dropped)
     }
@@ -165,9 +171,9 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
 
     /// Waits for the next item and returns it. Returns `None` after a shut-down, when no item is left.
     ///
-    /// Several tasks may wait; each item is returned to one of them. During a drain, an item that was added
-    /// while it was in work is queued again, so `None` is returned only when no such item is left. Delayed
-    /// items require a runtime with time enabled.
+    /// Several tasks may wait. Each item is returned to one of them. During a drain, an item that was added
+    /// while it was in work is queued again when its work ends. `None` is therefore returned only when no
+    /// such item is left. Delayed items require a Tokio runtime with time enabled.
     ///
     /// # Cancel safety
     ///
@@ -208,18 +214,21 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
     /// Stops accepting items, drops the delayed items, and waits until no item is queued and no item is in
     /// work.
     ///
-    /// A later call of [`RateLimitingQueue::shut_down`] also ends the wait. Workers must continue to call
-    /// `get` until it returns `None`. Several tasks may call this method; all calls return at the same time.
+    /// Workers must continue to call `get` until it returns `None`. A later call of
+    /// [`RateLimitingQueue::shut_down`] also ends the wait. Several tasks may call this method, and all calls
+    /// return at the same time.
     ///
     /// # Cancel safety
     ///
-    /// The shut-down starts at the first poll. If the future is dropped later, only the wait ends.
+    /// The shut-down starts when the future is first polled. If the future is dropped later, the wait ends,
+    /// but the shut-down continues.
     #[doc(alias = "ShutDownWithDrain")]
     pub async fn shut_down_with_drain(&self) {
         let shared = &*self.shared;
         let drained = shared.operate(|state| {
             state.delaying.shut_down(Phase::Draining);
-            // Created under the lock, it receives the next change even before its first poll.
+            // A `Notified` that is created under the lock receives the next notification, even before its
+            // first poll.
             (!state.delaying.queue().is_idle()).then(|| shared.drained.notified())
         });
         if let Some(drained) = drained {
@@ -227,7 +236,7 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         }
     }
 
-    /// Returns whether a shut-down of either kind has started.
+    /// Returns whether a shut-down has started, with or without a drain.
     #[doc(alias = "ShuttingDown")]
     pub fn is_shutting_down(&self) -> bool {
         self.shared

@@ -1,7 +1,8 @@
-//! [`Shared`] contains the state that the handles and items of one work queue share, and wakes waiting tasks.
+//! [`Shared`] contains the state that the handles and items of one work queue share. Its operations wake
+//! waiting tasks.
 //!
-//! Guarantees: every operation runs under the queue's only lock, after the items whose delay has ended were
-//! queued. Tasks are woken, and metrics are reported, after the lock is released.
+//! Guarantees: every operation runs under the queue's only lock. Before an operation runs, items whose delay
+//! has ended are queued. Tasks are woken, and metrics are reported, after the lock is released.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -16,14 +17,15 @@ use super::queue::Phase;
 use super::rate_limiter::RateLimiter;
 use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
 
-/// The state that all handles and all items of one queue share.
+/// The state of one work queue, which all handles of the queue and all items in work share.
 pub(super) struct Shared<T: Clone + Eq + Hash> {
     pub(super) state: Mutex<State<T>>,
-    /// Wakes tasks that wait for an item, so that they look for an item again.
+    /// Wakes tasks that wait for an item. A woken task looks for an item again.
     pub(super) ready: Notify,
-    /// Wakes the callers of a drain when they must stop waiting.
+    /// Wakes the callers that wait for the end of a drain, when the drain ends or a plain shut-down starts.
     pub(super) drained: Notify,
-    /// Time of the queue's creation. The delaying queue and the limiter use times since this origin.
+    /// Time at which the queue was created. The delaying queue and the rate limiter use times since this
+    /// origin.
     pub(super) origin: Instant,
     /// Receives the waiting and working times of items; `None` without metrics.
     pub(super) metrics: Option<Box<dyn WorkQueueMetrics>>,
@@ -31,16 +33,16 @@ pub(super) struct Shared<T: Clone + Eq + Hash> {
 
 pub(super) struct State<T> {
     pub(super) delaying: DelayingQueue<T>,
-    /// Number of tasks that wait for an item, or are about to wait.
+    /// Number of tasks that wait for an item or are about to wait for one.
     pub(super) waiting: usize,
     pub(super) limiter: Box<dyn RateLimiter<T>>,
     pub(super) dropped: u64,
     pub(super) given_up: u64,
-    /// Number of additions with a delay, including a delay of zero.
+    /// Number of accepted additions with a delay, including a delay of zero.
     pub(super) retries: u64,
 }
 
-/// The tasks that must be woken after an operation.
+/// The tasks that must be woken after an operation on the queue.
 enum Wake {
     None,
     One,
@@ -57,7 +59,7 @@ pub(super) enum Verdict {
     Retry,
     RetryAfter(Duration),
     GiveUp,
-    /// The worker dropped the item without another verdict.
+    /// The worker dropped the item without calling a method that ends the work.
     Dropped,
 }
 
@@ -72,7 +74,8 @@ impl<T: Clone + Eq + Hash> Shared<T> {
         self.operate(|state| state.end(item, verdict, || self.now()));
     }
 
-    /// Runs an operation under the lock, and then wakes the waiting tasks that the operation affects.
+    /// Runs an operation under the lock, and then wakes the waiting tasks that the operation affects. Returns
+    /// the result of `operation`.
     ///
     /// Before the operation, items whose delay has ended are queued, so the operation never sees them as
     /// delayed. The clock is read for this step only if items are delayed, because reading the clock takes
@@ -164,7 +167,7 @@ impl<T: Clone + Eq + Hash> State<T> {
     }
 
     /// Returns the tasks that must be woken after an operation. `earliest` is the earliest time of a delayed
-    /// item before the operation.
+    /// item before the operation, or `None` if no item was delayed.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

@@ -37,7 +37,7 @@ fn assert_nothing_to_take(queue: &RateLimitingQueue<&'static str>) {
     assert!(get.poll().is_pending(), "an item was returned");
 }
 
-/// Takes all queued items from the queue, calls `done` for each, and returns their keys.
+/// Takes all queued items from the queue, calls `done` for each item, and returns their keys.
 fn take_all(queue: &RateLimitingQueue<&'static str>) -> Vec<&'static str> {
     let mut taken = Vec::new();
     while !queue.is_empty() {
@@ -187,8 +187,8 @@ fn the_queue_holds_no_reference_to_an_item_that_is_done() {
     assert_eq!(Arc::strong_count(&key), 1);
 }
 
-/// Records the items in work and the number of times that each item was processed, to check that no two
-/// workers have the same item.
+/// Records the items in work and the number of times that each item was processed. The tests use it to check
+/// that no two workers process the same item at the same time.
 #[derive(Default)]
 struct Ledger {
     in_work: BTreeSet<u32>,
@@ -211,8 +211,8 @@ async fn work(queue: RateLimitingQueue<u32>, ledger: Arc<Mutex<Ledger>>) {
     }
 }
 
-/// Starts 10 workers, and runs 50 producers that each add their own 40 items three times. Returns the workers
-/// and their ledger when all items were added.
+/// Starts 10 workers, and runs 50 producers that each add 40 different items three times. Waits until all
+/// items were added, and returns the workers and the ledger of their work.
 async fn produce_and_work(queue: &RateLimitingQueue<u32>) -> (JoinSet<()>, Arc<Mutex<Ledger>>) {
     let ledger = Arc::<Mutex<Ledger>>::default();
     let mut workers = JoinSet::new();

@@ -1,4 +1,4 @@
-//! [`Timing`] measures how long items wait for a worker, and how long they are in work, for the metrics of a
+//! [`Timing`] measures the times for which items wait for a worker and are in work, for the metrics of a
 //! queue.
 //!
 //! The waiting time of an item starts at its first addition after a worker last received the item. `Timing`
@@ -18,14 +18,15 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// Start of the work on each item in work, by sequence number. The first entry started earliest.
+    /// Start time of the work on each item in work. The key is a sequence number, so the first entry has the
+    /// earliest start time.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }
 
 impl<T: Clone + Eq + Hash> Timing<T> {
-    /// Records the time at which an item starts to wait for a worker. The queue does not call this for an
-    /// item that already waits.
+    /// Records the time at which an item starts to wait for a worker. The queue does not call this method for
+    /// an item that already waits.
     pub(super) fn added(&mut self, item: &T) {
         self.added.insert(item.clone(), Instant::now());
     }
@@ -46,7 +47,7 @@ impl<T: Clone + Eq + Hash> Timing<T> {
         Some(WorkQueueObserved::Worked(started.elapsed()))
     }
 
-    /// Writes the total and the longest working time of the items in work into `sample`.
+    /// Calculates the total and the longest working time of the items in work, and writes them into `sample`.
     pub(super) fn sample(&self, sample: &mut WorkQueueSample) {
         let now = Instant::now();
         let ages = self.running.values().map(|started| now - *started);

@@ -1,4 +1,4 @@
-//! Tests objects for which decoding, the transform or an index function fails.
+//! Tests broken objects: objects for which decoding, the transform or an index function fails.
 //!
 //! The informer reports each broken object in its status. Broken objects do not affect the cache and the
 //! delivery of other objects.
@@ -22,8 +22,8 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// Returns a pod whose `spec.containers` is a string. The server accepts the pod, but it can't be decoded as
-/// a `Pod`.
+/// Returns the JSON of a pod whose `spec.containers` is a string. The server accepts the JSON, but it can't
+/// be decoded as a `Pod`.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

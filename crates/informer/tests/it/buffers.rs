@@ -1,4 +1,4 @@
-//! Tests the buffers of handlers that are slower than the changes.
+//! Tests the event buffers of handlers that are slower than the watch.
 //!
 //! The tests check which events a buffer merges, and the number of waiting events in the handler's status.
 
@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run, show};
 
-/// A handler that waits for a permit of the semaphore before it records an event.
+/// A handler that takes one permit of the semaphore per event, and then records the event in the trace.
 struct Gated(Arc<Semaphore>, Trace);
 
 impl EventHandler<Pod> for Gated {
@@ -32,8 +32,10 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Registers a handler that handles `permits` events and then blocks until the test adds permits to the
-/// semaphore.
+/// Registers a handler that handles `permits` events and then blocks. The test can add permits to the
+/// returned semaphore.
+///
+/// Also returns the trace of the handled events, and the handler's registration.
 fn stuck(
     informer: &Running,
     buffer: ListenerBuffer,
@@ -45,7 +47,7 @@ fn stuck(
     (gate, heard, handler.register().unwrap())
 }
 
-/// Waits until the cache contains all changes of the server. Handlers may not have received the changes yet.
+/// Waits until the cache contains all changes on the server. Handlers may not have received the changes yet.
 async fn cached(informer: &Running, server: &Server) {
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     informer

@@ -1,7 +1,7 @@
-//! Tests the content of the cache during each callback of a handler.
+//! Tests which objects the cache contains while a handler processes an event.
 //!
-//! During a callback, the cache already contains the delivered change. If the change comes from a list, the
-//! cache contains the complete list.
+//! At that time, the cache already contains the delivered change. If the change comes from a list, the cache
+//! contains the complete list.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run, show};
 
-/// A handler that records each event, with the revision and the objects of the cache during the callback.
+/// A handler that records each event, and the revision and the objects of the cache while it processes the
+/// event.
 struct Looking {
     cache: Indexer<Pod>,
     trace: Trace,
@@ -30,8 +31,10 @@ impl EventHandler<Pod> for Looking {
     }
 }
 
-/// Makes a change that the watch misses and a relist delivers. Returns one line per event of the relist, with
-/// the revision and the objects of the cache during the callback.
+/// Applies `change` to the server while the watch is disconnected, so that a relist delivers the change.
+///
+/// Returns one line per event of the relist, with the revision and the objects that the cache had when the
+/// handler received the event.
 async fn relisted(queue: impl Queue<Pod> + 'static, change: impl Fn(&Server)) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -1,8 +1,8 @@
 //! Tests consistency checks, in which an informer periodically compares its cache with a list from the
 //! server.
 //!
-//! The tests check which differences are detected and corrected by a relist. The requests of the checks are
-//! tested in the submodule `cost`.
+//! The tests check which differences an informer detects, and that it corrects them with a relist. The
+//! requests of the checks are tested in the submodule `cost`.
 
 mod cost;
 mod rounds;
@@ -30,8 +30,10 @@ use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run, streamin
 /// minutes.
 const PERIOD: Duration = Duration::from_secs(240);
 
-/// Returns a builder of an informer with consistency checks. The informer uses plain lists instead of
-/// streaming lists, so a request of a check differs from every other request.
+/// Returns a builder for an informer with consistency checks.
+///
+/// The informer uses plain lists instead of streaming lists, so that [`is_check`] can distinguish the
+/// requests of the checks from all other requests.
 fn checked(server: &Server) -> Builder<Pod> {
     listing(server).consistency_check(PERIOD)
 }
@@ -58,7 +60,8 @@ fn outcome(pods: &SharedInformer<Pod>) -> ConsistencyChecks {
     pods.status().get().consistency
 }
 
-/// Returns the numbers of consistency checks that found no difference, found a difference, and failed.
+/// Returns three numbers of consistency checks: checks without a difference, checks with a difference, and
+/// failed checks.
 fn counts(pods: &SharedInformer<Pod>) -> [u64; 3] {
     let outcome = outcome(pods);
     [outcome.same, outcome.different, outcome.failed]
@@ -175,11 +178,11 @@ async fn a_streaming_list_restores_lost_events_too() {
 }
 
 /// Tests kubernetes#107457: after the server was restored from a backup, new objects have the revisions of
-/// lost objects.
+/// objects that the restore removed.
 ///
-/// The informer does not notice the restore, because the restored server has reached the same revision again:
-/// the watch resumes, and a request for the last revision succeeds. The check finds the different uid of `b`.
-/// The relist also corrects `a`, whose uid and revision are unchanged.
+/// The watch does not detect the restore, because the restored server has reached the same revision again.
+/// The watch resumes, and a request for the last revision succeeds. The consistency check finds that the uid
+/// of `b` differs. The relist also corrects `a`, whose uid and revision are unchanged.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_with_the_same_revisions_is_detected_by_uids() {
     for by_key in [false, true] {
@@ -315,7 +318,10 @@ async fn a_check_uses_the_selectors_of_its_source() {
     informer.stop().await;
 }
 
-/// The transform removes the metadata that a comparison of the cached objects would need.
+/// Tests that a check compares the metadata from the server's responses, not the metadata of the cached
+/// objects.
+///
+/// The transform removes the metadata of the cached objects.
 #[tokio::test(start_paused = true)]
 async fn transformed_and_broken_objects_are_compared_as_the_server_sent_them() {
     let mut odd = pod("b");

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::setting::{pod, run};
 
-/// Simulates a token file: creates clients with the current token, and counts the created clients.
+/// Simulates a file that contains a token. Creates clients with the current token, and counts these clients.
 struct TokenFile {
     token: Arc<Mutex<&'static str>>,
     made: Arc<AtomicUsize>,

@@ -63,7 +63,7 @@ fn by_zone(
     pods.derived_index("zone", nodes, node_of, zones_of)
 }
 
-/// Returns every value of the index with the names of the objects that have this value.
+/// Returns the index as text: each index value, followed by the names of the pods indexed under this value.
 fn show(index: &DerivedIndex<Pod>) -> String {
     let values = index.values();
     let lines = values.iter().map(|value| {
@@ -123,7 +123,8 @@ impl Both {
         by_zone(&self.of_pods.pods, &self.nodes).unwrap()
     }
 
-    /// Waits until the caches of both informers match the server and the index contains their changes.
+    /// Waits until the caches of both informers match the server, and the index reflects the content of both
+    /// caches.
     async fn settled(&self, index: &DerivedIndex<Pod>) {
         self.in_the_caches().await;
         index.settled().await;

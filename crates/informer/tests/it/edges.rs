@@ -1,8 +1,9 @@
-//! Corner cases: concurrent calls, cancellation, extreme settings, and objects that a server should not send.
+//! Tests of corner cases: concurrent calls, cancellation, extreme settings, and invalid objects from the
+//! server.
 //!
-//! The tests check the guarantees that also hold in ordinary cases. A handler receives the events of an
-//! object completely and in order. The cache matches the server. Every wait ends. After a stop, no task runs,
-//! no memory is held, and no event is delivered.
+//! The tests check the guarantees that also hold in ordinary cases. A handler receives all events of an
+//! object in order. The cache matches the server. Every wait ends. After a stop, no task runs, no memory is
+//! held, and no event is delivered.
 
 mod caches;
 mod ends;

@@ -1,5 +1,5 @@
-//! Tests of `SharedInformerFactory`: it creates one informer per kind and scope, and starts, names and awaits
-//! its informers.
+//! Tests of `SharedInformerFactory`, which creates one informer per kind and scope: how the factory starts
+//! and names its informers, and waits for them.
 
 mod defaults;
 mod kinds;

@@ -1,5 +1,5 @@
-//! Tests of responses that never end. Each request fails at a limit that the error message names, and the
-//! informer repeats the request after a pause.
+//! Tests of responses that never end. Each request fails when the response exceeds a limit. The error message
+//! names the limit, and the informer repeats the request after a pause.
 
 mod forms;
 mod watches;
@@ -36,12 +36,12 @@ fn builder(script: &Script, limits: Limits) -> Builder<Pod> {
         .limits(limits)
 }
 
-/// Runs an informer against the script, and returns the class of its first error, the error message, and the
-/// time from the start to this error.
+/// Runs an informer whose source is `script`, and returns its first error: the error class, the error
+/// message, and the time from the start to the error.
 ///
 /// # Panics
 ///
-/// If the cache stores an object of the failed list, or if the informer does not sync afterwards.
+/// If the cache stores an object of the failed list, or if the informer does not sync after the first error.
 async fn first_failure(script: &Script, limits: Limits) -> (Class, String, Duration) {
     let began = Instant::now();
     let informer = run(builder(script, limits));

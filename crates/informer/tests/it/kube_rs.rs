@@ -23,8 +23,8 @@ use tokio::time::timeout;
 
 use crate::setting::{LONG, labelled, pod, requests};
 
-/// Duration without a reconciliation after which a test expects no further one. It is longer than any backoff
-/// in these tests, and shorter than the timeout of a watch.
+/// Maximum time for which a test waits for the next reconciliation or stream item. The time is longer than
+/// any backoff in these tests, and shorter than the timeout of a watch.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// One item of the stream that `Controller::run` returns: the reconciled object with the reconciler's action,
@@ -56,8 +56,8 @@ impl Noting {
         }
     }
 
-    /// Runs the controller until no object is reconciled for [`SILENCE`], and returns the names of the
-    /// objects reconciled until then.
+    /// Runs the controller until [`SILENCE`] has elapsed without a reconciliation. Returns the names of the
+    /// reconciled objects.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = timeout(SILENCE, self.reconciled.next()).await {
@@ -182,8 +182,8 @@ async fn a_missed_deletion_of_an_owned_object_reconciles_the_owner() {
     assert_eq!(controller.names().await, set(["a"]));
 }
 
-/// Returns the names of the pods in the stream's items, and stops at the end of the stream or after
-/// [`SILENCE`] without an item.
+/// Reads the stream until it ends, or until no item arrives within [`SILENCE`]. Returns the names of the pods
+/// that the stream has returned, and ignores errors.
 async fn touched<K: ResourceExt>(
     pods: &mut (impl Stream<Item = Result<K, kube_runtime::watcher::Error>> + Unpin),
 ) -> Vec<String> {

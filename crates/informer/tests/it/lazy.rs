@@ -22,8 +22,8 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// Returns a server with this number of pods, and the builder of an informer of [`Counted`] objects. This
-/// type counts the objects that are decoded.
+/// Returns a server with `pods` pods, and the builder of an informer of [`Counted`] pods. This type counts
+/// how often a pod is decoded.
 fn counted(pods: usize) -> (Server, Builder<Counted>) {
     let seed = (0..pods).map(|number| labelled(&format!("p{number}"), "x"));
     let server = Server::builder().seed(seed).build();
@@ -32,8 +32,8 @@ fn counted(pods: usize) -> (Server, Builder<Counted>) {
     (server, builder)
 }
 
-/// Runs an informer, calls `look` after the informer has synced, and stops the informer when `look`
-/// completes.
+/// Runs an informer and calls `look` when the informer has synced and its handlers are idle. Stops the
+/// informer when `look` completes.
 async fn while_it_runs(
     builder: Builder<Counted>,
     look: impl AsyncFnOnce(&SharedInformer<Counted>),

@@ -1,5 +1,5 @@
-//! Tests of informers that stop before the other informers of their factory, and of the informers that
-//! replace them.
+//! Tests of informers that stop while the other informers of their factory continue to run, and of new
+//! informers that the factory constructs to replace the stopped ones.
 
 mod definitions;
 mod holds;
@@ -28,7 +28,8 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// Waits until the cache matches the server and every handler has received the changes.
+/// Waits until the cache contains every change that the server has made so far, and the handlers have
+/// received the resulting events.
 async fn caught_up(pods: &SharedInformer<Pod>, server: &Server) {
     pods.wait_for_sync().deadline(LONG).await.unwrap();
     let reached = pods.wait_for_revision(server.revision(), LONG);

@@ -1,5 +1,5 @@
-//! Tests of the metrics of informers: the reported events, the samples, and that the collector is dropped and
-//! the sampler returns `None` after the informer has ended.
+//! Tests of the metrics of informers: the reported events and the sampled values. They also test that an
+//! ended informer drops its collector, and that its sampler then returns `None`.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;
@@ -35,14 +35,15 @@ use crate::{
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
-/// The reports that a [`Recorder`] has recorded, and the samplers that it has received.
+/// The recorded data that all clones of a [`Recorder`] share: the reports, and the samplers of the informers
+/// and work queues.
 #[derive(Default)]
 struct Recorded {
     told: Trace,
     samplers: Mutex<Vec<InformerSampler>>,
     queue_samplers: Mutex<Vec<WorkQueueSampler>>,
-    /// A reference that every [`Recording`] also holds. Its reference count is the number of existing
-    /// recordings plus one.
+    /// A reference that is shared with every [`Recording`]. Its reference count is one more than the number
+    /// of recordings that have not been dropped.
     held: Arc<()>,
 }
 
@@ -57,8 +58,8 @@ impl Recorder {
         Arc::new(self.clone())
     }
 
-    /// Returns the number of informers and work queues that have not dropped their [`Recording`], the
-    /// collector of their metrics.
+    /// Returns the number of recordings that have not been dropped. Each informer and each work queue drops
+    /// its [`Recording`] when it has ended.
     fn under_way(&self) -> usize {
         Arc::strong_count(&self.0.held) - 1
     }
@@ -74,7 +75,8 @@ impl Recorder {
         }
     }
 
-    /// Removes all recorded reports, and returns those for which `wanted` returns true, one per line.
+    /// Removes all recorded reports, and returns the reports for which `wanted` returns true. Each report is
+    /// one line.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));

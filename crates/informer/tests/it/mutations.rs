@@ -19,13 +19,15 @@ use crate::setting::LONG;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A `ConfigMap` with an additional note behind a lock, so that a test can mutate an object in the cache.
+/// A `ConfigMap` with an additional field `note` in a mutex. A test can change the note while the object is
+/// in the cache.
 #[derive(Debug, Deserialize)]
 struct Noted {
     metadata: ObjectMeta,
     #[serde(skip)]
     note: Mutex<String>,
-    /// A reference that all instances share. Its reference count shows how many instances still exist.
+    /// A reference that is shared by all copies of the object. Its reference count shows how many copies have
+    /// not been dropped.
     #[serde(skip)]
     alive: Arc<()>,
 }

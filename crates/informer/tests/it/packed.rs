@@ -21,8 +21,8 @@ use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run};
 
 const SAMPLES: usize = 16;
 
-/// Returns the name, uid, revision, labels and body of every cached object. The body of a broken object is
-/// its error.
+/// Returns the name, uid, revision, labels and body of every cached pod. If the pod cannot be decoded, the
+/// error replaces the body.
 pub(crate) fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
     let snapshot = pods.indexer().list();
     let whole = |object: &Object<Pod>| {
@@ -69,8 +69,8 @@ async fn change(server: &Server, round: u32) {
     }
 }
 
-/// Changes the objects of the server in several steps, and asserts after each step that both informers have
-/// delivered the same events and have the same cache content.
+/// Changes pods on the server in several steps. Asserts before each step that both informers have delivered
+/// the same events and have the same cache content.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {
         let trace = Trace::default();
@@ -141,7 +141,8 @@ async fn an_object_returns_its_stored_json_and_its_sizes() {
 }
 
 thread_local! {
-    /// Number of pods that the current test has decoded since the last call of [`decoded`].
+    /// Number of pods that the current test has decoded since the last call of [`decoded`], which sets this
+    /// number to 0.
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 

@@ -1,5 +1,5 @@
-//! Tests of panics in user code. If the code runs for one object, the panic affects only this object. Any
-//! other panic fails the informer, and every wait for the informer returns the error.
+//! Tests of panics in user code. If the panicking code processes one object, the panic affects only this
+//! object. Any other panic stops the informer, and every wait for the informer returns the error.
 
 use std::{
     collections::BTreeMap,

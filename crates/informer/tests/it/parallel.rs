@@ -30,7 +30,8 @@ const PODS: usize = 1500;
 /// Maximum duration of a wait in real time. Only a failing test reaches this limit.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Returns the JSON of a pod with about one kilobyte. Pod number 700 cannot be decoded.
+/// Returns the JSON of pod `number` at the given revision. The JSON is about one kilobyte long. Pod 700
+/// cannot be decoded.
 fn item(number: usize, revision: usize) -> String {
     let containers = if number == 700 {
         "7".to_owned()
@@ -47,7 +48,7 @@ fn event(kind: &str, object: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
-/// Returns the body of a streaming list of the first `pods` pods.
+/// Returns the body of a streaming list with pods 0 to `pods - 1`, and the bookmark that ends the list.
 fn initial_events(pods: usize) -> String {
     let end = format!(
         r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{pods}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}"#
@@ -57,7 +58,7 @@ fn initial_events(pods: usize) -> String {
 }
 
 /// Returns a script that sends all pods as a list or a streaming list, and then two changes of each pod. All
-/// changes are in one chunk.
+/// changes arrive in a single chunk.
 fn script(way: InitialList) -> Script {
     let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
     let changes: String = changes.collect();
@@ -79,7 +80,8 @@ fn script(way: InitialList) -> Script {
 #[derive(Clone, Default)]
 struct Looking(Arc<Told>);
 
-/// The events that a [`Looking`] handler has recorded, and the settings of the handler's pause.
+/// The data that all clones of a [`Looking`] handler share: the recorded events, and the point at which the
+/// handler pauses.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
@@ -181,8 +183,8 @@ async fn undelivered_events_of_a_removed_handler_are_counted_as_discarded() {
     assert_eq!(heard + discarded, all);
 }
 
-/// A barrier for two threads. A thread stops waiting after [`SOON`] and records that the other one was
-/// missing.
+/// A barrier for two threads. If only one thread arrives within [`SOON`], this thread continues and records
+/// the timeout.
 #[derive(Default)]
 struct Rendezvous {
     came: Mutex<usize>,
@@ -203,8 +205,8 @@ impl Rendezvous {
     }
 }
 
-/// Returns a list or a streaming list of all pods, with one chunk per pod. A Go server writes its responses
-/// in such chunks.
+/// Returns a response that contains all pods as a list or a streaming list, with one chunk per pod. A Go
+/// server sends such chunks.
 fn in_small_chunks(way: InitialList) -> Answer {
     if way == InitialList::Streaming {
         let events = initial_events(PODS);

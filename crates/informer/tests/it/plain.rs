@@ -15,9 +15,9 @@ use crate::setting::{LONG, Trace, labelled, pod};
 
 /// Runs an `Informer` and returns the events that its handler received.
 ///
-/// The informer starts with two known objects, one of which no longer exists on the server. It then lists,
-/// lists again after its watch has expired, and performs a resync. If `delta_fifo` is true, its queue is a
-/// `DeltaFifo`.
+/// The cache initially contains two objects from an earlier run. One of them does not exist on the server.
+/// The informer lists, lists again after its watch has expired, and performs a resync. If `delta_fifo` is
+/// true, the informer uses a `DeltaFifo` as its queue.
 async fn story(delta_fifo: bool) -> String {
     let server = Server::builder().seed([pod("kept"), pod("new")]).build();
     let known = ["gone", "kept"].map(|name| {

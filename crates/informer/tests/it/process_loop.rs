@@ -1,5 +1,5 @@
-//! Tests of a [`ProcessLoop`], a controller that passes deltas to a process function of the program. The
-//! deltas are put back into the queue if the function returns an error.
+//! Tests of a [`ProcessLoop`], a controller that passes the deltas of its queue to a process function. If the
+//! function returns an error, the controller adds the deltas to the queue again.
 
 use std::{sync::Arc, time::Duration};
 
@@ -275,6 +275,29 @@ async fn resyncs_longer_than_their_period_do_not_keep_changes_out_of_a_full_queu
         .await
         .expect("the delta is processed");
     running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn resyncs_continue_after_a_resync_with_several_queued_changes_of_an_object() {
+    let server = Server::builder().seed([pod("a"), pod("b")]).build();
+    let calls = Calls::default();
+    let (_, config) = config(&server, &calls);
+    let config = config.resync_period(10 * SECOND).retry_on_error(true);
+    let running = run(config.build()).await;
+    calls.fail(Some("a"));
+    for label in ["1", "2"] {
+        sleep(3 * SECOND).await;
+        server.update(labelled("a", label)).unwrap();
+    }
+    // Both changes are in the queue at the resync, which ends the pause after the last error.
+    sleep(Duration::from_millis(3_999)).await;
+    calls.fail(None);
+    calls.take();
+    sleep(SECOND).await;
+    assert_eq!(calls.take(), "a Updated@3 Updated@4\nb Sync@2\n");
+    sleep(20 * SECOND).await;
+    running.stop().await;
+    assert_eq!(calls.take(), "a Sync@4\nb Sync@2\n".repeat(2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
-//! Tests of [`Pruned`] objects. An informer of a pruned type works like an informer of the unpruned type in
-//! decoded, lazy and packed caches, if the pruned fields are optional.
+//! Tests of [`Pruned`], the type for objects from which an informer removes configured fields before it
+//! stores them. If the removed fields are optional, an informer of pruned objects works like any other
+//! informer, with a decoded, lazy or packed cache.
 
 use std::borrow::Cow;
 
@@ -61,7 +62,7 @@ where
     controller.run(looked).await.unwrap();
 }
 
-/// Returns the builders of a decoded, a lazy and a packed cache.
+/// Returns three builders of an informer: with a decoded cache, with a lazy cache, and with a packed cache.
 fn forms(building: impl Fn() -> Builder<Pruned<Pod>>) -> [Builder<Pruned<Pod>>; 3] {
     [building(), building().lazy(), building().packed()]
 }

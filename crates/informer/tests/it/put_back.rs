@@ -1,8 +1,9 @@
-//! Tests with a server that was restored from a backup. The server assigns revisions again that the informer
-//! has already received, to objects in other states.
+//! Tests of an informer whose server is restored from a backup. The restored server assigns some revisions a
+//! second time, for other changes. The informer has already received these revisions from the server before
+//! the restore.
 //!
-//! After each event or response that reveals the restore, the informer lists again, stores the new list and
-//! delivers the changes. The tests run with each type of queue.
+//! The informer detects the restore by an event or a response. It then lists again, stores the new list, and
+//! delivers the differences as events. Most tests run once per type of queue.
 
 mod notices;
 mod queues;
@@ -51,8 +52,9 @@ fn streamed(revision: u64, items: &[String]) -> String {
     items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// Returns the server's answers to an initial list and to the watch that follows. The initial list contains
-/// the revision and items in `all`. A streaming list and the watch that follows are one answer.
+/// Returns the server's answers to an initial list and to the watch after the list. The list has the revision
+/// and the items in `all`. The watch sends the events in `watch`, and `then` describes how it continues. If
+/// the initial list is a streaming list, the list and the watch are a single answer.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -155,8 +157,8 @@ async fn check_applied(building: Builder<Pod>, what: &str) {
     informer.stop().await;
 }
 
-/// The restore loses a write at revision 8. The relist completes at revision 9, so the revision of the cache
-/// exceeds 8 although the cache does not contain the write.
+/// The restore removes a write that had revision 8. The informer lists again at revision 9, so the revision
+/// of the cache is higher than 8 although the cache does not contain the write. The wait must therefore fail.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {
@@ -245,9 +247,10 @@ async fn a_restored_source_does_not_affect_another_source() {
     }
 }
 
-/// The consistency check finds a difference while a list is in progress that was requested for another
-/// reason. The informer uses this list as the relist that the difference requires. The list has skipped
-/// objects that the cache already had, so the informer repeats the list and decodes all objects.
+/// While the informer lists again because its watch has expired, the consistency check finds that the cache
+/// differs from the server. A difference requires a relist, and the list in progress serves as this relist.
+/// However, this list has not decoded the objects that the cache already had. The informer therefore repeats
+/// the list and decodes all objects.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
@@ -281,8 +284,9 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
     }
 }
 
-/// The consistency check finds a difference while a list is in progress. This list has skipped an object that
-/// the cache already had, so the informer repeats the list.
+/// While the informer lists again because its watch has expired, the consistency check finds that the cache
+/// differs from the server. The informer repeats the list. A difference does not prove that the server was
+/// restored, so the pending wait for a revision and the pending write in the overlay must not fail.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);
@@ -353,8 +357,8 @@ async fn a_standalone_reflector_stores_the_list_of_the_restored_server() {
     }
 }
 
-/// After the restore, the server changes the same object, with the same uid, at a revision that the informer
-/// has already received for another state.
+/// After the restore, the server updates pod `a` and assigns revision 2 to the update. The informer has
+/// already received pod `a` with the same uid and revision 2, but with another label.
 #[tokio::test(start_paused = true)]
 async fn an_object_changed_after_a_restore_is_delivered_at_an_already_seen_revision() {
     for way in [InitialList::Streaming, InitialList::List] {

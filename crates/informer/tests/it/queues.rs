@@ -17,7 +17,7 @@ use tokio::{sync::Semaphore, time::sleep};
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// A queue that records each resync, and each batch that `pop_batch` returns.
+/// A queue that records each call of `resync`, and the deltas of each batch that `pop_batch` returns.
 struct Noting<Q>(Q, Trace);
 
 impl<Q: Queue<Pod>> Queue<Pod> for Noting<Q> {
@@ -70,8 +70,9 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Blocks the informer with the full buffer of a handler. Meanwhile one pod changes three times and a resync
-/// occurs. Returns the batches that the informer then takes from the queue.
+/// Runs an informer until the full buffer of a handler blocks the informer. Then one pod changes three times
+/// and a resync occurs before the handler continues. Returns the resync and the batches that the queue has
+/// recorded since the buffer was full.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -1,4 +1,4 @@
-//! Tests of waits for a write or a deletion, and of `MutationCache`, an overlay with a program's own writes.
+//! Tests of waits until the cache contains a write, and of `MutationCache`, an overlay of pending writes.
 
 use std::{task::Poll, time::Duration};
 
@@ -23,7 +23,6 @@ use crate::setting::{LONG, Running, builder, labelled, pod, run};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Deserializes the JSON of a server's response as a `Pod`.
 fn typed(answer: Value) -> Pod {
     serde_json::from_value(answer).unwrap()
 }
@@ -124,8 +123,8 @@ async fn a_wait_that_times_out_reports_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// The informer learns the revision of the restored server from a bookmark of the watch in the first case,
-/// and from a list after a rejected watch in the second case.
+/// Tests two cases. In the first, a bookmark of the watch contains the revision of the restored server. In
+/// the second, the server rejects a watch, and the response to the following list contains the revision.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
     for lists in [false, true] {
@@ -388,7 +387,8 @@ async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_orde
     informer.stop().await;
 }
 
-/// Creates pod `b` if it is not in the overlay: at the start, at each event, and at each lapsed write.
+/// Creates pod `b` whenever the overlay does not contain it. Checks the overlay at the start, after each
+/// event, and after each write that the overlay drops although the cache never contained the write.
 async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
     let mut events = informer.subscribe().unwrap();
     let mut lapsed = overlay.lapsed();

@@ -212,7 +212,7 @@ async fn the_store_receives_the_revision_with_every_event() {
 }
 
 /// A store that records all changes and rejects some of them. For each text in `refuse`, such as `Added
-/// default/b`, the store rejects the first change whose text starts with it.
+/// default/b`, the store rejects one change: the first change whose description starts with this text.
 struct Picky {
     refuse: Vec<&'static str>,
     trace: Trace,

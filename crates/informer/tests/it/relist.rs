@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::setting::{LONG, Trace, labelled, listing, pod, requests, run};
 
-/// Sleeps for two seconds, so that closing the watch afterwards does not count as a failure. A watch that
+/// Sleeps for two seconds. The test can then close the watch without causing a failure: only a watch that
 /// closes within one second and without an event counts as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;

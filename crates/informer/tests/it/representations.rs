@@ -1,5 +1,5 @@
-//! Tests of the representations of an object: a built-in type, a custom type, metadata only, and a dynamic
-//! object whose kind is only known at run time.
+//! Tests of the Rust types that can represent the objects of an informer: a built-in type, a custom type, a
+//! type with only the metadata, and a dynamic object, whose kind is only known at run time.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};

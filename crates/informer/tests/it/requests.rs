@@ -152,8 +152,9 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// The source of this test cannot be probed for its current revision. Only an event older than the cached
-/// state of its object would therefore reveal a restored server.
+/// The source of this test does not support the probe that requests the server's current revision. The
+/// reflector could therefore detect a restored server only by an event that is older than the cached state of
+/// the event's object.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(

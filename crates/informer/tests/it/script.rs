@@ -28,8 +28,7 @@ pub(crate) enum Answer {
     Chunks(Vec<String>, Then),
     /// The response is a body that repeats this text without end and without delay.
     Flood(&'static str),
-    /// The response is that of the contained answer, but with this content type instead of
-    /// `application/json`.
+    /// The response is the contained answer with this content type instead of `application/json`.
     Labelled(&'static str, Box<Answer>),
 }
 
@@ -57,8 +56,8 @@ pub(crate) struct Script {
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
-    /// A reference that every pending request and response body also holds. Its reference count shows how
-    /// many of them exist.
+    /// A reference that is shared with every pending request and response body. Its reference count includes
+    /// one reference per request or body that has not been dropped.
     under_way: Arc<()>,
 }
 

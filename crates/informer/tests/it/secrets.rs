@@ -1,6 +1,8 @@
-//! Tests that no content of a Secret appears in a log line, an error, a status, a metric or `Debug` output.
-//! The tests plant errors in the Secret, in the file of the saved store, and in the credentials of the
-//! requests.
+//! Tests that no content of a Secret and no credential appears in a log line, an error, a status, a metric or
+//! `Debug` output.
+//!
+//! The tests process invalid Secrets, damaged files of a saved store, and requests with credentials. All of
+//! them contain a known text, the planted secret. The tests search the output of the library for this text.
 //!
 //! The tests do not cover the message of a `Status`, which is the server's own text. They also do not cover
 //! the output of a program's own functions, such as a transform, an index function or a handler that panics.
@@ -30,7 +32,7 @@ use crate::{
 
 const PLANTED: &str = "plant3d-s3cret";
 
-/// The base64 encoding of the planted secret, as the field `data` of a Secret contains it.
+/// The base64 encoding of [`PLANTED`], as it appears in the field `data` of a Secret.
 const ENCODED: &str = "cGxhbnQzZC1zM2NyZXQ=";
 
 /// The text of all errors, log lines, metrics and `Debug` output that the test has recorded.
@@ -56,8 +58,8 @@ impl Said {
         }
     }
 
-    /// Asserts that no recorded text contains the planted secret in any encoding, and that at least
-    /// `at_least` texts were recorded.
+    /// Asserts that no recorded text contains [`PLANTED`], its base64 encoding, or its bytes as a list of
+    /// numbers. Also asserts that at least `at_least` texts were recorded.
     fn holds_nothing(&self, at_least: usize) {
         let said = self.0.lock();
         assert!(said.len() >= at_least, "only {said:#?}");
@@ -101,8 +103,8 @@ impl ReflectorStore<Secret> for Said {
     }
 }
 
-/// Returns the metadata of a Secret as JSON. A label and an annotation contain the planted secret. The
-/// revision is not a number, so it is neither older nor newer than another revision.
+/// Returns the metadata of a Secret as JSON. A label and an annotation contain [`PLANTED`]. The revision is
+/// not a number, so it is neither older nor newer than any other revision.
 fn metadata(name: &str) -> String {
     json!({
         "name": name, "namespace": "default", "resourceVersion": "x9", "uid": format!("uid-{name}"),
@@ -112,8 +114,8 @@ fn metadata(name: &str) -> String {
     .to_string()
 }
 
-/// Returns the JSON of one valid Secret and of several invalid ones. Each invalid one has a single error,
-/// next to the planted secret.
+/// Returns the JSON of one valid Secret and of several invalid Secrets. Each invalid Secret has one error,
+/// and contains [`PLANTED`] at the error or next to it.
 fn secrets() -> Vec<String> {
     let quoted = format!("\"{PLANTED}\"");
     let wrong_rests = [
@@ -154,8 +156,8 @@ fn secrets() -> Vec<String> {
     [good].into_iter().chain(wrong).chain(unreadable).collect()
 }
 
-/// Returns answers to lists and watches. They contain each value of [`secrets`] in events of every type, and
-/// bodies that are truncated, oversized or invalid.
+/// Returns responses to lists and watches. They contain the Secrets of [`secrets`] in a list and in events of
+/// every type. Other responses are truncated, oversized or invalid.
 fn answers() -> Vec<Answer> {
     let secrets = secrets();
     let good = || body(list(5, "", &secrets[..1]));
@@ -223,8 +225,8 @@ fn builder(script: Script) -> Builder<Secret> {
         .initial_list(InitialList::List)
 }
 
-/// Runs the informer for the time `long`. Records the text of its errors, events, statuses, handlers and
-/// metrics, and its `Debug` output.
+/// Runs the informer for the duration `long`. Records as text the errors, events, statuses, handlers and
+/// metrics of the informer, and its `Debug` output.
 async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
     let informer = said.hears(informer);
     let informer = informer

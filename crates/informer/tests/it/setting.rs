@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-/// Maximum duration of a wait in paused time. A wait takes no real time, and a wait that fails still ends.
+/// Maximum duration of a wait while tokio's clock is paused. The paused clock advances without delay when all
+/// tasks wait, so a wait that would never end fails at once in real time.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn pod(name: &str) -> Value {
@@ -25,7 +26,8 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// Returns a pod with the label `app`. The pod has no revision, so an update with this pod is unconditional.
+/// Returns a pod whose label `app` has the value `value`. The pod has no revision, so an update with this pod
+/// is unconditional.
 pub(crate) fn labelled(name: &str, value: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["labels"] = json!({"app": value});
@@ -71,7 +73,8 @@ pub(crate) fn run(builder: Builder<Pod>) -> Running {
 }
 
 impl Running {
-    /// Waits until the cache matches the server and every handler has received the changes.
+    /// Waits until the cache contains every change that the server has made so far, and the handlers have
+    /// received the resulting events.
     pub(crate) async fn caught_up(&self, server: &Server) {
         self.pods.wait_for_sync().deadline(LONG).await.unwrap();
         self.pods
@@ -83,7 +86,8 @@ impl Running {
             .expect("the handlers are idle in time");
     }
 
-    /// Aborts the informer's task, which drops the future of `Controller::run`. Nothing is saved or drained.
+    /// Aborts the informer's task, which drops the future of `Controller::run`. The informer does not save
+    /// its cache and does not drain the events of its handlers.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.is_err_and(|error| error.is_cancelled()));

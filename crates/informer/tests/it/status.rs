@@ -177,8 +177,8 @@ async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     informer.stop().await;
 }
 
-/// The callback of the first event never returns, and the handler's buffer holds only one event. The lists of
-/// all three sources must nevertheless reach the cache.
+/// A handler with a buffer of one event never returns from its first callback, so it blocks the delivery of
+/// further events. The lists of the informer's three sources must reach the cache nevertheless.
 #[tokio::test(start_paused = true)]
 async fn a_full_handler_does_not_keep_the_first_list_out_of_the_cache() {
     let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);

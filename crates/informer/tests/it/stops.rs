@@ -1,7 +1,7 @@
 //! Tests that stop or drop an informer at every await point, and tests that register and remove handlers
 //! while many events are delivered.
 //!
-//! Most handlers are a [`Replay`], which records the events that cannot follow the earlier events.
+//! Most handlers in the tests are a [`Replay`], which detects events that contradict the earlier events.
 
 mod traffic;
 
@@ -54,18 +54,19 @@ pub(crate) async fn until_gone(baseline: usize) -> bool {
     false
 }
 
-/// A handler that maintains the set of objects from its events, and records each event that cannot follow the
+/// A handler that computes the existing objects from its events, and records each event that contradicts the
 /// earlier events.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<Told>>);
 
-/// The state of a [`Replay`]: the objects according to the received events, and the invalid events.
+/// The state of a [`Replay`]: the objects that exist according to the received events, and the events that
+/// contradict earlier events.
 #[derive(Default)]
 struct Told {
     /// The last delivered revision of each existing object, by object name.
     objects: BTreeMap<String, String>,
     synced: bool,
-    /// The events that cannot follow the earlier events, such as an update of an unknown object.
+    /// The events that contradict the earlier events, such as an update of an unknown object.
     faults: Vec<String>,
 }
 
@@ -112,8 +113,8 @@ impl Replay {
         pods.handler(self.clone()).register().unwrap()
     }
 
-    /// Asserts that no event was invalid, and that the objects according to the events are those in the
-    /// cache.
+    /// Asserts that no event contradicted the earlier events, and that the objects according to the events
+    /// are the objects in the cache.
     fn check(&self, pods: &SharedInformer<Pod>) {
         let told = self.0.lock();
         assert_eq!(told.faults, [""; 0]);
@@ -128,16 +129,17 @@ impl Replay {
     }
 }
 
-/// The handlers of an informer and the pending waits for it. The test asserts that all of them end when the
-/// informer stops.
+/// The handlers of an informer, and pending waits for the informer and its handlers. The test asserts that
+/// all handlers and waits end when the informer stops.
 struct Hanging {
     pods: SharedInformer<Pod>,
     registrations: Vec<Registration<Pod>>,
     waits: JoinSet<()>,
 }
 
-/// Registers three handlers: one with a blocking buffer, one that checks its events, and one that panics.
-/// Starts waits for the sync of each handler and of the informer, and a call of `add_index`.
+/// Registers three handlers: one that blocks the informer when its buffer is full, one that checks its
+/// events, and one that panics. Starts waits for the sync of each handler and of the informer. Also starts a
+/// call of `add_index`.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {
@@ -233,7 +235,7 @@ async fn a_drop_at_any_await_leaves_no_task_and_ends_every_wait() {
     }
 }
 
-/// Waits for `synced`, and then yields to other tasks 20 times.
+/// Waits until `synced` completes, and then yields to other tasks 20 times.
 async fn a_while_after(synced: WaitForSync) {
     synced.await.unwrap();
     for _ in 0..20 {

@@ -1,5 +1,5 @@
-//! Tests of streaming lists: the changes that the store receives, the requests after a stream that ends
-//! before its end bookmark, and the fallback for servers without streaming lists.
+//! Tests of streaming lists: the changes that the store receives, the requests after an incomplete streaming
+//! list, and the fallback to plain lists for servers that do not support streaming lists.
 
 mod losses;
 mod servers;
@@ -55,7 +55,8 @@ fn end(revision: u64) -> String {
     bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// The changes, errors and pending requests of one run of a reflector.
+/// The result of one run of a reflector: the changes that its store received, its errors, and the number of
+/// requests that are still pending.
 struct Outcome {
     /// The changes that the store received, one per line.
     heard: String,

@@ -67,8 +67,8 @@ fn listen(pods: &SharedInformer<Pod>) -> Trace {
     trace
 }
 
-/// Runs an informer over additions, updates, deletions, a relist and a resync. Returns the events of its
-/// handler and the number of calls of its transform.
+/// Runs an informer through additions, updates, deletions, a relist and a resync. Returns the events that the
+/// informer's handler received, and the number of calls of the informer's transform.
 async fn story(queue: impl Queue<Pod> + 'static) -> (String, usize) {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

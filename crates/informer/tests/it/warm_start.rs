@@ -1,5 +1,6 @@
-//! Tests of warm starts, in which an informer fills its cache from a saved store: the requests, the cache
-//! content and the events, and the cases in which the informer starts without the saved store.
+//! Tests of warm starts: before its first watch, an informer fills its cache from a saved store. The tests
+//! check the requests, the cache content and the events, and the cases in which the informer ignores the
+//! saved store.
 
 mod factory;
 mod faults;
@@ -57,7 +58,8 @@ fn file(name: &str) -> PathBuf {
     folder(name).join("pods.jsonl")
 }
 
-/// Returns a saved store in the file `path`. Its clock advances by one hour at each call.
+/// Returns a saved store in the file `path`. The clock of the saved store advances by one hour each time the
+/// clock is read.
 fn saved(path: &Path) -> SavedStore {
     let hours = std::sync::atomic::AtomicU64::new(0);
     SavedStore::in_file(path, "1").clock(move || {

@@ -1,4 +1,6 @@
 //! Runs random sequences of operations on the library's `Indexer`, and returns the answer to each operation.
+//!
+//! This module does not compare the answers with those of client-go.
 
 use kube_informer::{
     indexer::{self, Indexer, IndexerWriter, Indexers, NoSuchIndex},
@@ -49,7 +51,8 @@ fn index(indexers: Indexers<K>, name: &'static str) -> Indexers<K> {
     })
 }
 
-/// Runs the operations of a sequence on a new store. Returns one step per operation.
+/// Runs the operations of a sequence on a new store. Returns one [`Step`], which contains the answer, for
+/// each operation.
 ///
 /// If `bug` is given, the store has this planted bug.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {

@@ -1,5 +1,7 @@
-//! An event handler for the library's informer. The handler records its events and checks that they are
-//! consistent with each other.
+//! Event handler that the comparison registers with the library's informer.
+//!
+//! The handler records its events, and checks that each event of an object continues from the state that the
+//! handler received last. It does not compare the events with those of client-go.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,7 +28,7 @@ pub(super) struct Listener {
     pub(super) registration: Registration<K>,
 }
 
-/// Record of the events that one handler has received, and of the object states that follow from these
+/// Record of the events that one handler has received, and of the object states that result from these
 /// events.
 #[derive(Default)]
 pub(super) struct Told {
@@ -34,17 +36,19 @@ pub(super) struct Told {
     pub(super) events: Vec<(String, String)>,
     /// Formatted state of each object after all received events, by the object's name.
     pub(super) view: BTreeMap<String, String>,
-    /// Whether the next answer shows `view` instead of `events`. This is set for a handler that was
-    /// registered while the watch delivered changes, because the order of its events is undefined.
+    /// Whether the next answer shows `view` instead of `events`.
+    ///
+    /// This flag is set for a handler that was registered while the watch delivered changes. The order of the
+    /// events of such a handler is undefined.
     pub(super) amid: bool,
-    /// Names of the behaviours for the coverage report, and of the violated guarantees, that the received
-    /// events showed.
+    /// Names of the behaviours and of the violated guarantees that the received events showed. The coverage
+    /// report counts the behaviours.
     pub(super) seen: Vec<&'static str>,
 }
 
 impl Told {
-    /// Records an event, updates the state of its object, and records for the coverage report which
-    /// behaviours the event shows. Ignores `Event::Synced`.
+    /// Records an event, updates the recorded state of its object, and records which behaviours the event
+    /// shows. Ignores `Event::Synced`.
     pub(super) fn note(&mut self, event: &Event<K>) {
         let Some(name) = event.object_name() else {
             return;
@@ -110,10 +114,11 @@ impl Told {
 }
 
 impl Listener {
-    /// Returns the formatted events since the last call, and removes them from the record.
+    /// Returns the formatted events since the last call, and removes them from the record. For a handler with
+    /// the flag [`Told::amid`], it returns the states of all objects instead.
     ///
-    /// If `ordered` is false, the order of events of different objects is undefined, and the events are
-    /// grouped by object.
+    /// If `ordered` is false, the events are sorted by object, because the order of events of different
+    /// objects is undefined.
     pub(super) fn take(&self, ordered: bool) -> String {
         let mut told = self.told.lock();
         let mut events = std::mem::take(&mut told.events);
@@ -140,12 +145,12 @@ impl Listener {
     }
 }
 
-/// The `EventHandler` that a [`Listener`] registers with the informer.
+/// The `EventHandler` implementation that the comparison registers with the informer for each [`Listener`].
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether the handler ignores the initial objects. Only a planted bug sets this: it records the initial
-    /// objects from the cache before the registration.
+    /// Whether the handler ignores the events of the initial objects. This is true only with a planted bug.
+    /// With this bug, the initial objects are copied from the cache before the handler is registered.
     pub(super) skips_initial: bool,
 }
 

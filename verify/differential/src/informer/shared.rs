@@ -1,6 +1,6 @@
 //! Runs sequences of operations on the library's `SharedInformer` and its handlers, in paused tokio time.
 //!
-//! The module returns the library's answers and does not compare them with the answers of client-go.
+//! The module returns the library's answers, and does not compare them with the answers of client-go.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -36,23 +36,25 @@ use crate::{
 
 /// Virtual time that passes with each operation of a running informer.
 ///
-/// The `start` operation takes half a second longer. Later operations are therefore half a second apart
-/// from the resyncs, which occur at whole seconds after the start.
+/// Resyncs occur at whole seconds after the start of the informer. The `start` operation lasts half a second
+/// longer than other operations, so no later operation ends at the same time as a resync.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
 /// Virtual time that passes after a fault. The library and client-go both recover within this time, because
-/// they retry after at most four pauses of one minute each.
+/// each makes at most four retries with pauses of at most one minute.
 const RECOVERY: Duration = Duration::from_secs(300);
 /// Virtual time that is long enough for all ready tasks to run.
 const SETTLING: Duration = Duration::from_millis(1);
 /// Default resync period of the informer in a sequence with the option [`RESYNC`].
 const DEFAULT_RESYNC: Duration = Duration::from_secs(20);
-/// Resync period of the informer in a sequence without resyncs, and timeout of its watches. It is longer
-/// than any sequence.
+/// Timeout of all watches, and resync period of the informer in a sequence without resyncs. It is longer than
+/// any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 
-/// Runs the operations of a sequence on a new informer, in paused tokio time. Returns one step per
-/// operation.
+/// Runs the operations of a sequence on a new informer, in paused tokio time. Returns one [`Step`], which
+/// contains the answer, for each operation.
+///
+/// If `bug` is given, the informer has this planted bug.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -78,14 +80,15 @@ struct Shared<'a> {
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
     listeners: Vec<Listener>,
-    /// Last reported value of each fact, by the fact's name. A fact is for example whether the informer has
-    /// synced. An answer contains a fact only if its value has changed.
+    /// Last reported value of each fact about the informer, by the fact's name. For example, one fact is
+    /// whether the informer has synced. An answer contains a fact only if its value has changed.
     said: BTreeMap<String, String>,
     seen: Vec<&'static str>,
 }
 
-/// Configures the informer with the queue that the sequence selects. The planted bug `UnchangedToldToAll`
-/// wraps the queue in a faulty one.
+/// Configures the informer with the queue type that the sequence selects.
+///
+/// If `bug` is `UnchangedToldToAll`, the queue is wrapped in a faulty one.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -209,8 +212,8 @@ impl<'a> Shared<'a> {
 
     /// Registers a handler. Returns whether the informer accepted the handler.
     ///
-    /// `amid` is whether the watch is delivering changes. If it is true, the next answer shows the
-    /// handler's final state instead of its events.
+    /// `amid` is true if the watch is delivering changes at the same time. The next answer then shows the
+    /// object states that the handler has recorded, instead of its events.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -256,8 +259,8 @@ impl<'a> Shared<'a> {
         true
     }
 
-    /// Changes objects, and registers a handler while the watch delivers these changes. Returns whether the
-    /// informer accepted the handler.
+    /// Changes objects on the server, and registers a handler while the watch delivers these changes. Returns
+    /// whether the informer accepted the handler.
     async fn join_amid(&mut self, operation: &Operation) -> bool {
         self.source.carry_out(operation);
         for _ in 0..operation.number {
@@ -329,8 +332,8 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// Records for the coverage report which behaviours an operation shows in the current state of the
-    /// informer. Must be called before the operation runs.
+    /// Records which behaviours `operation` will show, for the coverage report. The behaviour depends on the
+    /// state of the informer, so this must be called before the operation runs.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {
@@ -357,8 +360,10 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// Records for the coverage report which behaviours the events of all handlers show. Also records a
-    /// violation if these events do not lead to the state of the store.
+    /// Records which behaviours the received events of all handlers showed, for the coverage report.
+    ///
+    /// Also records a violation if the events of a synced handler do not lead to the state of the store, or
+    /// if an update without a change was delivered in a sequence without resyncs.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot
@@ -382,8 +387,8 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Stores the value of a fact, such as whether the informer has synced. Returns the fact formatted for the
-/// answer, or `None` if the value has not changed.
+/// Stores the value of a fact about the informer, such as whether it has synced. Returns the fact as text for
+/// the answer, or `None` if the value has not changed.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

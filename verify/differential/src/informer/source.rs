@@ -1,7 +1,7 @@
-//! A simulated API server for the library's informer. Its objects change only through the operations of a
-//! sequence.
+//! Simulated API server for the library's informer. The objects of the server change only through the
+//! operations of a test sequence.
 //!
-//! `verify/differential/oracle` has a server for client-go that behaves in the same way.
+//! The Go programs in `verify/differential/oracle` contain an equivalent server for client-go.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,11 +15,11 @@ use tokio::sync::mpsc;
 
 use crate::sequence::{Operation, Thing};
 
-/// Capacity of the channel of a watch. A sequence has fewer events, so the server never waits for the
-/// client.
+/// Capacity of the channel for the events of a watch, in events. A sequence causes fewer events, so the
+/// channel is never full.
 const MANY: usize = 4096;
 
-/// The simulated server, which the informer lists and watches. Clones share one state.
+/// The simulated server, which implements the informer's list and watch requests. Clones share one state.
 #[derive(Clone)]
 pub(super) struct Source {
     state: Arc<Mutex<State>>,
@@ -35,7 +35,7 @@ struct State {
     revision: u64,
     /// Revision of the last compaction. The server rejects a watch from an earlier revision as expired.
     compacted: u64,
-    /// Number of further requests to reject.
+    /// Number of upcoming list and watch requests that the server still rejects.
     refusals: u64,
     /// Whether the server currently withholds events from the watch.
     lags: bool,
@@ -69,7 +69,7 @@ impl Source {
         self.state.lock().refusals = requests;
     }
 
-    /// Returns whether the server withholds events that the watch has not received yet.
+    /// Returns whether the server withholds events that it has not sent to the watch yet.
     pub(super) fn is_behind(&self) -> bool {
         let state = self.state.lock();
         state.lags && state.told < state.history.len()
@@ -141,8 +141,8 @@ impl State {
             .push((revision, json!({"type": kind, "object": object})));
     }
 
-    /// Sends all events that the watch has not received yet. Sends nothing while the server withholds
-    /// events.
+    /// Sends all events that the server has not sent to the watch yet. Does nothing while the server
+    /// withholds events.
     fn tell(&mut self) {
         if self.lags || self.watcher.is_none() {
             return;

@@ -1,7 +1,8 @@
-//! Accepts the intended differences between the requests of client-go's reflector and of the library's.
+//! Decides whether intentional differences explain why the requests of client-go's reflector and of the
+//! library's reflector differ after an operation. Such an intentional difference is called a divergence.
 //!
-//! Aligns both lists of requests from the start. Where they differ, a rule states which requests of both
-//! sides correspond, and names the divergences. The comparison fails if no rule matches.
+//! Compares the two lists of requests from the start. At each difference, a rule determines which requests
+//! correspond to each other, and names the divergences. The comparison fails if no rule applies.
 
 mod asked;
 
@@ -12,60 +13,60 @@ use self::asked::{
     lags_behind, owed, requests, revision, split,
 };
 
-/// Divergence: the library does not delay the first relist after a time in which no request failed.
+/// Divergence: the library sends the first list after an expired watch at once; client-go pauses before it.
 const AT_ONCE: &str = "the_first_relist_is_at_once";
-/// Divergence: the library backs off after a connection reset before the response, as after any failure.
+/// Divergence: the library backs off after a reset connection; client-go's REST client retries after 1 s.
 const RESET: &str = "a_reset_connection_is_backed_off_from";
 /// Divergence: the library backs off after a failed streaming list; client-go repeats it immediately.
 const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
-/// Divergence: the library requests one object after a connection was lost or a watch was closed early.
+/// Divergence: the library lists one object (a probe) before it resumes a lost watch; client-go does not.
 const PROBE: &str = "a_lost_connection_is_probed";
-/// Divergence: the library retries a watch that is temporarily rejected, instead of sending a list.
+/// Divergence: the library retries a watch that is temporarily rejected; client-go sends a list instead.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// Divergence: the library lists the newest state if a list at a revision could lead to the same expiry.
+/// Divergence: the library lists the newest state where client-go repeats a list at an expired revision.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
-/// Divergence: the library lists the newest state in pages, and client-go lists it without pages.
+/// Divergence: the library lists the newest state in pages; client-go lists it without pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
-/// Divergence: after a server rejected a streaming list with 422, the library sends none within an hour.
+/// Divergence: after a streaming list is rejected with 422, the library sends plain lists for an hour.
 const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_hour";
-/// Divergence: the library replaces a streaming list that delivers nothing for 10 s by a list.
+/// Divergence: after 10 s without data from a streaming list, the library sends a list; client-go waits.
 const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
-/// Divergence: after three consecutive incomplete streaming lists, the library sends a list.
+/// Divergence: the library sends a plain list after three incomplete streaming lists; client-go never does.
 const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
-/// Divergence: after a streaming list that closed when complete, the library watches; client-go lists again.
+/// Divergence: after a complete streaming list has closed, the library watches; client-go lists again.
 const COMPLETE: &str = "a_streaming_list_that_closes_behind_its_end_is_watched_on";
-/// Divergence: the library confirms an empty streaming list by a list before it empties the cache.
+/// Divergence: the library confirms an empty streaming list with a plain list; client-go empties its cache.
 const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
-/// Divergence: the library stores an object that fails to decode as broken, and the watch continues.
+/// Divergence: the library continues a watch after an object fails to decode; client-go lists again.
 const BROKEN: &str = "an_object_that_can_not_be_decoded_is_kept";
 
-/// The requests of client-go and of the library after one operation, which the rules align.
+/// The requests that client-go and the library sent after one operation. The rules compare the two lists.
 struct Pair<'a> {
     verb: &'a str,
     theirs: Vec<Request<'a>>,
     ours: Vec<Request<'a>>,
-    /// Revisions at which client-go has listed in earlier operations.
+    /// Revisions that client-go's list requests in earlier operations contained.
     expired: Vec<String>,
-    /// Whether each request in `ours` may be a probe, which is a list of one object after a watch was lost.
+    /// Whether each request in `ours` may be a probe, which is a list of one object after a lost watch.
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
-    /// Whether a list may return a newer revision than the last event or bookmark of the watch.
+    /// Whether a list may have a newer revision than the watch, because another resource has changed.
     lags: bool,
 }
 
-/// Number of client-go's and of the library's requests that correspond, and the names of the divergences.
+/// Numbers of matched requests of client-go and of the library, and the names of the divergences.
 type Matched = (usize, usize, Vec<&'static str>);
 
-/// A rule. The arguments are indexes in `theirs` and `ours`. Returns `None` if the rule does not apply.
+/// A rule. Matches the requests from an index in `theirs` and an index in `ours` on, or returns `None`.
 type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 
-/// Result of aligning the requests after one operation.
+/// The divergences that explain why the requests after one operation differ.
 #[derive(Default)]
 pub(super) struct Alignment {
     /// Names of the divergences that explain the differences.
     pub(super) names: Vec<&'static str>,
-    /// Whether the states differ from this operation on, which ends the comparison of the sequence.
+    /// Whether the states of client-go and the library differ, so that later answers are not compared.
     pub(super) parts: bool,
 }
 
@@ -75,7 +76,7 @@ impl Alignment {
     }
 }
 
-/// Aligns the requests of client-go and the library; `None` if the rules do not explain a difference.
+/// Returns the divergences that explain different answers, or `None` if a difference remains unexplained.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -92,7 +93,7 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     (alignment.parts || their_store == our_store).then_some(alignment)
 }
 
-/// Returns the divergences between the pauses before two requests; `None` if none explains the difference.
+/// Returns the divergences that explain two pauses: empty for equal pauses, `None` if none explains them.
 fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
     let last = our.before.map_or("", |(_, outcome)| outcome);
     let last_asked = our.before.map_or("", |(asked, _)| asked);
@@ -111,9 +112,9 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Aligns the requests from index `i` of `theirs` and `j` of `ours` on, with the first rules that match.
-    /// `newer` is whether the library has listed the newest state where client-go listed at a revision. The
-    /// state of client-go may then be older.
+    /// Matches the requests from index `i` of `theirs` and index `j` of `ours` on, with the first rules that
+    /// match all of them. `newer` is true if the library has listed the newest state where client-go listed
+    /// at a given revision. The state of client-go may then be older.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -160,8 +161,8 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Matches client-go's watch with the library's probe, which is a list of one object, and the watch after
-    /// it. If the connection of the probe is refused, the watch is matched with the probe alone.
+    /// Rule: client-go sends a watch, and the library sends a probe (a list of one object) and then the
+    /// watch. If the connection of the probe is refused, the library sends only the probe.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -186,15 +187,15 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Matches a probe, which is a list of one object, that the library delays. The watch is already open.
+    /// Rule: the library sends a delayed probe (a list of one object), while its watch is already open.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Matches a probe, which is a list of one object, that is rejected with 504. A list of the newest state
-    /// follows.
+    /// Rule: client-go sends a watch. The library's probe (a list of one object) is rejected with 504, so the
+    /// library lists the newest state.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -207,7 +208,7 @@ impl<'a> Pair<'a> {
         Some([vec![PROBE], paused(their, our)?].concat())
     }
 
-    /// Matches the library's retries of a temporarily rejected watch with client-go's list and watch.
+    /// Rule: the library retries a temporarily rejected watch; client-go sends a list and a watch instead.
     fn kept(&self, i: usize, j: usize) -> Option<Matched> {
         let (theirs, ours, probed) = self.retried(i, j)?;
         let names = if probed {
@@ -218,8 +219,8 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Matches like [`Pair::kept`] when client-go's list has a newer revision than the library's watch. Also
-    /// matches if the pages of client-go's list repeatedly lead to an expired watch.
+    /// Rule like [`Pair::kept`], after which the states differ. Either client-go's list is newer than the
+    /// library's watch, or client-go's watch has expired and the library has listed the newest state.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -240,8 +241,8 @@ impl<'a> Pair<'a> {
         is_newer.then(|| vec![KEPT])
     }
 
-    /// Returns the numbers of client-go's and of the library's requests from a rejected watch to an open one,
-    /// and whether the library sent a probe among them. A probe is a list of one object.
+    /// Returns the numbers of requests that client-go and the library sent until a rejected watch was open
+    /// again, and whether the library's requests include a probe (a list of one object).
     fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -254,7 +255,7 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the temporarily rejected watch and its error, if client-go's next request is a list.
+    /// Returns the temporarily rejected watch and its result; `None` if client-go's next request is no list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -263,8 +264,8 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Returns the number of the library's requests until the rejected watch is opened, and whether one of
-    /// them is a probe. If the revision has expired in the meantime, the number includes the relist.
+    /// Returns the number of the library's requests until the rejected watch is open, and whether one of them
+    /// is a probe (a list of one object). If the revision has expired, the relist is included.
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -288,7 +289,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Returns the number of requests in a relist of the library: pages and a watch, or one streaming list.
+    /// Returns the number of requests of the library's relist: its pages and watch, or one streaming list.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;
@@ -305,7 +306,7 @@ impl<'a> Pair<'a> {
         (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
     }
 
-    /// Matches the library's list of the newest state with client-go's list at a revision or without pages.
+    /// Rule: the library lists the newest state; client-go lists at a revision, or without pages.
     fn newest(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         if their.turn != our.turn || their.outcome != our.outcome {
@@ -322,7 +323,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Matches an immediate list of the newest state, which client-go sends only after a list fails with 410.
+    /// Rule: the library lists the newest state at once; client-go does so after a list that fails with 410.
     fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let again = self.theirs.get(i + 1)?;
@@ -344,7 +345,7 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether client-go has listed at the revision `at` before the request `now`.
+    /// Returns whether client-go sent a list at the revision `at` before the request `now`.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs
@@ -355,8 +356,8 @@ impl<'a> Pair<'a> {
             || lists.any(|request| revision(request.asked) == at)
     }
 
-    /// Returns whether the library has listed the newest state, and client-go watches from an older revision.
-    /// client-go has then listed at an expired revision, and the states are not comparable.
+    /// Returns whether client-go watches from an older revision than the library, which has listed the newest
+    /// state. The states are then not comparable.
     fn is_behind(&self, i: usize, j: usize) -> bool {
         let no_page = |request: &&Request<'_>| !is_page(request.asked);
         let their = self.theirs[i..].iter().find(no_page);
@@ -374,7 +375,7 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Returns the number of the library's requests for a list and its watch in place of a streaming list.
+    /// Returns the number of the library's requests for a list and a watch that replace a streaming list.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;
@@ -425,7 +426,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Matches client-go's next streaming list with the library's list after three failed streaming lists.
+    /// Rule: after three failed streaming lists, client-go sends a fourth; the library sends a plain list.
     fn given_up(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let vain = |request: &Request<'_>| {
@@ -439,7 +440,7 @@ impl<'a> Pair<'a> {
         Some((1, self.listed(i, j, Pause::None)?, vec![THREE]))
     }
 
-    /// Matches the library's watch after a complete streaming list with client-go's further streaming lists.
+    /// Rule: after a complete streaming list, the library sends a watch; client-go sends streaming lists.
     fn complete(&self, i: usize, j: usize) -> Option<Matched> {
         let (_, outcome) = self.ours.get(j)?.before?;
         let probe = self.ours.get(j)?;
@@ -463,7 +464,7 @@ impl<'a> Pair<'a> {
         (streams > 0 && our.outcome == "200").then_some((streams, 1 + probes, names))
     }
 
-    /// Matches the library's list and watch that confirm a complete streaming list without objects.
+    /// Rule: the library confirms an empty streaming list with a plain list and its watch.
     fn confirmed(&self, _: usize, j: usize) -> Option<Matched> {
         let (list, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
         let (streamed, outcome) = list.before?;

@@ -1,6 +1,8 @@
-//! [`Conversation`]: connects client-go's reflector, which runs in the oracle process, to an embedded server.
+//! Connects client-go's reflector to an embedded server. The reflector runs in the oracle, which is a
+//! separate Go process.
 //!
-//! The oracle sends one line per operation or request, and receives the server's response as a line.
+//! The oracle sends one JSON line for each operation and for each request, and receives the response of the
+//! server as a line.
 
 use std::time::Duration;
 
@@ -13,12 +15,12 @@ use crate::{
     sequence::{Answer, Sequence},
 };
 
-/// One JSON line from the oracle. Times (`at`) are in nanoseconds since the start of the sequence.
+/// A JSON line that the oracle process sent. The fields `at` are times in nanoseconds since the start of the
+/// sequence.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
-    /// Executes one turn of an operation on the server. A turn is a part of an operation, and most operations
-    /// have one.
+    /// Executes one turn of an operation on the server. An operation consists of one or two turns.
     Operates {
         at: u64,
         operation: usize,
@@ -50,7 +52,7 @@ impl Conversation {
         }
     }
 
-    /// Assigns the requests since the last call to the last operation.
+    /// Records that the requests since the last call followed the last operation.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

@@ -1,9 +1,11 @@
-//! [`Host`]: the embedded server for the reflector of a sequence, with a record of the reflector's requests.
+//! Runs the embedded server for one reflector, and records the requests of the reflector.
 //!
-//! client-go and the library each use their own host. Both hosts receive the same operations, so their
-//! revisions are equal. The clock of a host is paused: its behaviour depends only on operations and requests,
-//! and not on the reflector's pauses. A host returns watch events together with the operation or the response
-//! that caused them.
+//! client-go and the library each use their own [`Host`]. Both hosts receive the same operations, so their
+//! revisions are equal. The clock of a host is paused. Its behaviour therefore depends only on operations and
+//! requests, and not on the length of the reflector's pauses.
+//!
+//! The host does not send watch events on its own. It returns the events together with the result of the
+//! operation or the response that caused them.
 
 use std::{
     collections::BTreeMap,
@@ -33,15 +35,16 @@ pub(super) struct Host {
     server: Server,
     operations: Vec<Operation>,
     streams: BTreeMap<u64, Stream>,
-    /// Number of responses so far. The number of a response identifies its body.
+    /// Number of responses so far. The number of a response identifies the body of the response.
     opened: u64,
     /// Whether the reflector requests streaming lists.
     streams_lists: bool,
-    /// Number of further connections to refuse.
+    /// Number of upcoming requests whose connection the host refuses.
     refusals: u64,
     /// Change to apply to the watch events that the current operation causes; `None` for no change.
     twist: Option<Twist>,
-    /// Client time of the last operation or request. The pause before the next request starts at this time.
+    /// Time on the reflector's clock at the last operation or request. The pause before the next request
+    /// starts at this time.
     last: Duration,
     /// Continue token of the last list response; empty if the response had none.
     token: String,
@@ -58,13 +61,13 @@ struct Stream {
     unfinished: bool,
 }
 
-/// Result of executing one turn, which is a part of an operation.
+/// Effects of one turn of an operation. An operation consists of one or two turns.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
-    /// Virtual time that the client lets pass after the turn, in milliseconds.
+    /// Virtual time that passes on the reflector's clock after the turn, in milliseconds.
     pub(super) pass: u64,
-    /// Whether the operation has another turn, which is a further part of the operation.
+    /// Whether the operation has another turn.
     pub(super) more: bool,
 }
 
@@ -115,13 +118,15 @@ impl Host {
         }
     }
 
-    /// Returns the requests since the last call, and removes them from the record.
+    /// Returns the requests that were recorded since the last call, and removes them from the record.
     pub(super) fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes one turn of the operation at index `at`, and returns its effects. A turn is a part of an
-    /// operation, and most operations have one. `now` is the time of the client.
+    /// Executes the turn with the index `turn` of the operation at index `at`, and returns the effects. An
+    /// operation consists of one or two turns.
+    ///
+    /// `now` is the time on the reflector's clock.
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();
         let trigger = Trigger::of(operation.verb);
@@ -167,7 +172,8 @@ impl Host {
         injected.expect("a drawn plan is valid");
     }
 
-    /// Changes the object of an operation on the server. Does nothing if the operation has no object.
+    /// Creates, updates or deletes the object of an operation on the server. Does nothing if the operation
+    /// has no object.
     fn change(&self, operation: &Operation) {
         let Some(thing) = &operation.thing else {
             return;
@@ -192,7 +198,7 @@ impl Host {
         made.expect("no drawn change is rejected");
     }
 
-    /// Responds to a request and records it. `now` is the time of the client.
+    /// Responds to a request and records it. `now` is the time on the reflector's clock.
     pub(super) fn request(&mut self, path: &str, query: &str, now: Duration) -> Answered {
         let pause = now.saturating_sub(self.last);
         self.last = now;
@@ -266,7 +272,7 @@ impl Host {
         self.streams.remove(&stream);
     }
 
-    /// Returns the pending data of all open watches. Watches without data are left out.
+    /// Returns the pending data of all open watches. Watches without pending data are left out.
     fn drain(&mut self) -> Vec<Delivery> {
         let mut all = Vec::new();
         for (id, mut stream) in std::mem::take(&mut self.streams) {
@@ -281,7 +287,7 @@ impl Host {
         all
     }
 
-    /// Closes the streaming lists whose final bookmark has not been sent.
+    /// Closes the streaming lists whose final bookmark has not been sent. Returns the ends of their bodies.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
         let mut ended = Vec::new();
         self.streams.retain(|id, stream| {
@@ -297,7 +303,7 @@ impl Host {
         ended
     }
 
-    /// Returns the pending data of the response body with the number `id`.
+    /// Returns the pending data of the response body `stream`, whose number is `id`.
     fn next(&self, id: u64, stream: &mut Stream) -> Delivery {
         let _entered = self.runtime.enter();
         let mut delivery = Delivery {
@@ -330,7 +336,7 @@ impl Host {
     }
 }
 
-/// Polls once, without tokio's cooperative budget. Returns `None` if the poll is pending.
+/// Calls `poll` once, without tokio's cooperative budget. Returns `None` if the result is pending.
 fn at_once<T>(poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
     let mut polled = std::pin::pin!(tokio::task::unconstrained(std::future::poll_fn(poll)));
     let mut context = Context::from_waker(Waker::noop());
@@ -349,7 +355,7 @@ fn object(kind: &str, namespace: &str, name: &str, thing: &Thing) -> Value {
     })
 }
 
-/// Returns the continue token of a list in JSON; empty if the list has none.
+/// Returns the continue token of a list in JSON format; empty if the list has none.
 fn token(list: &str) -> String {
     let list: Value = serde_json::from_str(list).unwrap_or_default();
     let token = &list["metadata"]["continue"];

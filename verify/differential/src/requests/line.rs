@@ -1,11 +1,13 @@
-//! [`Line`]: one list or watch request and its result, in the format of the compared answers.
+//! Formats a list or watch request, its result and the pause before it as text for the compared answers.
+//!
+//! Random parts, such as the exact length of a pause, are left out of the text.
 
 use std::{
     fmt::{self, Write as _},
     time::Duration,
 };
 
-/// Query parameters that come first in a formatted request, in this order.
+/// Query parameters that are formatted first, in this order. Other parameters follow.
 const PARAMETERS: [&str; 6] = [
     "resourceVersion",
     "resourceVersionMatch",
@@ -15,8 +17,8 @@ const PARAMETERS: [&str; 6] = [
     "allowWatchBookmarks",
 ];
 
-/// Behaviours that a request can show: the kind of the request, its result, and the name of the behaviour in
-/// reports. An empty result matches any result.
+/// Behaviours that a request can show. Each entry contains the kind of the request, its result, and the name
+/// of the behaviour in reports. An empty result matches any result.
 pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("list at 0", "", "a list at \"0\""),
     ("list at", "", "a list at a revision"),
@@ -93,8 +95,7 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("watch", "expired", "a watch: 410 inside it"),
 ];
 
-/// Upper limit of the time between two requests that are sent without a pause. Every intended pause is
-/// longer.
+/// Maximum time between two requests that does not count as a pause. Every pause of a reflector is longer.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Minimum of a reflector's first backoff delay. The minimum doubles with each further delay.
@@ -107,8 +108,8 @@ const LEAST: Duration = Duration::from_millis(800);
 pub(super) struct Line {
     pause: Duration,
     watch: bool,
-    /// The path and the query parameters, formatted without the verb. The path of all config maps is left
-    /// out.
+    /// The formatted path and query parameters of the request, without the verb. The path
+    /// `/api/v1/configmaps` is left out.
     asked: String,
     pub(super) outcome: Outcome,
 }
@@ -118,12 +119,12 @@ pub(super) struct Line {
 pub(super) enum Outcome {
     /// The server responded with this status, and with this `Retry-After` in seconds if the response has one.
     Status(u16, Option<u64>),
-    /// The watch was opened, and closed after its first events. A streaming list was closed before its final
-    /// bookmark.
+    /// The watch was opened, and was closed after its first events. A streaming list with this result was
+    /// closed before its final bookmark.
     Closed,
-    /// The watch was opened, and closed after an event that reports the expiry of its revision.
+    /// The watch was opened, and was closed after an event that reports that its revision has expired.
     Expired,
-    /// The streaming list was opened, and closed after its final bookmark.
+    /// The streaming list was opened, and was closed after its final bookmark.
     CompleteAndClosed,
     /// The connection was refused.
     Refused,
@@ -132,8 +133,10 @@ pub(super) enum Outcome {
 }
 
 impl Line {
-    /// Creates a request that followed a pause. `token` is the continue token of the last list response. The
-    /// result is [`Outcome::Refused`] until it is set.
+    /// Creates a request that was sent after `pause`. `token` is the continue token of the last list
+    /// response.
+    ///
+    /// The result is [`Outcome::Refused`] until the caller sets another one.
     pub(super) fn new(path: &str, query: &str, pause: Duration, token: &str) -> Self {
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let value = |name: &str| {

@@ -1,4 +1,7 @@
-//! Runs sequences on the library's reflector and client, against an embedded server, in paused tokio time.
+//! Runs sequences of operations on the library's reflector and client, against an embedded server, in paused
+//! tokio time.
+//!
+//! This module returns the library's answers, and does not compare them with those of client-go.
 
 use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -36,19 +39,22 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// Number of objects per page in a sequence with the option [`PAGES`]. The program in
-/// `verify/differential/oracle` uses the same number.
+/// Number of objects per page of a list in a sequence with the option [`PAGES`]. The Go programs in
+/// `verify/differential/oracle` use the same number.
 const PAGE_SIZE: u32 = 2;
 /// Timeout of watches, which is longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
-/// Capacity of the channel of a response body. Fewer frames are ever pending.
+/// Capacity of the channel that carries a response body, in frames. Fewer frames are ever pending.
 const MANY: usize = 256;
 
 /// A frame of a response body, or the failure of its connection.
 type Piece = Result<Frame<Bytes>, io::Error>;
 type Pieces = Pin<Box<dyn futures_core::Stream<Item = Piece> + Send>>;
 
-/// Runs a sequence on a new reflector and a new server, in paused tokio time. Returns one step per operation.
+/// Runs a sequence on a new reflector and a new server, in paused tokio time. Returns one [`Step`], which
+/// contains the answer, for each operation.
+///
+/// If `bug` is given, the reflector's requests have this planted bug.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     // The server has its own runtime, which must not be created or dropped inside the client's.
     let host = Arc::new(Mutex::new(Host::new(sequence)));
@@ -140,8 +146,8 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Runs one turn of the operation at index `at`. A turn is a part of an operation. Returns whether the
-    /// operation has another turn.
+    /// Runs one turn of the operation at index `at`. An operation consists of one or two turns. Returns
+    /// whether the operation has another turn.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
         let happened = self.server.host.lock().operate(at, turn, now);
@@ -167,7 +173,7 @@ impl<'a> Here<'a> {
     }
 }
 
-/// The embedded server, as an HTTP service for the library's client.
+/// HTTP service that passes the requests of the library's client to the embedded server.
 #[derive(Clone)]
 struct Near {
     host: Arc<Mutex<Host>>,

@@ -1,22 +1,22 @@
-//! [`Trigger`]: the effect of each operation on the embedded server, as plans for the server's fault
-//! injection.
+//! Defines the effect of each operation on the embedded server, as plans for the server's fault injection.
+//!
+//! The changes of objects are not defined here.
 
 use serde_json::{Value, json};
 
 /// The effect of an operation on the embedded server, in addition to the changes of objects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trigger {
-    /// Plan of the faults that affect later requests.
+    /// Fault injection plan for the requests after the operation.
     pub(super) rules: &'static str,
-    /// Plans of the faults in each turn of the operation, in order. A turn is a part of an operation, and
-    /// most operations have one. The server delivers pending watch events after each plan.
+    /// Fault injection plans of each turn, in order. An operation consists of one or two turns. The server
+    /// delivers pending watch events after it executes a plan.
     pub(super) turns: &'static [&'static [&'static str]],
     /// Virtual time that passes after each turn, in milliseconds.
     pub(super) pass: &'static [u64],
     /// Change to apply to the watch events of this operation; `None` for no change.
     pub(super) twist: Option<Twist>,
-    /// Whether the turns after the first one close the streaming lists whose final bookmark has not been
-    /// sent.
+    /// Whether the second turn closes the streaming lists whose final bookmark has not been sent.
     pub(super) ends_unfinished: bool,
 }
 
@@ -29,11 +29,13 @@ pub(super) enum Twist {
 
 /// Virtual time that passes after an operation without a fault, in milliseconds.
 const OPERATION: u64 = 2_000;
-/// Virtual time in which client-go and the library both recover from a fault and reset their backoff, in
-/// milliseconds.
+/// Virtual time that passes after a fault, in milliseconds. Within this time, client-go and the library both
+/// recover from the fault and reset their backoff.
 pub(super) const RECOVERY: u64 = 300_000;
-/// Virtual time after a fault in a sequence with streaming lists, in milliseconds. It is longer than the hour
-/// in which the library sends no streaming list after a server has rejected one.
+/// Virtual time that passes after a fault in a sequence with streaming lists, in milliseconds.
+///
+/// It is longer than an hour, because the library sends no streaming lists for an hour after the server has
+/// rejected one.
 const HOUR: u64 = 3_700_000;
 
 const GONE: &str = concat!(
@@ -70,7 +72,7 @@ const FAULT: Trigger = Trigger {
 };
 
 impl Trigger {
-    /// Returns the effect of an operation with this verb.
+    /// Returns the effect of the operations with the verb `verb`.
     pub(super) fn of(verb: &str) -> Self {
         match verb {
             "bookmark" => Self {

@@ -1,5 +1,7 @@
-//! Runs sequences on the library's work queue, with worker tasks that receive items and drain tasks that shut
-//! the queue down, in paused tokio time.
+//! Runs sequences of operations on the library's work queue, in paused tokio time. Worker tasks receive
+//! items, and drain tasks shut the queue down.
+//!
+//! This module returns the library's answers, and does not compare them with those of client-go.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,10 +39,13 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// Number of times that an operation yields to the other tasks.
 ///
-/// One yield is not enough: a woken task records an event or waits again, and may wake another task.
+/// One yield is not enough. A task that wakes up records an event or waits again, and may wake another task.
 const SETTLING: usize = 8;
 
-/// Runs a sequence on a new work queue in paused tokio time. Returns one step per operation.
+/// Runs a sequence on a new work queue in paused tokio time. Returns one [`Step`], which contains the answer,
+/// for each operation.
+///
+/// If `bug` is given, the run has this planted bug.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -70,7 +75,7 @@ struct Workers {
     waiting: JoinSet<()>,
     /// Number of drain tasks started so far. A drain task calls `shut_down_with_drain`.
     drains: usize,
-    /// Whether the last shutdown was a call of `shut_down`, which also ends the drain tasks that wait.
+    /// Whether the last shutdown was a call of `shut_down`. Such a call also ends the waiting drain tasks.
     released: bool,
     /// Items that were added again while a worker still processes them.
     again: BTreeSet<String>,
@@ -89,8 +94,8 @@ struct Told {
 }
 
 impl Told {
-    /// Records an event with its time in milliseconds since `since`. The time is rounded up, because timers
-    /// have a resolution of one millisecond.
+    /// Records an event together with its time in milliseconds since `since`. The time is rounded up, because
+    /// timers have a resolution of one millisecond.
     fn tell(&mut self, since: Instant, text: String) {
         let millisecond = since.elapsed().as_nanos().div_ceil(MILLISECOND.as_nanos());
         self.events.push((millisecond, text));
@@ -222,11 +227,13 @@ impl Workers {
 
     /// Advances the paused clock by `time`.
     ///
-    /// Tokio advances the clock to the next timer in whole milliseconds. This function therefore first
-    /// advances the clock to the next whole millisecond. No delay ends in this interval, because all delays
-    /// are whole milliseconds and started earlier within their millisecond. At the end, the function polls
-    /// the queue, because a delay that ended after the last whole millisecond would otherwise wake a worker
-    /// only at the next one.
+    /// Tokio's timers end at whole milliseconds, but operations start at fractions of a millisecond. The
+    /// clock therefore advances in three steps: to the next whole millisecond, to the last whole millisecond,
+    /// and to the end of `time`.
+    ///
+    /// No delay ends during the first step. Each delay lasts whole milliseconds, and started at a smaller
+    /// fraction of a millisecond than this operation. The queue is polled after the last step. Otherwise, a
+    /// delay that ended during the last step would wake a worker only at the next whole millisecond.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;
@@ -238,8 +245,8 @@ impl Workers {
         self.queue.len();
     }
 
-    /// Records for the coverage report which behaviours an operation shows in the current state of the queue.
-    /// Must be called before the operation runs.
+    /// Records which behaviours `operation` will show, for the coverage report. The behaviour depends on the
+    /// state of the queue, so this must be called before the operation runs.
     fn see(&mut self, operation: &Operation) {
         let item = &operation.text;
         let delayed = self.queue.delayed();
@@ -268,7 +275,7 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records for the coverage report which behaviours the events of an operation show. `before` contains
+    /// Records which behaviours the events of an operation show, for the coverage report. `before` contains
     /// the numbers of items and tasks before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
@@ -302,15 +309,15 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Returns the items that a worker is processing and that are also delayed.
+    /// Returns the items that a worker is processing and that also wait for the end of a delay.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// Updates the set of items that were added again while a worker processes them. An operation adds an
-    /// item either directly, or by advancing the clock to the end of a delay.
+    /// Updates `again`, the set of items that were added again while a worker processes them. An operation
+    /// adds an item either directly, or by advancing the clock to the end of a delay.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
@@ -332,8 +339,8 @@ impl Workers {
         }
     }
 
-    /// Records for the coverage report which behaviours the drain tasks and the waiting workers show. Also
-    /// records violated guarantees.
+    /// Records which behaviours the drain tasks and the waiting workers show, for the coverage report. Also
+    /// records the guarantees of the queue that are violated.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();
@@ -372,7 +379,7 @@ struct Count {
     drained: usize,
 }
 
-/// Returns the part of a duration that exceeds whole milliseconds.
+/// Returns the part of a duration that exceeds whole milliseconds, which is less than one millisecond.
 fn part(time: Duration) -> Duration {
     Duration::from_nanos(u64::from(time.subsec_nanos() % 1_000_000))
 }

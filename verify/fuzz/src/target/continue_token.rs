@@ -1,4 +1,5 @@
-//! Fuzz target: the server responds to any continue token with the correct page of the list or with an error.
+//! Fuzz target for continue tokens: the embedded server must respond to any token with the correct page of
+//! the list, or with an error.
 
 use std::cell::OnceCell;
 
@@ -36,19 +37,19 @@ pub(super) const WORDS: &[&str] = &[
     "_",
 ];
 
-/// Number of objects in each namespace. Objects are created alternately in two namespaces, so that a revision
-/// determines which of them exist.
+/// Number of objects in each of the two namespaces. The server creates the objects alternately in the two
+/// namespaces. Therefore, the revision of a token determines which objects are in its list.
 const OBJECTS: u64 = 6;
 
-/// Page size of the lists. Some lists have fewer objects, and some have more.
+/// Page size of the requested lists. The list that remains at a token can have fewer or more objects.
 const LIMIT: usize = 2;
 
 thread_local! {
     static SERVER: OnceCell<Server> = const { OnceCell::new() };
 }
 
-/// Creates a server with the objects `a`, `b`, … in namespace `m`. Each of them is followed by an object of
-/// the same name in namespace `z`.
+/// Creates a server with the objects `a`, `b`, … in namespace `m`. After each object, the server creates an
+/// object of the same name in namespace `z`.
 fn server() -> Server {
     let names = (0..OBJECTS).map(name);
     let objects = names.flat_map(|name| {
@@ -64,8 +65,10 @@ fn name(number: u64) -> String {
     char::from(b'a' + u8::try_from(number).expect("a few")).to_string()
 }
 
-/// Requests a list with a continue token. An input that starts with a brace is the JSON of the token and is
-/// encoded; any other input is the encoded token.
+/// Requests a page of a list with a continue token, and checks the response.
+///
+/// An input that starts with a brace is the decoded JSON of a token, which is encoded first. Any other input
+/// is an encoded token.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (token, json) = if data.starts_with(b"{") {
         (BASE64_URL_SAFE_NO_PAD.encode(data), data.to_vec())

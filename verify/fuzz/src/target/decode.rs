@@ -1,7 +1,7 @@
 //! Fuzz target for the decoding of one object.
 //!
-//! A decoded object has the metadata that a JSON parser finds. An error message contains no values of the
-//! object.
+//! A decoded object must have the same metadata as the result of a JSON parser. An error message must not
+//! contain values of the object.
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::planted::Bug;
 
-/// Minimum length in bytes of a value that an error message must not contain. A shorter value can be part of
-/// a message by chance.
+/// Minimum length, in bytes, of the values that [`quotes_nothing`] searches for in error messages. A shorter
+/// value can be part of a message by chance.
 const TELLING_BYTES: usize = 6;
 
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
@@ -65,7 +65,8 @@ where
     }
 }
 
-/// Checks that an error message contains no values of the object, except its name and namespace.
+/// Checks that an error message does not contain values of the object. The name and the namespace of the
+/// object are allowed.
 fn quotes_nothing(bytes: &Bytes, error: &str) {
     let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
         return;
@@ -93,7 +94,7 @@ fn quotes_nothing(bytes: &Bytes, error: &str) {
     }
 }
 
-/// Words of error messages that do not depend on the object.
+/// Words of error messages that do not depend on the object. A value of the object may equal some of them.
 const ORDINARY: &str = "metadata.name: invalid JSON, a value of another type than expected, or a missing field, (line column) the JSON ends early no name of can't be decoded";
 
 fn bytes_as_key(bytes: &Bytes, text: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Fuzz target for field selectors.
 //!
-//! A parsed selector is printed as a text that parses to the same selector. The library and the server reject
-//! the same malformed input, and select the same objects.
+//! A parsed selector must be formatted as a text that parses to the same selector. The library and the
+//! embedded server must reject the same malformed input, and select the same objects.
 
 use std::cell::OnceCell;
 
@@ -34,7 +34,7 @@ pub(super) const WORDS: &[&str] = &[
     "spec.x",
 ];
 
-/// Namespaces and names of the objects to which each selector is applied.
+/// Namespaces and names of the objects on the embedded server. Each selector is applied to these objects.
 const OBJECTS: [(&str, &str); 4] = [("n", "a"), ("n", "b"), ("m", "a"), ("m", "c")];
 
 thread_local! {

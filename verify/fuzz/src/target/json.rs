@@ -1,6 +1,7 @@
 //! Fuzz target for the library's JSON parser, which must return the same values and errors as `serde_json`.
 //!
-//! The end of a value must not depend on how the input is split into chunks.
+//! The parser also finds the end of a value in chunks of bytes. This end must not depend on how the input is
+//! split into chunks.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 use super::pieces;
 use crate::planted::Bug;
 
-/// Minimum number of digits of a number after which the planted bug removes bytes.
+/// Minimum number of digits of a number that triggers the planted bug `LongNumberHidesRest`.
 const LONG: usize = 19;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -25,8 +26,10 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     format!("{way}, {end}")
 }
 
-/// Checks that the parser reads `read` as `serde_json` reads `data`. Returns the start of the error message,
-/// or a fixed text for a value.
+/// Checks that the library's parser returns the same result for `read` as `serde_json` returns for `data`.
+/// `read` differs from `data` only with a planted bug.
+///
+/// Returns the start of the error message, or a fixed text if the result is a value.
 fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) -> String {
     let expected = serde_json::from_slice::<T>(data).map_err(|error| error.to_string());
     let found = read_json::<T>(read);
@@ -42,8 +45,9 @@ fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) 
     }
 }
 
-/// Checks that the parser finds the same end of a value for every split of the input into chunks. Returns a
-/// text that states whether the value ends within the input.
+/// Checks that the library's parser finds the same end of a value for every split of the input into chunks.
+///
+/// Returns `ends` if the value ends within the input, and otherwise `goes on`.
 fn ends_alike(data: &[u8]) -> &'static str {
     let whole = scan_json(&[data]);
     for chunks in pieces::cuts(data) {
@@ -66,8 +70,8 @@ fn ends_alike(data: &[u8]) -> &'static str {
     if whole.is_some() { "ends" } else { "goes on" }
 }
 
-/// Applies the planted bug if `bug` selects it: removes the bytes between a long number and the next comma or
-/// closing bracket.
+/// Returns the input of the library's parser, which differs from `data` only if the bug `LongNumberHidesRest`
+/// is planted. This bug removes the bytes between a long number and the next comma or closing bracket.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {
         return data.to_vec();

@@ -1,7 +1,7 @@
 //! Fuzz target for label selectors.
 //!
-//! A parsed selector is printed as a text that parses to the same selector. The library and the server accept
-//! the same input, and select the same objects.
+//! A parsed selector must be formatted as a text that parses to the same selector. The library and the
+//! embedded server must accept the same input, and select the same objects.
 
 use std::{cell::OnceCell, collections::BTreeMap};
 
@@ -51,7 +51,8 @@ pub(super) const WORDS: &[&str] = &[
     "!b",
 ];
 
-/// Labels of the objects to which each selector is applied, with one entry per object.
+/// Labels of the objects on the embedded server, one entry per object. Each selector is applied to these
+/// objects.
 const OBJECTS: [&[(&str, &str)]; 9] = [
     &[],
     &[("a", "")],

@@ -1,7 +1,7 @@
-//! Fuzz target for the body of a list response.
+//! Fuzz target for the library's parser of list responses.
 //!
-//! Every split of the body into chunks yields the same items and the same end of the list. The items are
-//! those that a JSON parser finds.
+//! The parser must return the same items and the same metadata for every split of the body into chunks. The
+//! items must be those that a JSON parser finds.
 
 use bytes::Bytes;
 use kube_informer::{
@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// Members that the list reader uses. A list with duplicates of them may be rejected, and is not compared.
+/// Members of a list that the library's parser uses. The parser may reject a list that contains one of them
+/// twice, so such a list is not compared.
 const READ: [&str; 4] = ["items", "metadata", "kind", "apiVersion"];
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -40,8 +41,8 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
 }
 
-/// Checks the result of the list reader for valid JSON: the items and the revision are those of the list, and
-/// no error reports malformed JSON.
+/// Compares the result of the library's parser with the valid JSON `list`. The items and the revision must be
+/// equal, and the parser must not report malformed JSON.
 fn compare(list: &Members<'_>, split: &Split) {
     let items = list.get("items").unwrap_or("null");
     match &split.end {

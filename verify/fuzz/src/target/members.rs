@@ -1,4 +1,6 @@
-//! Parses JSON objects independently of the code under test. The order of the members is kept.
+//! Parses JSON objects for comparison with the code under test, and independently of this code.
+//!
+//! The members keep their order in the text, and duplicates are kept.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,12 +13,14 @@ use serde_json::value::RawValue;
 /// The members of a JSON object in textual order, including duplicates.
 pub(super) struct Members<'a>(pub(super) Vec<(Key<'a>, &'a RawValue)>);
 
-/// Name of a member. The text is owned if the name contains an escape, and otherwise borrowed from the input.
+/// Name of a member of a JSON object. The text is owned if the name contains an escape sequence, and
+/// otherwise borrowed from the input.
 #[derive(Deserialize)]
 pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 impl<'a> Members<'a> {
-    /// Returns whether each of these names occurs at most once, and no member's name contains an escape.
+    /// Returns whether each of `names` occurs at most once in the object, and no member name in the object
+    /// contains an escape sequence.
     pub(super) fn are_plain(&self, names: &[&str]) -> bool {
         let of = |name: &&str| self.0.iter().filter(|(key, _)| key.0 == *name).count();
         names.iter().all(|name| of(name) <= 1)

@@ -1,6 +1,7 @@
-//! Fuzz target that applies a patch of any type to a pod or a custom object.
+//! Fuzz target that applies a patch of any type to a pod or a custom object on the embedded server.
 //!
-//! The server applies the patch completely or not at all, and never changes immutable metadata.
+//! The server must apply the patch completely or not at all, and must not change immutable metadata. The
+//! result of a JSON merge patch must follow RFC 7386.
 
 use bytes::Bytes;
 use http::Request;
@@ -50,11 +51,14 @@ pub(super) const WORDS: &[&str] = &[
 /// Metadata fields that a patch must not change.
 const KEPT: [&str; 4] = ["name", "namespace", "uid", "creationTimestamp"];
 
-/// Members that the server sets. The comparison with the expected result of a merge patch ignores them.
+/// Members of an object that the server sets. The comparison with the expected result of a JSON merge patch
+/// ignores these members.
 const SERVERS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// Sends a patch to a new server. The first line of the input selects the type of the patch and the object,
-/// and the rest is the patch.
+/// Sends a patch to a new server, and checks the response and the stored object.
+///
+/// The first line of the input selects the type of the patch and the patched object. The rest of the input is
+/// the patch.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let end = data
         .iter()
@@ -139,8 +143,9 @@ fn rest(object: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// Returns `object` with a JSON merge patch applied, as specified by RFC 7386. With the planted bug, nulls of
-/// the patch are stored.
+/// Returns a copy of `object` to which the JSON merge patch `patch` is applied, as specified by RFC 7386.
+///
+/// With the planted bug `NullIsStored`, a null in the patch is stored instead of deleting the member.
 fn merged(object: &Value, patch: &[u8], bug: Option<Bug>) -> Value {
     let patch: Value = serde_json::from_slice(patch).expect("an applied patch is JSON");
     let mut object = object.clone();

@@ -1,9 +1,9 @@
-//! Splits the same bytes into chunks in different ways.
+//! Splits an input of a fuzz target into chunks, as a response body arrives from the network.
 
 use bytes::Bytes;
 
-/// Returns five splits of the input: the whole input, single bytes, and three splits into chunks of random
-/// lengths. The random lengths are seeded by the input.
+/// Returns five different splits of `data` into chunks: one whole chunk, chunks of one byte, and three splits
+/// into chunks of random lengths. The input seeds the random lengths.
 pub(super) fn cuts(data: &[u8]) -> Vec<Vec<Bytes>> {
     let data = Bytes::copy_from_slice(data);
     let seed = data.iter().fold(0, |seed: u64, byte| {

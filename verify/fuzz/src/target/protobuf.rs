@@ -1,6 +1,8 @@
-//! Fuzz target that creates an object from a body in the protobuf format of Kubernetes.
+//! Fuzz target that creates an object on the embedded server from a body in the protobuf format of
+//! Kubernetes.
 //!
-//! The server rejects the body, or stores an object that can be read and created again from JSON.
+//! The server must either reject the body or store an object. A stored object must be readable, and a copy of
+//! it in JSON format must be accepted.
 
 use bytes::Bytes;
 use http::Request;
@@ -26,8 +28,9 @@ pub(super) const WORDS: &[&str] = &[
     "\n\u{2}v1\u{12}\u{3}Pod",
 ];
 
-/// Sends the body to a new server in a POST request. The first line of the input is the path, and the rest is
-/// the body.
+/// Sends a POST request with a protobuf body to a new server, and checks the response and the stored object.
+///
+/// The first line of the input is the path of the request. The rest of the input is the body.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let end = data
         .iter()

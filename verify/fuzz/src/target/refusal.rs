@@ -1,7 +1,8 @@
-//! Fuzz target for the body of an error response, from an API server or a proxy.
+//! Fuzz target for the library's conversion of an error response into an error. The body can come from an API
+//! server or from a proxy.
 //!
-//! The library converts the body into a one-line error. If the body is not a JSON object, the class of the
-//! error depends only on the status code.
+//! The error must have a message of one line with a limited length. If the body is not a JSON object, the
+//! class of the error must depend only on the status code.
 
 use kube_informer::transport::Error;
 
@@ -29,11 +30,11 @@ pub(super) const WORDS: &[&str] = &[
     ",",
 ];
 
-/// Maximum length of an error message in bytes. A longer message of a server is truncated and ends with an
-/// ellipsis.
+/// Maximum length of the library's error message, in bytes. A longer message of a server is truncated and
+/// ends with an ellipsis.
 const MESSAGE_BYTES: usize = 1024 + '…'.len_utf8();
 
-/// Status codes that each body is tested with. The result is compared with that of an empty body.
+/// Status codes with which each body is tested.
 const CODES: [u16; 8] = [400, 401, 403, 404, 410, 429, 500, 503];
 
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {

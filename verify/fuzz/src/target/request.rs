@@ -1,5 +1,6 @@
-//! Fuzz target that sends a sequence of requests: each response is valid, and a rejected request changes
-//! nothing.
+//! Fuzz target that sends a sequence of requests to the embedded server.
+//!
+//! Each response must be valid. A read request or a rejected request must not change any object.
 
 use bytes::Bytes;
 use http::Request;
@@ -11,14 +12,15 @@ use crate::{
     planted::Bug,
 };
 
-/// Maximum number of requests in an input. Further requests are ignored.
+/// Maximum number of requests that are read from one input. Further requests are ignored.
 const REQUESTS: usize = 8;
 
 /// Separator between two requests of an input.
 const SEPARATOR: &[u8] = b"\n###\n";
 
-/// Sends the requests of the input to a new server. Each request has the syntax of HTTP/1.1, without the
-/// version.
+/// Sends the requests of the input to a new server, and checks each response.
+///
+/// The requests have the syntax of HTTP/1.1, except that the request line contains no version.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let server = server();
     let mut ways = Vec::new();
@@ -49,7 +51,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     ways.join(", ")
 }
 
-/// Checks that an object in a successful response contains its API version, its kind and its name.
+/// Checks that an object in a successful response has an API version, a kind and a name.
 fn check_object(answer: &Answer) {
     let json = &answer.json;
     if answer.code < 300 && json["metadata"]["uid"].is_string() {

@@ -1,7 +1,7 @@
-//! Fuzz target that loads any bytes as the file of a saved store.
+//! Fuzz target that loads any bytes as the file of a saved store, from which an informer can start.
 //!
-//! The load fails with a known reason, or returns objects that do not change when they are saved and loaded
-//! again.
+//! The load must either fail with a known reason or return objects. If the objects are saved and loaded
+//! again, they must not change.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_informer::{
@@ -32,7 +32,8 @@ pub(super) const WORDS: &[&str] = &[
     "18446744073709551616",
 ];
 
-/// Loads the input twice: as it is, and with a valid checksum at the end. Mutations would not find a valid
+/// Loads the input twice, and checks each result. The first load uses the input unchanged. The second load
+/// uses the input with a valid checksum at the end, because random mutations would not produce a valid
 /// checksum.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let as_it_is = judge(data);

@@ -1,6 +1,6 @@
-//! Fuzz target that runs operations on a store with indices.
+//! Fuzz target that runs operations on the library's indexer, which is a store with indices.
 //!
-//! The content of the store equals that of a map after each operation, and a snapshot never changes.
+//! The content of the indexer must equal that of a map after each operation. A snapshot must never change.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ use crate::planted::Bug;
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 const INDICES: [&str; 2] = ["colour", "late"];
 
-/// Expected content of the store: the colours of each object as bits, by the object's name.
+/// Expected content of the indexer. For each object name, it contains the object's colours, with one bit per
+/// colour.
 type Model = BTreeMap<ObjectName, u8>;
 
 struct Under {
@@ -28,7 +29,10 @@ struct Under {
     revision: u64,
 }
 
-/// Runs the operations of the input on a new store, at most 64. Two bytes are an operation and its argument.
+/// Runs at most 64 operations on a new indexer. Compares the content of the indexer with the expected content
+/// after each operation.
+///
+/// Each operation consists of two bytes of the input: the kind of the operation and its argument.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (indexer, writer) = indexer::new(by_colour(INDICES[0], bug)).expect("the name is free");
     let mut under = Under {
@@ -168,7 +172,8 @@ fn by_colour(index: &str, bug: Option<Bug>) -> Indexers<ConfigMap> {
     })
 }
 
-/// Returns one of eight names. The objects with these names are cluster-scoped or in one of three namespaces.
+/// Returns the name with the index `number % 8`. The eight names are either cluster-scoped or in one of three
+/// namespaces.
 fn name(number: u8) -> ObjectName {
     let number = number % 8;
     let namespace = ["a", "a-b", "b"].get(usize::from(number % 4));

@@ -1,7 +1,7 @@
-//! Fuzz target: splits the body of a watch response into events, from chunks of different sizes.
+//! Fuzz target: splits the body of a watch response into events, with the body in chunks of different sizes.
 //!
-//! The chunk sizes must not affect the events, and the events must equal those of a JSON parser. An invalid
-//! body may be rejected after fewer events if it arrives in several chunks.
+//! The events of a valid body must equal those of a JSON parser, for all chunk sizes. For an invalid body,
+//! the library may return fewer events from several chunks than from a single chunk.
 
 use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// Maximum number of characters that the library keeps of an unknown event type.
+/// Maximum number of characters of an unknown event type. The library truncates longer types.
 const TYPE_CHARS: usize = 64;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -42,7 +42,8 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
 
 /// Parses a body with `serde_json`, and returns the type and the object of each event.
 ///
-/// Returns `None` if an event is malformed, repeats a member, or escapes the name of a member.
+/// Returns `None` if an event is malformed, contains the member `type` or `object` twice, or contains a
+/// member whose name is written with a JSON escape.
 fn events(data: &[u8]) -> Option<Vec<(String, Bytes)>> {
     let events = serde_json::Deserializer::from_slice(data).into_iter::<&RawValue>();
     events.map(|event| one(event.ok()?)).collect()
@@ -59,10 +60,11 @@ fn one(event: &RawValue) -> Option<(String, Bytes)> {
         .then_some((kind, object))
 }
 
-/// Checks the split of an invalid body: `cut` from several chunks, `whole` from a single chunk.
+/// Checks that the library handles an invalid body in several chunks like the same body in a single chunk.
 ///
-/// The library may reject the body earlier when it arrives in several chunks. Until then both splits must
-/// have the same events.
+/// `cut` contains the events of the body in several chunks, and `whole` those of the body in a single chunk.
+/// The library may reject the body earlier if it arrives in several chunks. The events before the rejection
+/// must be the same.
 fn compare(cut: &Split, whole: &Split) {
     let (found, all) = (&cut.pieces, &whole.pieces);
     assert!(

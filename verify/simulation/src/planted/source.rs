@@ -1,4 +1,4 @@
-//! Wraps a list and watch source, and adds a planted bug to its requests or responses.
+//! Wraps a list and watch source ([`ListerWatcher`]), and adds a planted bug to its requests or responses.
 
 use std::{pin::Pin, time::Duration};
 
@@ -12,20 +12,20 @@ use tokio::{task::JoinSet, time::sleep};
 use super::Bug;
 use crate::wire::is_old_object;
 
-/// With [`Bug::EventLost`], the event on every watch line whose number is a multiple of this is lost.
+/// The number n for [`Bug::EventLost`], which drops every nth line of a watch response except bookmarks.
 const LOST: usize = 7;
 
-/// Maximum number of immediate retries of a rejected watch, with [`Bug::RetriedAtOnce`].
+/// Maximum number of retries of a rejected watch that [`Bug::RetriedAtOnce`] sends without a pause.
 const TRIES: usize = 100;
 
-/// A list and watch source with a planted bug; `None` leaves the source unchanged.
+/// A list and watch source with a planted bug. Without a bug, the source is unchanged.
 pub(crate) struct Spoilt<S> {
     source: S,
     bug: Option<Bug>,
 }
 
 impl<S: ListerWatcher> Spoilt<S> {
-    /// Wraps a source, and adds the planted bug if `bug` is set.
+    /// Wraps a source. `None` for `bug` leaves the source unchanged.
     pub(crate) fn new(source: S, bug: Option<Bug>) -> Self {
         Self { source, bug }
     }
@@ -147,7 +147,9 @@ fn has(line: &Bytes, word: &[u8]) -> bool {
     memmem::find(line, word).is_some()
 }
 
-/// Returns a stream of the body's chunks that leaks the body: the body is never dropped.
+/// Returns a stream of the chunks of a response body, and leaks the body.
+///
+/// A leaked body is never dropped, so its request is never canceled.
 fn leak(body: ByteStream) -> ByteStream {
     let body = Box::leak(Box::new(body));
     Box::pin(futures_util::stream::poll_fn(move |context| {
@@ -155,10 +157,10 @@ fn leak(body: ByteStream) -> ByteStream {
     }))
 }
 
-/// Passes each line of a body to `change`, and returns a body of the results.
+/// Passes each line of a response body to `change`, and returns a body of the changed lines.
 ///
-/// `change` receives the number of the line, from 1, and the line. It returns `None` to drop the line. The
-/// text after the last line end counts as a line.
+/// `change` receives the number of the line, starting at 1, and the line. It returns `None` to drop the line.
+/// The text after the last line end counts as a line.
 fn lines(
     body: ByteStream,
     change: impl Fn(usize, &Bytes) -> Option<Bytes> + Send + 'static,
@@ -189,7 +191,9 @@ fn lines(
     chunks
 }
 
-/// Applies `change` to the text after the last line end: a whole list, or an incomplete line.
+/// Applies `change` to the text after the last line end of a response body, and returns the result.
+///
+/// The text is an entire list, or an incomplete line of a watch.
 fn change_last(
     waiting: &mut Vec<u8>,
     number: &mut usize,

@@ -1,4 +1,4 @@
-//! Wraps an informer's queue, and adds a planted bug to it.
+//! Wraps the queue between an informer's sources and its cache, and adds a planted bug to the queue.
 
 use kube_informer::{
     object::Known,
@@ -10,10 +10,10 @@ use kube_informer::{
 use super::Bug;
 use crate::stored::Stored;
 
-/// With [`Bug::DeletionIgnored`], each deletion whose number is a multiple of this is not queued.
+/// The number n for [`Bug::DeletionIgnored`], which drops every nth deletion instead of queuing it.
 const IGNORED: usize = 5;
 
-/// Sets the queue of an informer's builder, with a planted bug if `bug` is set.
+/// Sets the queue of an informer's builder. If `bug` is set, the queue contains the planted bug.
 pub(crate) fn queue<K: Stored>(
     builder: Builder<K>,
     queue: impl Queue<K> + 'static,

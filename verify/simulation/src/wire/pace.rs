@@ -1,7 +1,7 @@
-//! Checks the pauses of a source after failures, and its choice of the next request.
+//! Checks that a source backs off after failures, and that it sends an allowed request next.
 //!
-//! [`Pace`] receives the requests of the source and their results. It checks the minimum of each backoff
-//! pause, because the random part of the pause is unknown here.
+//! [`Pace`] receives the requests of the source and their results. For each backoff pause, it checks only the
+//! minimum, because the random part of the pause is unknown here.
 
 use std::{cmp::max, time::Duration};
 
@@ -14,17 +14,21 @@ use tokio::time::Instant;
 /// Minimum duration of the first backoff pause.
 const FIRST: Duration = Duration::from_millis(800);
 
-/// Maximum of the required minimum pause, which doubles with each consecutive failure.
+/// Upper bound of the minimum duration of a backoff pause.
+///
+/// The minimum doubles with each consecutive failure until it reaches this bound.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Time for which a source must retry a temporarily rejected watch. After this time, it may list instead.
+/// Time for which a source must retry a watch that the server rejects temporarily.
+///
+/// After this time, the source may list instead.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Kind of a request that a source sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     List,
-    /// A list that checks whether the server knows a revision.
+    /// A list request that only checks whether the server knows a revision.
     Probe,
     Watch,
     /// A watch that starts with a streaming list.
@@ -47,19 +51,26 @@ impl Asked {
     }
 }
 
-/// Failures of a source since its last successful request, which determine the allowed next requests.
+/// Checker of the requests of one source.
+///
+/// It stores the failures since the source's last successful request, because the failures determine which
+/// requests are allowed.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Number of failures since the last successful request that require a pause.
+    /// Number of failures since the last successful request.
+    ///
+    /// Failures after which no pause is required are not counted.
     refusals: u32,
     not_before: Option<Instant>,
-    /// Earliest time at which the source may list, because it must first retry a rejected watch.
+    /// Earliest time at which the source may list. Until then, the source must retry a rejected watch.
     ///
     /// `None` if the source need not retry a watch.
     no_list_before: Option<Instant>,
-    /// Whether the informer compares its cache with the server, which allows a list after any event.
+    /// Whether the informer compares its cache with the server.
+    ///
+    /// If `true`, the source may list after any event.
     compared: bool,
-    /// Whether the last line that a watch received was the event of an old object.
+    /// Whether the last line that the source received in a watch was the event of an old object.
     heard_old: bool,
 }
 
@@ -71,11 +82,11 @@ impl Pace {
         }
     }
 
-    /// Checks that the source may send this request at the current time.
+    /// Checks that the source may send a request of this kind now.
     ///
     /// # Errors
-    /// Returns an error if the request is too early, if the source should retry its rejected watch instead,
-    /// or if it lists in response to the event of an old object.
+    /// Returns an error if the request is too early, if the source lists although it must retry a rejected
+    /// watch, or if the source lists in response to the event of an old object.
     pub(super) fn asks(&mut self, asked: Asked) -> Result<(), String> {
         let now = Instant::now();
         let lists = matches!(asked, Asked::List | Asked::Stream);
@@ -104,9 +115,9 @@ impl Pace {
         self.no_list_before = None;
     }
 
-    /// Records that a watch has received a line, or that its body has ended.
+    /// Records that a watch has received a line, or that the body of a watch has ended.
     ///
-    /// `old` is whether the line is the event of an old object.
+    /// `old` is whether the line is the event of an old object. It is `false` for the end of the body.
     pub(super) fn heard(&mut self, old: bool) {
         self.heard_old = old;
     }
@@ -127,18 +138,19 @@ impl Pace {
     }
 }
 
-/// Returns whether the source must retry this failed request, because it is a watch and the failure is
-/// temporary.
+/// Returns whether the source must retry the failed request.
+///
+/// A watch must be retried after a temporary failure.
 fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::Unavailable | Class::Timeout);
     asked == Asked::Watch && (is_away || class == Class::Unauthorized)
 }
 
-/// Returns whether the source must pause after this failure.
+/// Returns whether the source must pause before the next request after this failure.
 ///
 /// No pause is required if the server rejects the revision as too old or too new, or does not support the
-/// request. The source then sends a different request immediately.
+/// request. After such a failure, the source immediately sends a different request.
 fn must_pause(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::TooManyRequests | Class::ConnectionRefused);

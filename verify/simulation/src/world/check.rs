@@ -1,4 +1,5 @@
-//! Checks the properties that must hold after each step, and after all faults have ended.
+//! Checks the properties that must hold after each step, and those that must hold after all faults have
+//! ended.
 //!
 //! The simulation's `README.md` lists these properties.
 
@@ -23,29 +24,31 @@ use crate::{
 
 /// Maximum time for which handlers with a bounded buffer may block the informer.
 ///
-/// The slowest handler has a thousand queued events, and processes each within 200 ms.
+/// The slowest handler has a thousand queued events, and processes each event within 200 ms.
 pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 
 /// Maximum time until all handlers have processed their queued events.
 ///
-/// The slowest handler has as many queued events as [`HELD_UP`] assumes.
+/// The slowest handler has a thousand queued events, as for [`HELD_UP`].
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 
 /// Maximum time until a handler with a resync period receives a resync.
 ///
-/// It exceeds twice the longest resync period: the informer checks only periodically which handlers are due.
+/// It exceeds twice the longest resync period of a handler, because the informer checks only periodically
+/// whether a handler's resync period has passed.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Maximum number of requests of a source because of faults that are already pending.
+/// Number of requests that a source may send in any interval in addition to [`PER_MINUTE`].
 ///
-/// [`PER_MINUTE`] limits the further requests.
+/// Faults that are pending at the start of the interval can cause these requests.
 const BURST: usize = 30;
-/// Maximum number of further requests of a source per minute, which the backoff ensures.
+/// Number of requests that a source may send per minute in addition to [`BURST`].
 ///
-/// The first pause is at least 0.8 s. Only two minutes without failures reset the backoff to the first pause.
+/// Backoff enforces this limit: the first pause is at least 0.8 s, and later pauses are longer. The backoff
+/// starts again with the first pause only after two minutes without failures.
 const PER_MINUTE: usize = 20;
 
-/// Label value of the objects that are written again because they failed to decode.
+/// Label value with which objects are written again after they failed to decode.
 const MENDED: u32 = 1_000_000;
 
 impl<K: Stored> World<'_, K> {
@@ -86,11 +89,11 @@ impl<K: Stored> World<'_, K> {
         self.wire.wrong().map_or(Ok(()), Err)
     }
 
-    /// Checks that an object that failed to decode is counted as broken, and that later snapshots do not list
-    /// it.
+    /// Checks how the informer treats objects that fail to decode when they are read.
     ///
-    /// A snapshot is later if its virtual time is later. Virtual time advances only when the informer is
-    /// idle.
+    /// The informer's status must report the number of broken objects in the snapshot. An object that failed
+    /// to decode must not be in a snapshot of a later virtual time. Virtual time advances only when the
+    /// informer is idle, so the informer has processed the failure by then.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -119,17 +122,17 @@ impl<K: Stored> World<'_, K> {
 
     /// Returns the maximum number of changes that may be queued for the cache.
     ///
-    /// The queue and the transfer to the cache each contain at most the queue's capacity. Two changes per
-    /// object are added for resyncs and, with [`Queue::DeltaFifo`], for a first list.
+    /// The queue and the transfer to the cache each contain at most as many changes as the queue's capacity.
+    /// Two changes per object are added, because resyncs and, with [`Queue::DeltaFifo`], a first list can
+    /// exceed the capacity.
     fn queue_max(&self) -> usize {
         let objects = NAMES * NAMESPACES.len();
         2 * self.life.setting.capacity + 2 * objects
     }
 
-    /// Checks that a synced cache contains all objects that have not changed since before the informer's
-    /// start.
+    /// Checks that a synced cache contains all objects that have not changed since the informer's start.
     ///
-    /// Each synced handler must have received these objects.
+    /// Each handler that has received the initial-sync marker must also have received these objects.
     fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -154,10 +157,10 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits without changes on the server, and checks the events that handlers receive meanwhile.
+    /// Waits without changes on the server, and checks the events that handlers receive during this wait.
     ///
-    /// A handler with a resync period must receive all objects again. Any other handler must receive no
-    /// event.
+    /// A handler with a resync period must receive all objects again. A handler without a resync period must
+    /// receive no event.
     pub(super) async fn check_resyncs(&mut self) -> Result<(), Wrong> {
         let heard = |user: &User<K>| (user.history.events(), user.history.resynced());
         let before: Vec<_> = self.users.iter().map(heard).collect();
@@ -188,19 +191,19 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the error of a failed read of an own write, unless past faults can have caused the failure.
+    /// Returns the error of a failed read of the user's own write.
     ///
-    /// Revisions are not ordered after a restore of the server. A cache that received falsified events can
-    /// contain a wrong state.
+    /// Ignores the error after a fault that can have caused it. After a restore of the server, revisions are
+    /// not ordered. After falsified events, the cache can contain a wrong state.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }
     }
 
-    /// Checks, for each source, that the cache equals the server's state at the revision that the cache
-    /// reports.
+    /// Checks that the cache equals the state that the server had at the cache's revision.
     ///
-    /// Checks nothing with [`Queue::DeltaFifo`], or after a fault that falsified events.
+    /// Each source has its own revision, so the check covers the objects of one source at a time. Nothing is
+    /// checked with [`Queue::DeltaFifo`], or after a fault that falsified events.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -228,7 +231,7 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the namespace of each of the informer's sources; `None` for a source of all namespaces.
+    /// Returns the namespace of each source of the informer; `None` for a source that covers all namespaces.
     fn namespaces(&self) -> Vec<Option<&'static str>> {
         match self.life.setting.scope {
             Scope::TwoNamespaces => NAMESPACES[..2].iter().copied().map(Some).collect(),
@@ -236,7 +239,9 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Checks that the number of requests sent within `time` stays within the limits of the backoff.
+    /// Checks that the informer has not sent more requests than its backoff permits.
+    ///
+    /// `asked` is the number of requests that the informer sent within `time`.
     pub(super) fn check_rate(&self, time: Duration, asked: usize) -> Result<(), Wrong> {
         let minutes = usize::try_from(time.as_secs().div_ceil(60)).unwrap_or(usize::MAX);
         let mut most = BURST + minutes.saturating_mul(PER_MINUTE);
@@ -251,10 +256,10 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits after the end of the faults until the cache equals the server's state, for at most `within`.
+    /// Waits until the cache equals the server's state, for at most `within`. All faults have ended before.
     ///
-    /// If `mends` is `true`, objects that failed to decode are written again, which makes them decodable.
-    /// Otherwise these objects are not compared.
+    /// If `mends` is `true`, objects that failed to decode are written again, which makes them decodable. If
+    /// `mends` is `false`, objects that failed to decode are not compared.
     pub(super) async fn heal(&mut self, within: Duration, mends: bool) -> Result<(), Wrong> {
         let began = Instant::now();
         loop {
@@ -286,7 +291,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Writes the objects that failed to decode to the server again, which makes them decodable.
+    /// Updates, on the server, each object that failed to decode. The new state can be decoded.
     fn write_broken(&mut self) {
         let snapshot = self.informer.informer.indexer().snapshot();
         let broken = truth::broken(&snapshot);
@@ -299,7 +304,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Returns whether every source has reached the server's current revision.
+    /// Returns whether every source of the informer has reached the server's current revision.
     fn is_newest(&self, snapshot: &Snapshot<K>) -> bool {
         let newest = self.server.revision().to_string();
         let sources = (0..).zip(self.namespaces());
@@ -308,9 +313,11 @@ impl<K: Stored> World<'_, K> {
         revisions.all(|revision| revision.to_string() == newest)
     }
 
-    /// Checks the handlers, the reads of own writes, the overlay and the reported comparisons of the cache.
+    /// Checks that handlers, waits for the user's own writes, and the overlay of local writes reached the
+    /// final state.
     ///
-    /// Waits until all handlers have received their events.
+    /// Also checks that no comparison of the cache with the server has found a difference. Waits first until
+    /// all handlers have received their events.
     pub(super) async fn check_all(&mut self) -> Result<(), Wrong> {
         let informer = &self.informer.informer;
         let told = timeout(TOLD_WITHIN, informer.handlers_idle()).await;
@@ -353,7 +360,9 @@ impl<K: Stored> World<'_, K> {
         self.check_now()
     }
 
-    /// Checks that the controller which reads the overlay only when notified has read the server's state.
+    /// Checks that the controller in `woken.rs` has read the server's state `want`.
+    ///
+    /// The controller reads the overlay of local writes only when it is notified of a change.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -403,7 +412,8 @@ impl<K: Stored> World<'_, K> {
     }
 }
 
-/// Checks that the indexes of a snapshot match the objects of the same snapshot.
+/// Checks that each index of a snapshot contains exactly the objects of this snapshot, under the correct
+/// values.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Index functions that read the whole object can't index broken objects.

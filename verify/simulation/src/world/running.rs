@@ -1,4 +1,5 @@
-//! Starts the informer of a simulated run, with a task that runs it and a task that observes it.
+//! Starts the informer of a simulated run, a task that runs the informer, and a task that observes its
+//! status.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,7 +24,7 @@ use crate::{
     wire::{Watched, Wire},
 };
 
-/// A started informer, its overlay, and the tasks that run and observe the informer.
+/// A started informer, its overlay of local writes, and the tasks that run and observe the informer.
 pub(super) struct Running<K> {
     sampler: Sampler,
     pub(super) informer: SharedInformer<K>,
@@ -34,7 +35,9 @@ pub(super) struct Running<K> {
     pub(super) edges: JoinSet<Seen>,
 }
 
-/// Metrics provider that keeps the informer's sampler, which reports the number of queued changes.
+/// Metrics provider that stores the informer's sampler.
+///
+/// The sampler reports the number of queued changes.
 #[derive(Clone, Default)]
 struct Sampler(Arc<Mutex<Option<InformerSampler>>>);
 
@@ -49,14 +52,17 @@ impl Metrics for Sampler {
     }
 }
 
-/// Metrics of an informer that ignore all observations.
+/// Metrics receiver of an informer that ignores all observations.
 struct Unheard;
 
 impl InformerMetrics for Unheard {
     fn observe(&self, _: Observed) {}
 }
 
-/// Creates an informer with these settings, with a planted bug if `bug` is set, and starts it.
+/// Creates an informer with these settings, and starts the informer.
+///
+/// If `bug` is set, the informer contains the planted bug. `seed` is the seed of the informer's random
+/// choices.
 pub(super) fn start<K: Stored>(
     setting: &Setting,
     bug: Option<Bug>,
@@ -138,7 +144,7 @@ impl<K: Stored> Running<K> {
         }
     }
 
-    /// Returns the number of changes queued for the cache.
+    /// Returns the number of changes that are queued for the cache.
     pub(super) fn queued(&self) -> usize {
         let sampler = self.sampler.0.lock();
         let sample = sampler.as_ref().and_then(InformerSampler::sample);
@@ -146,7 +152,9 @@ impl<K: Stored> Running<K> {
     }
 }
 
-/// Counts the transitions between activities of the informer's sources until the informer has stopped.
+/// Counts the transitions between the activities of each source, such as from listing to watching.
+///
+/// Returns the counts when the informer has stopped.
 async fn note_edges(mut status: StatusReader) -> Seen {
     let mut seen = Seen::default();
     let mut before: BTreeMap<usize, Activity> = BTreeMap::new();

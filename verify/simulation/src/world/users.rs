@@ -1,4 +1,7 @@
-//! Performs the actions of the informer's users: handlers, indexes, writes, and reads of own writes.
+//! Performs the actions of the informer's users.
+//!
+//! Users register and remove handlers, add and remove indexes, and write and delete objects. After a write or
+//! deletion, a user waits until the cache reflects the change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +21,9 @@ use crate::{
 /// Name of the index that users add and remove while the informer runs.
 pub(super) const LATE_INDEX: &str = "third";
 
-/// Timeout of the waits for own writes. It is longer than a simulated run.
+/// Timeout of a wait until the cache reflects a user's own write or deletion.
+///
+/// It is longer than a simulated run.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
 /// A registered event handler, with its settings and its recorded events.
@@ -29,14 +34,14 @@ pub(super) struct User<K> {
 }
 
 impl<K: Stored> User<K> {
-    /// Returns whether the handler blocks the informer when its buffer is full.
+    /// Returns whether the handler's buffer blocks the informer when the buffer is full.
     pub(super) fn holds_up(&self) -> bool {
         self.handler.bound().is_some()
     }
 
     /// Returns the maximum number of notifications that may be queued for the handler after its initial sync.
     ///
-    /// The notification that the handler is processing counts as queued.
+    /// A notification that the handler is processing counts as queued.
     pub(super) fn depth_max(&self) -> usize {
         let telling = 1;
         match self.handler.buffer {

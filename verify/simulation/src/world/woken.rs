@@ -1,7 +1,7 @@
-//! Simulates a controller that reads the overlay only when it is notified.
+//! Simulates a controller that reads objects through the overlay of local writes only when it is notified.
 //!
-//! The controller reads an object when an event or an expired overlay entry names the object, and after its
-//! own write of the object.
+//! The controller reads an object in three cases: an event names the object, an entry of the object in the
+//! overlay has expired, or the controller itself has written the object.
 
 use std::sync::Arc;
 
@@ -49,12 +49,12 @@ impl<K: Stored> Woken<K> {
         Self { view, _task: task }
     }
 
-    /// Reads an object from the overlay, after the controller's own write of the object.
+    /// Reads an object through the overlay after the controller has written or deleted the object.
     pub(super) fn wrote(&self, name: &ObjectName) {
         self.view.look(name);
     }
 
-    /// Returns the last object states that the controller has read.
+    /// Returns the last state that the controller has read of each object. Absent objects are omitted.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

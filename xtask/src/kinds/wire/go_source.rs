@@ -1,7 +1,7 @@
-//! Reads the struct tags and the `MarshalJSON` methods of the Go types in a proto package.
+//! Reads the Go types that belong to a proto package: their struct tags and `MarshalJSON` methods.
 //!
-//! The Go sources must have the format of gofmt, which Kubernetes enforces. A field with a protobuf number is
-//! read completely, or results in an error.
+//! The Go sources must have the format of gofmt, which Kubernetes enforces. If the tags of a field can't be
+//! parsed, the result is an error, so no field is omitted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::proto::ProtoField;
 
-/// Source text of one Go package, which is read on first use.
+/// A Go package. Its source text is read on first use.
 pub(super) struct Package {
     folder: PathBuf,
     text: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct Package {
 /// A field of a Go struct: its JSON tag, and whether its type is a pointer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GoField {
-    /// Name in the JSON tag; `None` if the name is empty.
+    /// Name of the field in the JSON tag; `None` if the tag contains no name.
     pub(super) json_name: Option<String>,
     pointer: bool,
     /// Options in the JSON tag, such as `omitempty`.
@@ -39,7 +39,7 @@ impl Package {
         }
     }
 
-    /// Returns the text of all Go files of the package, without tests and generated files.
+    /// Returns the text of all Go files of the package. Tests and generated files are omitted.
     fn text(&mut self) -> Result<&str> {
         if self.text.is_none() {
             let mut text = String::new();
@@ -62,7 +62,7 @@ impl Package {
         Ok(self.text.as_deref().unwrap_or_default())
     }
 
-    /// Returns whether a Go type has a method `MarshalJSON`.
+    /// Returns whether the Go type named `type_name` has a method `MarshalJSON`.
     pub(super) fn writes_json(&mut self, type_name: &str) -> Result<bool> {
         let text = self.text()?;
         let ends = [
@@ -73,13 +73,13 @@ impl Package {
         Ok(methods.any(|line| ends.iter().any(|end| line.contains(end))))
     }
 
-    /// Returns whether a Go type is a named slice.
+    /// Returns whether the Go type named `type_name` is a slice type (`type X []Y`).
     pub(super) fn is_list(&mut self, type_name: &str) -> Result<bool> {
         let start = format!("type {type_name} []");
         Ok(self.text()?.lines().any(|line| line.starts_with(&start)))
     }
 
-    /// Returns the fields of a Go struct that have a protobuf number, by number.
+    /// Returns the fields of a Go struct that have a protobuf number. The key is the number.
     pub(super) fn fields(&mut self, type_name: &str) -> Result<BTreeMap<u32, GoField>> {
         let start = format!("type {type_name} struct {{");
         let mut fields = BTreeMap::new();
@@ -106,10 +106,10 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the rule by which JSON contains the field if its protobuf value is absent or zero.
+    /// Returns the presence rule of this Go field, such as `inline`, `sent` or `nullable`.
     ///
-    /// The table of messages contains these rules, such as `inline`, `sent` or `nullable`. Its header
-    /// explains them.
+    /// The rule determines whether JSON contains the field if the protobuf value is absent or zero. The
+    /// header of the table of messages explains the rules. `field` is the proto field with the same number.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {
@@ -129,9 +129,9 @@ impl GoField {
     }
 }
 
-/// Parses a line of a Go struct, and returns the protobuf number and the tags of the field.
+/// Parses a line of a Go struct, and returns the protobuf number of the field, and the field.
 ///
-/// Returns `None` for a line without tags, and for an embedded `TypeMeta`.
+/// Returns `None` for a line without struct tags, and for an embedded `TypeMeta`.
 fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     let Some((declared, tags)) = line.split_once('`') else {
         return Ok(None);
@@ -159,7 +159,7 @@ fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     Ok(Some((number.parse()?, field)))
 }
 
-/// Returns the value of a key in the struct tags of a field; `None` if the key is absent.
+/// Returns the value of a key in the struct tags of a Go field; `None` if the key is absent.
 fn tag<'a>(tags: &'a str, key: &str) -> Option<&'a str> {
     let start = tags.find(&format!("{key}:\""))? + key.len() + 2;
     tags[start..].split('"').next()

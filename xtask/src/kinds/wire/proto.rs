@@ -1,7 +1,7 @@
-//! Parses `generated.proto` files in the format of go-to-protobuf.
+//! Parses the `generated.proto` files that the Kubernetes tool go-to-protobuf writes.
 //!
-//! These files contain flat messages with optional, repeated and map fields. A line in a message that is
-//! neither a field nor a comment is an error, so no field is omitted.
+//! These files contain messages without nested messages, with optional, repeated and map fields. A line in a
+//! message that is neither a field nor a comment is an error, so no field is omitted.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 #[derive(Debug)]
 pub(super) struct ProtoFile {
     pub(super) package: String,
-    /// Full name and fields of each message.
+    /// The messages, each with its full name (including the package) and its fields.
     pub(super) messages: Vec<(String, Vec<ProtoField>)>,
 }
 
@@ -18,17 +18,19 @@ pub(super) struct ProtoFile {
 pub(super) struct ProtoField {
     pub(super) number: u32,
     pub(super) name: String,
-    /// Type of the field: `[]x` for a repeated field, `{}x` for a map. Message types have full names.
+    /// Type of the field. `[]x` is a repeated field of type `x`, and `{}x` is a map with values of type `x`.
+    ///
+    /// The name of a message type includes its package.
     pub(super) value: String,
 }
 
 impl ProtoField {
-    /// Returns the type of the field's value, of the items of a list, or of the values of a map.
+    /// Returns the type without `[]` and `{}`: for a list or a map, the type of the items or of the values.
     pub(super) fn inner(&self) -> &str {
         self.value.trim_start_matches("[]").trim_start_matches("{}")
     }
 
-    /// Returns whether the field is a single message, not a list, a map or a scalar.
+    /// Returns whether the field is a single message. Lists, maps and scalars are not single messages.
     pub(super) fn is_message(&self) -> bool {
         self.value.contains('.') && !self.value.starts_with(['[', '{'])
     }
@@ -64,9 +66,10 @@ pub(super) fn parse(text: &str) -> Result<ProtoFile> {
     })
 }
 
-/// Parses the line of a field.
+/// Parses a line that declares a field of a message.
 ///
-/// The line has the form `optional string name = 1;`, `repeated X xs = 2;` or `map<string, X> xs = 3;`.
+/// The line has the form `optional string name = 1;`, `repeated X xs = 2;` or `map<string, X> xs = 3;`. Names
+/// of message types without a package are completed with `package`.
 fn field(line: &str, package: &str) -> Result<ProtoField> {
     let (declared, number) = line
         .strip_suffix(';')

@@ -1,6 +1,6 @@
 //! Tests of the protobuf message table that `cargo xtask kinds` writes.
 //!
-//! The input is an invented Kubernetes release of two proto files and the Go structs of their messages.
+//! The input is two invented proto files and the Go structs of their messages.
 
 use super::*;
 

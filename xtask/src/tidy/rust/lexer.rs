@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-/// Class of a byte range in a Rust file.
+/// Class of the text in a byte range of a Rust file: code, a comment or a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Code,
@@ -19,7 +19,7 @@ pub(super) struct Span {
     pub(super) class: Class,
 }
 
-/// Splits `text` into adjacent spans that cover all of it.
+/// Splits `text` into adjacent spans, one for each comment, each literal and the code between them.
 ///
 /// An unclosed literal or block comment extends to the end of `text`.
 pub(super) fn spans(text: &str) -> Vec<Span> {
@@ -109,9 +109,9 @@ fn character(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length of the raw string literal at the start of `rest`, or `None` for other code.
+/// Returns the length of the raw string literal at the start of `rest`, or `None` without such a literal.
 ///
-/// Supported are `r"…"`, `r#"…"#`, and the prefixes `br` and `cr`.
+/// The supported literals are `r"…"` and `r#"…"#`, also with the prefixes `br` and `cr`.
 fn raw_string(rest: &[u8]) -> Option<usize> {
     let prefix = match rest {
         [b'r', ..] => 1,

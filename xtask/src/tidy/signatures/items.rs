@@ -10,7 +10,7 @@ use crate::tidy::rust::Token;
 /// Keywords that can be between `pub` and `fn`.
 const QUALIFIERS: [&str; 4] = ["async", "const", "unsafe", "extern"];
 
-/// Returns the tokens without attributes, because a signature does not include derives and lints.
+/// Returns `tokens` without attributes, because a signature does not include derives and lints.
 pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     let (mut at, mut kept) = (0, Vec::with_capacity(tokens.len()));
     while at < tokens.len() {
@@ -25,7 +25,7 @@ pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// Returns the token range of each public signature and of each header of a `From` or `TryFrom` impl.
+/// Returns the token range of each public signature, and of the header of each `From` or `TryFrom` impl.
 ///
 /// A range starts at the keyword of the item, such as `fn` or `use`, or at the name of a field.
 pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
@@ -46,9 +46,9 @@ pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the names that a `use` declaration binds. `tree` contains its tokens after `use`.
+/// Returns the names that a `use` declaration binds. `tree` contains the tokens after the keyword `use`.
 ///
-/// A name `_` and a glob bind no name.
+/// A glob import and an import `as _` bind no name.
 pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     let last = |at: usize| matches!(text(tree, at + 1), "" | "," | "}");
     let mut names = Vec::new();
@@ -111,7 +111,7 @@ fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns whether `header` belongs to an impl of `From` or `TryFrom` for a type outside of `private`.
+/// Returns whether `header` is the start of a `From` or `TryFrom` impl for a type that is not in `private`.
 fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     let converts = header
         .windows(2)
@@ -123,7 +123,7 @@ fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     converts && !target.any(|token| private.contains(token.text))
 }
 
-/// Returns the names of the types that the file declares without a plain `pub`.
+/// Returns the names of all structs and enums in the file that are private or have a restricted `pub(…)`.
 fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     tokens
         .iter()
@@ -134,7 +134,9 @@ fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Returns the position of the first token in `signs` after `start`. Tokens inside brackets are skipped.
+/// Returns the position of the first token after `start` that is one of `signs`.
+///
+/// Tokens inside brackets are skipped. Returns the number of tokens if there is no such token.
 fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(start) {
@@ -150,7 +152,7 @@ fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     tokens.len()
 }
 
-/// Returns the position after the bracket that closes the bracket at `open`.
+/// Returns the position after the bracket that closes the bracket at the position `open`.
 fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {

@@ -1,4 +1,4 @@
-//! Reads HTTP responses with their chunk boundaries, from recordings and from servers.
+//! Reads HTTP responses, with their chunk boundaries, from recorded files and from running servers.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -16,14 +16,14 @@ pub(crate) enum Protocol {
 
 pub(crate) struct Wire {
     pub(crate) protocol: Protocol,
-    /// Header lines in lower case, without those that differ between responses. Empty for HTTP/2.
+    /// Header lines in lower case, without `Date` and `Connection: close`. Empty for HTTP/2.
     pub(crate) headers: BTreeSet<String>,
-    /// Chunks of the body in HTTP/1.1, or DATA frames in HTTP/2.
+    /// The body, split into the chunks of HTTP/1.1 or the DATA frames of HTTP/2.
     pub(crate) chunks: Vec<Vec<u8>>,
 }
 
 impl Wire {
-    /// Reads the recorded response of this name from `captures/`.
+    /// Reads the recorded response `name` from `captures/`.
     pub(crate) fn captured(name: &str) -> Wire {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/captures");
         let file = std::fs::File::open(folder.join(format!("{name}.http.gz"))).unwrap();
@@ -32,7 +32,8 @@ impl Wire {
         Wire::parse(&bytes)
     }
 
-    /// Requests `path` from the server at `uri` over HTTP/1.1, and returns the response after its end.
+    /// Sends a GET request for `path` to the server at `uri` over HTTP/1.1, and returns the complete
+    /// response.
     pub(crate) async fn ask(uri: &str, path: &str, accept: &str) -> Wire {
         let address = uri.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).await.unwrap();

@@ -1,4 +1,6 @@
-//! Reconstructs the writes of Go's encoders from the bytes of a body, and describes the form of a body.
+//! Computes the sequence of writes with which kube-apiserver's encoders produce a given response body.
+//!
+//! Also returns the parts of a JSON body that must be the same for kube-apiserver and the object server.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +15,12 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// One write of Go's encoder to the response, or several short writes in a row.
+/// One write of kube-apiserver's encoder to the response. Several consecutive short writes count as one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,
-    /// Whether the server may flush after this write. A watch flushes after an event if no other event is
-    /// queued.
+    /// Whether kube-apiserver may flush its buffer after this write. It flushes the buffer after a watch
+    /// event if no other event is queued.
     pub(crate) may_flush: bool,
 }
 
@@ -85,7 +87,7 @@ impl Body {
         }
     }
 
-    /// Returns the JSON around the objects, and the start of each object.
+    /// Returns the JSON outside the objects, and the JSON of each object up to its `metadata` member.
     ///
     /// Values that differ between servers are replaced by constants. The set is empty for protobuf, which
     /// `binary.rs` tests.
@@ -126,7 +128,7 @@ pub(crate) fn event_type(event: &[u8]) -> &str {
     std::str::from_utf8(&text[..end]).unwrap()
 }
 
-/// Returns the JSON of an object up to the name of its `metadata` member.
+/// Returns the start of an object's JSON, up to the name of its `metadata` member.
 fn head(object: &[u8]) -> String {
     let text = std::str::from_utf8(object).unwrap();
     let end = text.find(r#""metadata":{""#).unwrap();
@@ -171,7 +173,7 @@ fn items(body: &[u8]) -> Vec<std::ops::Range<usize>> {
     list.items.into_iter().map(range).collect()
 }
 
-/// Reads fields from the start of these protobuf bytes, and removes them.
+/// A reader of protobuf fields. Contains the bytes that have not been read.
 struct Protobuf<'a>(&'a [u8]);
 
 impl Protobuf<'_> {
@@ -188,8 +190,8 @@ impl Protobuf<'_> {
         }
     }
 
-    /// Reads the tag of field `number` and the length of its value. Returns the length. The value is read
-    /// next.
+    /// Reads the tag of the length-delimited field `number` and the length of its value, and returns this
+    /// length. The value is unread.
     fn head(&mut self, number: usize) -> usize {
         assert_eq!(self.varint(), number << 3 | 2);
         self.varint()

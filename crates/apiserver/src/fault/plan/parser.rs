@@ -1,4 +1,4 @@
-//! Parses the elements of a fault plan's statements, such as words, numbers and durations.
+//! Parses the elements of statements in a fault plan, such as words, numbers and durations.
 //!
 //! Guarantees: an unexpected token is not consumed, and the error contains the position of the token.
 
@@ -10,9 +10,9 @@ use super::token::{Kind, PlanToken};
 use super::{Mistake, Parsed};
 use crate::fault::rule::Share;
 
-/// Maximum length of a delay or of a refusal period in a fault plan.
+/// Maximum duration of a delay, or of a refusal of connections, in a fault plan.
 ///
-/// A longer period is rejected, because an addition to the current time must not overflow.
+/// The maximum ensures that the addition of a duration to the current time does not overflow.
 const PERIOD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads the tokens of a fault plan one by one.
@@ -22,7 +22,7 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Creates a parser. The last of `tokens` must be [`Kind::End`], which is never consumed.
+    /// Creates a parser for `tokens`. The last token must be [`Kind::End`], which is never consumed.
     pub(super) fn new(tokens: Vec<PlanToken<'a>>) -> Parser<'a> {
         Parser { tokens, next: 0 }
     }
@@ -44,7 +44,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Consumes the next token if it is the word `word`, and returns whether it was.
+    /// Consumes the next token if it is the word `word`. Returns whether the token was consumed.
     pub(super) fn takes(&mut self, word: &str) -> bool {
         let comes = self.peek().word() == Some(word);
         if comes {
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a name with or without quotes. Error messages use `what` as a description of the name.
+    /// Parses a name with or without quotes. An error message contains `what` as the expected input.
     pub(super) fn name(&mut self, what: &str) -> Parsed<String> {
         let name = match self.peek().kind {
             Kind::PlanToken(word) => word.to_owned(),
@@ -120,9 +120,9 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Consumes a token `name=value`, and returns its byte offset and the value.
+    /// Consumes a token `name=value`, and returns the byte offset of the token and the value.
     ///
-    /// Any other token is not consumed, and the result is `None`.
+    /// Returns `None` for any other token, which is not consumed.
     pub(super) fn setting(&mut self, name: &str) -> Option<(usize, &'a str)> {
         let token = self.peek();
         let value = token.word()?.strip_prefix(name)?.strip_prefix('=')?;
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
 
 /// Parses a percentage such as `2.5%`.
 ///
-/// Returns `None` for more than 100%, for more than four decimals, and for any other text.
+/// Returns `None` for more than 100%, for more than four decimals, and for a text that is not a percentage.
 pub(super) fn share(word: &str) -> Option<Share> {
     let number = word.strip_suffix('%')?;
     let (percent, decimals) = number.split_once('.').unwrap_or((number, "0"));
@@ -148,7 +148,7 @@ pub(super) fn share(word: &str) -> Option<Share> {
 
 /// Parses a duration such as `200ms`, `5s`, `2m` or `1h`.
 ///
-/// Returns `None` if the duration exceeds [`PERIOD_MAX`], and for any other text.
+/// Returns `None` if the duration exceeds [`PERIOD_MAX`], or if `word` is not a duration.
 fn period(word: &str) -> Option<Duration> {
     let digits = word.find(|character: char| !character.is_ascii_digit())?;
     let (number, unit) = word.split_at(digits);

@@ -1,4 +1,4 @@
-//! Tests of the fault-plan parser: the accepted grammar, the printed form of statements, and the error
+//! Tests the parser of fault plans: the accepted grammar, the text that a statement prints, and the error
 //! messages.
 
 use expect_test::{Expect, expect};
@@ -6,7 +6,9 @@ use proptest::prelude::*;
 
 use super::parse;
 
-/// Parses a fault plan and returns its statements as text, one per line, or the message of the parse error.
+/// Parses a fault plan and prints each of its statements on one line.
+///
+/// If the plan does not parse, returns the error message.
 fn printed(plan: &str) -> String {
     match parse(plan) {
         Ok(statements) => {
@@ -21,7 +23,7 @@ fn check(plan: &str, expected: &Expect) {
     expected.assert_eq(&printed(plan));
 }
 
-/// A fault plan that contains every kind of fault, event selection, limit and action of the grammar.
+/// A fault plan that uses every element of the grammar: all faults, event selections, limits and actions.
 const EVERYTHING: &str = r#"
     seed 17
     list pods: 429 retry-after=2 x3; get *: 503; * *: 429 plain; watch pods: 504 too-large

@@ -1,7 +1,10 @@
 //! Splits the text of a fault plan into tokens: words, punctuation and quoted text.
 //!
-//! Guarantees: every token records its byte offset in the plan; the list of tokens ends with [`Kind::End`].
-//! This module does not check the order of the tokens.
+//! Guarantees:
+//! - every token records its byte offset in the plan;
+//! - the list of tokens ends with [`Kind::End`].
+//!
+//! This module does not check the order of the tokens, because the parser does.
 
 use std::fmt;
 
@@ -19,7 +22,7 @@ pub(super) struct PlanToken<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
     PlanToken(&'a str),
-    /// Decoded content of a text in double quotes: the quotes are removed and JSON's escapes are replaced.
+    /// Content of a text in double quotes, without the quotes and with JSON's escape sequences decoded.
     Text(String),
     Colon,
     /// A semicolon or a newline, which ends a statement.
@@ -27,7 +30,9 @@ pub(super) enum Kind<'a> {
     End,
 }
 
-/// Splits a fault plan into tokens, and skips comments, which extend from `#` to the end of the line.
+/// Splits the text of a fault plan into tokens.
+///
+/// White space between tokens is skipped, and so are comments, which extend from `#` to the end of the line.
 pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     let mut tokens = Vec::new();
     let mut at = 0;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Repeats a write on a disk that is full from the `n`th disk call on, with increasing `n` until the write
+/// Repeats a write on a disk that is full after `calls` calls, for `calls` = 0, 1, 2, …, until the write
 /// succeeds.
 ///
 /// Each failed write is rejected and stays invisible, and later writes are not affected.
@@ -56,8 +56,9 @@ async fn a_full_disk_rejects_writes_and_loses_none() {
     assert_eq!(stored(&server)[1], ("kept".to_owned(), value.to_string()));
 }
 
-/// Simulates a loss of power during the disk calls of a write, or after its acknowledgement.
+/// Simulates a loss of power during or after each of 60 writes, and opens the server again after the loss.
 ///
+/// An acknowledged write must be present, and any other write must be completely present or absent.
 /// Any part of the unsynced sectors may remain on the disk.
 #[test]
 fn acknowledged_writes_survive_a_loss_of_power() {

@@ -1,4 +1,4 @@
-//! Tests of the limits at which the server disconnects a peer, with an in-memory connection and virtual time.
+//! Tests the limits at which the server disconnects a peer, with an in-memory connection and virtual time.
 
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioExecutor;
@@ -15,8 +15,7 @@ fn connected() -> (DuplexStream, JoinSet<()>) {
     connected_by(1024 * 1024)
 }
 
-/// Returns the same as [`connected`], for a connection that buffers at most `bytes` unread bytes per
-/// direction.
+/// Returns the same as [`connected`], with a connection that buffers at most `bytes` bytes in each direction.
 fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     let (client, io) = tokio::io::duplex(bytes);
     let pods = (0..2_000).map(|nth| {
@@ -41,8 +40,9 @@ fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     tasks
 }
 
-/// Returns the first bytes of an HTTP/2 client: the preface, empty settings, and a complete request on stream
-/// 1.
+/// Returns the first bytes that an HTTP/2 client sends for a GET request of `path`.
+///
+/// The bytes are the connection preface, empty settings, and a complete request on stream 1.
 fn http2_request(path: &str) -> Vec<u8> {
     let mut head = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
     head.extend_from_slice(path.as_bytes());
@@ -53,8 +53,7 @@ fn http2_request(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Returns the data that the server sends before it disconnects, and the number of seconds until it
-/// disconnects.
+/// Reads until the server disconnects; returns the received text and the elapsed time in seconds.
 async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
     let began = Instant::now();
     let mut answer = Vec::new();

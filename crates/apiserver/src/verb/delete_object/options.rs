@@ -1,4 +1,4 @@
-//! Parses `DeleteOptions`, and checks their preconditions.
+//! Parses the `DeleteOptions` of a deletion, and checks the preconditions in them.
 //!
 //! Guarantees:
 //! - malformed or contradictory options are rejected with Kubernetes' messages;
@@ -11,7 +11,7 @@ use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 use crate::verb::write::Subject;
 
-/// The options of a deletion.
+/// The parsed `DeleteOptions` of a deletion.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeleteOptions {
     pub(super) grace_seconds: Option<i64>,
@@ -19,7 +19,9 @@ pub(crate) struct DeleteOptions {
     pub(crate) revision: Option<String>,
     propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
-    /// The deprecated option `orphanDependents`; the value `false` changes the status code of the response.
+    /// The deprecated option `orphanDependents`; `None` if it is absent.
+    ///
+    /// If it is `false` and the object is only marked for deletion, the response has the status code 202.
     orphan_dependents: Option<bool>,
 }
 
@@ -33,7 +35,8 @@ enum Propagation {
 impl DeleteOptions {
     /// Returns options with the precondition `uid` and the propagation policy `Background`.
     ///
-    /// The server does not delete dependents.
+    /// The policy removes the finalizers `foregroundDeletion` and `orphan`. The server never deletes
+    /// dependents.
     pub(crate) fn in_background(uid: &str) -> DeleteOptions {
         DeleteOptions {
             uid: Some(uid.to_owned()),
@@ -42,8 +45,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Parses the options from the JSON of a `DeleteOptions` body, or of query parameters with the same
-    /// names.
+    /// Parses the options from JSON: a `DeleteOptions` body, or query parameters that were converted to JSON.
     ///
     /// # Errors
     ///
@@ -106,7 +108,7 @@ impl DeleteOptions {
         })
     }
 
-    /// Returns the HTTP status code of the response for an object that is marked but not removed.
+    /// Returns the HTTP status code of the response if the object was marked for deletion but not removed.
     pub(crate) fn marked_code(&self) -> u16 {
         if self.orphan_dependents == Some(false) {
             202
@@ -144,7 +146,7 @@ impl DeleteOptions {
         Ok(())
     }
 
-    /// Returns the finalizers that the object has after it is marked for deletion.
+    /// Returns the finalizers that `object` has after it is marked for deletion.
     ///
     /// The propagation policy adds or removes `foregroundDeletion` and `orphan`.
     pub(crate) fn finalizers(&self, object: &Object) -> Vec<String> {
@@ -166,7 +168,7 @@ impl DeleteOptions {
     }
 }
 
-/// Checks that the `kind`, if present, is `DeleteOptions`; its API group is not checked.
+/// Checks that the `kind` in the options, if present, is `DeleteOptions`. The API version is not checked.
 fn check_kind(options: &Value) -> Result<(), ApiError> {
     match options["kind"].as_str() {
         None | Some("" | "DeleteOptions") => Ok(()),
@@ -181,7 +183,9 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Reads an optional member; `null` and an empty string count as absent.
+/// Reads the optional value of `member` with `read`; `null` and an empty string count as absent.
+///
+/// `expected` is the name of the Go type for the error message.
 ///
 /// # Errors
 ///

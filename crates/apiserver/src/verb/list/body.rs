@@ -1,8 +1,8 @@
 //! Writes the body of a list in chunks, while the client reads the body.
 //!
 //! Guarantees:
-//! - in addition to the stored objects, which are shared, at most one chunk of [`CHUNK_BYTES`] and one object
-//!   are in memory;
+//! - each list shares its objects with the store. In addition, it holds at most one chunk of [`CHUNK_BYTES`]
+//!   and the JSON of one object in memory;
 //! - the memory of all lists in transfer is limited by the [`ResponseBudget`].
 
 use std::sync::Arc;
@@ -30,14 +30,14 @@ struct Chunks {
     representation: Representation,
     table: Table,
     first: bool,
-    /// The unsent part of a chunk that contains a long object.
+    /// The part of a long chunk that has not been returned yet.
     rest: Bytes,
 }
 
 impl Chunks {
-    /// Returns the chunk, or its first part if the chunk is longer than twice [`CHUNK_BYTES`].
+    /// Returns `chunk`, or only its first part if the chunk is longer than twice [`CHUNK_BYTES`].
     ///
-    /// The remaining part is kept in `rest`.
+    /// The remaining part is stored in `rest`.
     fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
         if chunk.len() <= 2 * CHUNK_BYTES {
             return chunk.into();
@@ -47,11 +47,11 @@ impl Chunks {
     }
 }
 
-/// Returns the body of a page, and reserves its memory in the budget.
+/// Returns the response body for a page of a list, after reserving the body's memory in `budget`.
 ///
 /// # Errors
 ///
-/// Returns a 429 error if the budget is exhausted.
+/// Returns a 429 error if the budget has too little free memory.
 pub(crate) fn write(
     budget: &Arc<ResponseBudget>,
     resource: &Arc<Resource>,
@@ -111,7 +111,7 @@ impl Iterator for Chunks {
     }
 }
 
-/// Returns the text of the body before the items and the text after the items.
+/// Returns the JSON of the response body before the items, and the JSON after the items.
 fn envelope(
     resource: &Resource,
     page: &Page,

@@ -1,11 +1,12 @@
-//! Encodes and decodes continue tokens, which contain the position and the revision of the next page.
+//! Encodes and decodes continue tokens, which contain the start of the next page and the revision of the
+//! list.
 //!
 //! Guarantees:
 //! - the format is that of Kubernetes: the JSON `{"v":"meta.k8s.io/v1","rv":…,"start":…}` in base64url
 //!   without padding;
 //! - a malformed token is rejected with Kubernetes' message.
 //!
-//! A token is not signed, so a client can construct one for any position.
+//! A token is not signed, so a client can construct one for any key and revision.
 
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine};
@@ -13,12 +14,15 @@ use serde::{Deserialize, Serialize};
 
 const VERSION: &str = "meta.k8s.io/v1";
 
-/// The content of a continue token.
+/// The decoded content of a continue token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContinueToken {
-    /// The revision of the state to list; `None` for the current state, which the token encodes as `rv` -1.
+    /// Revision of the state from which the next page is read.
+    ///
+    /// `None` means the current state; the token then contains the `rv` -1.
     pub(crate) revision: Option<u64>,
-    /// Minimum key of the objects in the next page, without the prefix that all listed keys have.
+    /// Minimum key of the objects in the next page, without the prefix `namespace/` of a list of one
+    /// namespace.
     pub(crate) start: String,
 }
 
@@ -50,7 +54,8 @@ impl ContinueToken {
     ///
     /// # Errors
     ///
-    /// Returns Kubernetes' message about a malformed token, without the prefix `invalid continue token: `.
+    /// Returns Kubernetes' message if the token is malformed. The caller adds the prefix `invalid continue
+    /// token: `.
     pub(crate) fn decode(text: &str) -> Result<ContinueToken, String> {
         let json = BASE64_URL_SAFE_NO_PAD
             .decode(text)
@@ -82,7 +87,7 @@ impl ContinueToken {
         })
     }
 
-    /// Returns a token with the same position for the current state.
+    /// Returns a token with the same `start` that reads the next page from the current state.
     pub(crate) fn at_latest(&self) -> ContinueToken {
         ContinueToken {
             revision: None,
@@ -91,7 +96,7 @@ impl ContinueToken {
     }
 }
 
-/// Returns the message of Go's decoder for invalid base64.
+/// Returns the error message for invalid base64, in the wording of Go's decoder.
 fn no_base64(error: &DecodeError) -> String {
     match error {
         DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol { offset: at, .. } => {
@@ -107,7 +112,7 @@ fn no_base64(error: &DecodeError) -> String {
 
 /// Returns the error message for JSON that can't be decoded.
 ///
-/// For an invalid first character and for an early end of the input, it is the message of Go's decoder.
+/// If the first character is invalid or the input ends early, the message is that of Go's decoder.
 fn no_json(json: &[u8], error: &serde_json::Error) -> String {
     match json.first() {
         _ if error.is_eof() => "unexpected end of JSON input".to_owned(),

@@ -29,7 +29,7 @@ const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Kubernetes has no such limit, and needs a minute for the worst patch.
 const STEPS_MAX: usize = 100_000_000;
 
-/// The work of a patch's operations so far, for comparison with the limits.
+/// Accumulated cost of the operations of one patch, which is compared with the limits of this module.
 #[derive(Default)]
 struct Cost {
     copied_bytes: usize,
@@ -62,9 +62,9 @@ pub(super) fn apply(operations: &[PatchOperation], document: &mut Value) -> Resu
 }
 
 impl Cost {
-    /// Adds the cost of an operation before it is applied to `document`.
+    /// Adds the cost of an operation, before the operation is applied to `document`.
     ///
-    /// Rejects an operation that exceeds a limit of the patch or nests the document too deeply.
+    /// Returns an error if the patch exceeds a limit, or if the operation nests the document too deeply.
     fn add(&mut self, operation: &PatchOperation, document: &Value) -> Result<(), ApiError> {
         let at = |from: &Pointer| document.pointer(from.as_str());
         let (path, brought) = match operation {

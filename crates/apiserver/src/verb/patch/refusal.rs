@@ -1,7 +1,9 @@
 //! Defines the errors of strategic merge patches, with Kubernetes' messages and status codes.
 //!
-//! Guarantees: an error that Kubernetes classifies becomes a 400 or 422 response; any other error becomes a
-//! 500 response without a reason, as from Kubernetes' `interpretStrategicMergePatchError` and its caller.
+//! Guarantees:
+//! - an error for which Kubernetes' `interpretStrategicMergePatchError` has a status becomes a response with
+//!   this status (400 or 422);
+//! - any other error becomes a 500 response without a reason, as in Kubernetes.
 
 use std::fmt::{self, Write as _};
 

@@ -8,8 +8,8 @@
 //! - the recursion depth is limited by the depth of the patch (at most 128 levels, the limit of the JSON
 //!   parser), and merging a list takes `O(n log n)` time for `n` items in the object's and the patch's list
 //!   together;
-//! - deletions from lists of primitives are applied before other members of a patch, which Kubernetes
-//!   processes in random order.
+//! - deletions from lists of primitives are applied before the other members of a patch; Kubernetes processes
+//!   all members in random order.
 //!
 //! Two differences from Kubernetes exist, because this server does not decode objects into types:
 //! - a null below a replaced value is dropped; Kubernetes stores the zero value of the field's type;
@@ -27,7 +27,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ELEMENT_ORDER: &str = "$setElementOrder";
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
-/// Schema of the members of a JSON object that a patch changes.
+/// Schema of a JSON object to which a strategic merge patch is applied.
 #[derive(Clone, Copy)]
 pub(super) enum Known {
     Struct(&'static Definition),
@@ -160,7 +160,8 @@ fn retain_keys(
     Ok(())
 }
 
-/// Applies every `$setElementOrder/…` directive, and merges the list that the directive names.
+/// Applies every `$setElementOrder/…` directive: merges the list that the directive names, in the given
+/// order.
 fn set_element_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -207,8 +208,9 @@ fn is_list_directive(name: &str) -> bool {
     name.starts_with(SET_ELEMENT_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Removes every object that contains the directive `$patch` from a value; returns `None` if the value is
-/// such an object.
+/// Removes all objects with the directive `$patch` that are nested in `value`, and returns the rest.
+///
+/// Returns `None` if `value` itself is such an object.
 fn without_marked(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
@@ -227,7 +229,7 @@ fn without_marked(value: Value) -> Option<Value> {
 
 /// Removes directives and nulls from a value of the patch before the value is stored.
 ///
-/// Kubernetes drops them when it decodes the patched object into a type.
+/// Kubernetes drops directives and nulls later, when it decodes the patched object into a Go type.
 pub(super) fn plain(value: &mut Value) {
     match value {
         Value::Object(members) => plain_members(members),
@@ -246,7 +248,7 @@ fn plain_members(members: &mut Map<String, Value>) {
 // === impl Known ===
 
 impl Known {
-    /// Returns the schema of the member `name`; `None` if the member is not in the schema.
+    /// Returns the schema of the member `name`; `None` if the schema does not contain this member.
     fn field(self, name: &str) -> Result<Option<&'static Field>, Refusal> {
         match self {
             Known::Nothing => Ok(None),

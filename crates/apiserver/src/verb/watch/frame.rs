@@ -1,7 +1,9 @@
 //! Encodes the events of a watch as lines, with one JSON object per line.
 //!
-//! Guarantees: every line ends with a line feed; objects have the requested representation, and errors are
-//! always a `Status`.
+//! Guarantees:
+//! - every line ends with a line feed;
+//! - objects are encoded as the client requested them: whole, as metadata or as a table;
+//! - an error is always encoded as a `Status`.
 
 use std::sync::Arc;
 
@@ -15,12 +17,12 @@ use crate::status::ApiError;
 use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
 use crate::table::Table;
 
-/// Annotation of the bookmark that ends the initial events.
+/// Name of the annotation of the bookmark that ends the initial events.
 ///
 /// The name is that of `InitialEventsAnnotationKey` in Kubernetes' `meta/v1/types.go`.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Encodes the events and bookmarks of one watch as lines.
+/// Encoder of the events and bookmarks of one watch.
 pub(crate) struct Framer {
     resource: Arc<Resource>,
     representation: Representation,
@@ -53,7 +55,7 @@ impl Framer {
         })
     }
 
-    /// Appends the ADDED line of an object that existed before the watch to `out`.
+    /// Appends to `out` the ADDED line for an object of the initial events.
     pub(crate) fn write_initial(&mut self, entry: &Entry, out: &mut Vec<u8>) {
         let shape = self.next_shape();
         self.write(EventType::Added, entry, shape, out);
@@ -93,8 +95,9 @@ impl Framer {
         line("BOOKMARK", &object)
     }
 
-    /// Returns the shape of the next line. In a watch of tables, the first line includes the column
-    /// definitions.
+    /// Returns the representation of the object in the next line.
+    ///
+    /// In a watch of tables, only the first line includes the column definitions.
     fn next_shape(&mut self) -> Shape {
         match self.representation {
             Representation::Object => Shape::Object,

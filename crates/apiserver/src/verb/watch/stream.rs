@@ -1,11 +1,11 @@
 //! Streams the body of a watch: initial events, live events, bookmarks, and the end at the deadline.
 //!
 //! Guarantees:
-//! - the body contains the initial events first, then the bookmark that ends them, then live events; later
-//!   bookmarks keep their position between live events;
+//! - the body contains the initial events first, then the bookmark that ends them, then live events;
+//! - a bookmark is sent in its position among the live events: after all events up to its revision;
 //! - all timers belong to the stream, so a watch needs no background task.
 //!
-//! The module does not apply faults: its caller wraps the finished body for them.
+//! The module does not apply injected faults: its caller wraps the finished body for them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) struct Registration {
 pub(super) enum Backlog {
     Objects {
         entries: std::vec::IntoIter<Arc<Entry>>,
-        /// Remaining bytes of an encoded chunk that is too large to be sent at once.
+        /// Encoded bytes that are not sent yet, from a chunk that is too large to be sent at once.
         rest: Bytes,
         /// Revision of the bookmark that ends the initial events; `None` if no such bookmark is sent.
         end: Option<u64>,
@@ -52,7 +52,8 @@ pub(super) enum Backlog {
 /// The timers of one watch, for the deadline and for bookmarks.
 pub(super) struct Timers {
     deadline: Instant,
-    /// Time of the next bookmark; `None` if bookmarks are not requested, or if the deadline comes first.
+    /// Time of the next bookmark; `None` if bookmarks are not requested, or if the watch ends before another
+    /// one.
     bookmark: Option<Instant>,
     sleep: Pin<Box<Sleep>>,
 }
@@ -62,13 +63,13 @@ enum Due {
     Deadline,
 }
 
-/// Registration and event queue of one open watch.
+/// The event source of one open watch: the watcher's registration and its event queue.
 pub(super) struct WatchStream {
     registration: Registration,
     receiver: Receiver,
 }
 
-/// The body of an open watch, as a stream of chunks.
+/// State of the response body of one open watch; the body is a stream of chunks.
 struct Running {
     watch: WatchStream,
     /// Initial events that are not sent yet; `None` when all are sent.
@@ -130,9 +131,10 @@ impl Backlog {
         Backlog::Events(told.into_iter())
     }
 
-    /// Returns the number of slots that the backlog occupies in the response budget.
+    /// Returns the number of slots that the backlog reserves in the response budget.
     ///
-    /// An event occupies two slots.
+    /// The response budget limits the memory of all open responses, counted in slots of equal size. An event
+    /// occupies two slots.
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {
@@ -142,7 +144,10 @@ impl Backlog {
         }
     }
 
-    /// Returns the next chunk: several objects, one event, or the final bookmark. Returns `None` at the end.
+    /// Returns the next chunk of the initial events: several objects, one event, or the bookmark that ends
+    /// the initial events.
+    ///
+    /// Returns `None` after the last chunk.
     fn next(&mut self, framer: &mut Framer) -> Option<Bytes> {
         match self {
             Backlog::Events(events) => {
@@ -196,7 +201,9 @@ impl Timers {
             .reset(self.bookmark.unwrap_or(self.deadline));
     }
 
-    /// Returns the action whose timer has expired, and schedules the next bookmark.
+    /// Returns the action whose time has been reached; `None` if no action is due yet.
+    ///
+    /// If the action is a bookmark, the next bookmark is scheduled.
     fn due(&mut self) -> Option<Due> {
         let now = Instant::now();
         if now >= self.deadline {
@@ -220,7 +227,7 @@ impl WatchStream {
         }
     }
 
-    /// Returns the chunks of the body as a stream that starts with the initial events in `backlog`.
+    /// Returns the response body as a stream of chunks, which starts with the initial events in `backlog`.
     pub(super) fn run(
         self,
         backlog: Option<Reserved<Backlog>>,

@@ -37,7 +37,7 @@ fn pods() -> Arc<Resource> {
     Arc::clone(pods.expect("pods are built in"))
 }
 
-/// Returns the logged request of a watch, which every test watcher has.
+/// Returns the logged request that every watcher of these tests has.
 fn request() -> LoggedRequest {
     LoggedRequest {
         sequence: 0,
@@ -70,9 +70,9 @@ fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher
     }
 }
 
-/// Returns the pod with the key `namespace/name` in one of twelve states.
+/// Returns the pod with the key `namespace/name`; `None` if `state` is `None`, for a pod that does not exist.
 ///
-/// Returns `None`, for a pod that does not exist, if `state` is `None`.
+/// `state` is a number below 12 that selects a combination of node, phase and label.
 fn state(pods: &Resource, key: &str, state: Option<u8>) -> Option<Arc<Entry>> {
     let state = state?;
     let node = ["", "n1", "n2"][usize::from(state) % 3];
@@ -133,7 +133,8 @@ proptest! {
     }
 }
 
-/// Returns the watchers for which the index calls `keep` when a pod changes from state `old` to `new`.
+/// Returns the names of the watchers for which the index calls `keep` when a pod changes from state `old` to
+/// `new`.
 ///
 /// The index contains four watchers: two require a node, one requires a namespace, and one requires nothing.
 fn called(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {

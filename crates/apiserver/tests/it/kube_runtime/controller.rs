@@ -19,8 +19,10 @@ use serde_json::{Value, json};
 use super::{SILENCE, both_strategies, client};
 use crate::ask::{pod, pods};
 
-/// A controller that labels every config map. `reconciled` has the name of each reconciled config map, or
-/// `None` for an error.
+/// A running kube-rs controller that sets a label on every config map.
+///
+/// The stream `reconciled` yields the name of each config map after its reconciliation, or `None` after an
+/// error.
 struct Labelling {
     reconciled: Pin<Box<dyn Stream<Item = Option<String>> + Send>>,
 }
@@ -47,7 +49,8 @@ impl Labelling {
         }
     }
 
-    /// Returns the names of the reconciled config maps, until none is reconciled for five times [`SILENCE`].
+    /// Returns the names of the reconciled config maps. Returns when there was no reconciliation for five
+    /// times [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {

@@ -1,4 +1,4 @@
-//! Tests that the store of `kube_runtime::reflector` equals the server's objects after any failure.
+//! Tests that the store of `kube_runtime::reflector` has the server's objects again after each failure.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use tokio::task::JoinSet;
 use super::{SILENCE, all_pods, both_strategies};
 use crate::ask::{pod, pods};
 
-/// Returns the revision of each pod in the reflector's store, by name.
+/// Returns the `resourceVersion` of each pod in the reflector's store. The key is the pod's name.
 fn kept(store: &Store<Pod>) -> BTreeMap<String, String> {
     let entry = |pod: &Pod| (pod.name_any(), pod.resource_version().unwrap_or_default());
     store.state().iter().map(|pod| entry(pod)).collect()
 }
 
-/// Returns the revision of each pod on the server, by name.
+/// Returns the `resourceVersion` of each pod on the server. The key is the pod's name.
 fn stored(server: &Server) -> BTreeMap<String, String> {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let pods = server.list("v1", "pods").into_iter();
@@ -31,8 +31,7 @@ fn stored(server: &Server) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Creates five pods, changes pod `a`, and deletes one of the five. The new pods have other names in each
-/// `round`.
+/// Creates five pods, deletes one of them, and changes pod `a`. Each `round` creates pods with other names.
 fn churn(server: &Server, round: usize) {
     for nth in 0..5 {
         server.create(pod(&format!("p{round}-{nth}"))).unwrap();

@@ -1,4 +1,6 @@
-//! Tests the events and requests of `kube_runtime::watcher`, with lists and with streaming lists.
+//! Tests the events that `kube_runtime::watcher` returns and the requests that it sends.
+//!
+//! Most tests run twice: the initial objects are first read with a list, then with a streaming list.
 
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use serde_json::json;
 use super::{WatcherTrace, all_pods, both_strategies, client, logged};
 use crate::ask::{builder, labelled, pod, pods};
 
-/// Returns a server with pod `a`, and a watcher that has delivered pod `a`.
+/// Returns a server with pod `a`, and a running watcher that has already returned pod `a`.
 async fn watched(config: Config) -> (Server, WatcherTrace<Pod>) {
     let server = pods(&["a"]);
     let mut watcher = WatcherTrace::by(all_pods(&server), config);

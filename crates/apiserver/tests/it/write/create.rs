@@ -1,4 +1,5 @@
-//! Tests the creation of objects: the fields that the server sets, generated names, and rejected bodies.
+//! Tests how objects are created: the fields that the server sets, generated names, and rejected request
+//! bodies.
 
 use http_body_util::Full;
 use kube_informer_apiserver::{Kind, Scope};

@@ -1,13 +1,14 @@
-//! Tests the validation of an object's metadata, which is the same for every write.
+//! Tests that creations and patches of objects with invalid metadata are rejected.
 
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::{Value, json};
 
 use crate::ask::{builder, with};
 
-/// Asserts that a patch of config map `m` and the creation of `n`, each with this metadata, are rejected.
+/// Asserts that the server rejects this metadata in a patch of config map `m` and in the creation of config
+/// map `n`.
 ///
-/// `expected` is the end of the error message.
+/// `expected` is the end of both error messages.
 async fn refused(server: &Server, metadata: &Value, expected: &str) {
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
     let mut new = json!({"metadata": metadata});

@@ -1,4 +1,4 @@
-//! Tests JSON patches, patches with a revision, and rejected patches.
+//! Tests JSON patches, patches that contain a `resourceVersion`, and rejected patches.
 
 use http_body_util::Full;
 use serde_json::{Value, json};

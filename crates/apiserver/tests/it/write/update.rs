@@ -1,4 +1,6 @@
-//! Tests updates: conflicts, immutable fields, the generation, subresources, and creation by PUT.
+//! Tests updates with PUT: conflicts, immutable fields, the generation and subresources.
+//!
+//! Also tests that PUT creates a missing object of some kinds.
 
 use kube_informer_apiserver::{Kind, Rule, Scope};
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
-//! Counts the requests of each process of the demo, for a table that also has the reads from its caches.
+//! Counts the requests of each process of the demo, for a table of requests and cache reads.
 //!
-//! The server's request log provides the requests. A process is a group of control loops with one
-//! `User-Agent`.
+//! A process is a group of control loops that share a `User-Agent`. The requests are read from the embedded
+//! server's request log. The caller provides the number of cache reads.
 //!
-//! Guarantees: a request counts for the process in its `User-Agent`, whether it succeeds or not. In the
-//! table, a watch that streams a list counts as a watch. [`lists_since`] counts it as a list.
+//! Guarantees: every request with the `User-Agent` of a process counts, whether it succeeds or not. In the
+//! table, a watch that streams a list counts as a watch. [`lists_since`] counts such a watch as a list.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const VERBS: [(Verb, &str); 6] = [
     (Verb::Delete, "delete"),
 ];
 
-/// Returns the column headings for the rows that [`rows`] returns.
+/// Returns the column headings of the table whose rows [`rows`] returns.
 pub(super) fn columns() -> Vec<&'static str> {
     let verbs = VERBS.iter().map(|(_, name)| *name);
     verbs.chain(["cache reads"]).collect()
@@ -31,7 +31,8 @@ pub(super) fn columns() -> Vec<&'static str> {
 
 /// Returns one row per process, with the number of requests of each verb and the number of cache reads.
 ///
-/// Without a log, the numbers of requests are `None`.
+/// `reads` has the `User-Agent` and the number of cache reads of each process. If `log` is `None`, the
+/// numbers of requests in the rows are `None`.
 pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<Row> {
     let row = |(user_agent, reads): &(Arc<str>, u64)| {
         let own = log.map(|log| log.by_user_agent(user_agent));
@@ -50,7 +51,7 @@ pub(super) fn last_sequence(log: &RequestLog) -> u64 {
     log.iter().last().map_or(0, |request| request.sequence)
 }
 
-/// Returns the number of lists that the processes in `reads` have sent after request number `sequence`.
+/// Returns the number of lists that the processes in `reads` have requested after request number `sequence`.
 ///
 /// A watch that streams a list counts as a list.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {

@@ -3,10 +3,11 @@
 //! Guarantees:
 //! - steps that arrive within [`HOLD`] are ordered by revision and kind, because the loops observe a cause
 //!   and its effect on different connections;
-//! - the time of a line is the latest time at which its step or the step of an earlier line was observed, so
-//!   the times never decrease;
+//! - the times of the lines never decrease. If a step was observed earlier than the step of the previous
+//!   line, the step's line has the time of the previous line;
 //! - with at most [`FEW`] pods, every step has a line. With more pods, the first [`FIRST`] steps of each kind
-//!   and loop have a line, then every nth step, with the count so far.
+//!   and loop have a line. After these, every nth step has a line with the number of steps so far;
+//! - as an exception, a node agent has only one line for all pods of other nodes ([`Kind::NotMine`]).
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -17,34 +18,36 @@ use crate::{
     output::Line,
 };
 
-/// Time for which a step waits for steps with earlier revisions. It is too short for a reader to notice.
+/// Time for which the output of a step is delayed, because steps with earlier revisions may still arrive.
+///
+/// The delay is too short for a reader to notice.
 pub(super) const HOLD: Duration = Duration::from_millis(30);
 
 /// Maximum number of pods for which every step has its own line: about one and a half screens of output.
 const FEW: u32 = 12;
 
-/// Number of steps of each kind and loop that have their own line before later steps are summarized.
+/// Number of first steps of each kind and loop that have their own line. Later steps are summarized.
 const FIRST: u64 = 3;
 
 /// Approximate number of summary lines of each kind and loop.
 const SUMS: u64 = 10;
 
-/// Waits for steps that arrive out of order, orders the steps by revision, and converts them to lines.
+/// The steps whose lines are not printed yet. Orders these steps by revision and converts them to lines.
 pub(super) struct Narration {
     began: Instant,
-    /// Number of steps of one kind and loop per summary line. With 1, every step has its own line.
+    /// Number of steps of the same kind and loop for each summary line. With 1, every step has its own line.
     every: u64,
     arrived: u64,
-    /// Time of the newest line, since the start of the demo.
+    /// Time in the most recently returned line, since the start of the demo.
     latest: Duration,
-    /// Steps that wait for earlier steps. The key is the revision, the kind, and the number in order of
-    /// arrival.
+    /// Steps whose lines have not been returned. The key is the revision, the kind, and the sequence number
+    /// of the step's arrival.
     held: BTreeMap<(u64, Kind, u64), Step>,
     told: BTreeMap<(Arc<str>, Kind), u64>,
 }
 
 impl Narration {
-    /// Creates a narration for a demo with this number of pods.
+    /// Creates a narration for a demo that started at `began`, with this number of pods.
     pub(super) fn new(began: Instant, pods: u32) -> Self {
         let every = if pods <= FEW {
             1
@@ -61,7 +64,8 @@ impl Narration {
         }
     }
 
-    /// Adds a reported step. [`Narration::due`] later returns the step's line.
+    /// Adds a reported step. A later call of [`Narration::due`] or [`Narration::rest`] returns the step's
+    /// line, if the step has one.
     pub(super) fn take(&mut self, step: Step) {
         // A revision that is not a number can't be ordered, so the step precedes all others.
         let revision = step.revision.to_string().parse().unwrap_or(0);
@@ -69,12 +73,13 @@ impl Narration {
         self.held.insert((revision, step.kind, self.arrived), step);
     }
 
-    /// Returns the time at which [`Narration::due`] has the next lines, or `None` if no step waits.
+    /// Returns the time from which on [`Narration::due`] returns lines, or `None` if there are no steps.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// Returns the lines of steps that have waited for [`HOLD`], and of all steps that precede one of them.
+    /// Returns the lines of the steps that have waited for [`HOLD`], and of the steps that precede one of
+    /// them in the order of revisions.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {
@@ -87,7 +92,7 @@ impl Narration {
             .collect()
     }
 
-    /// Returns the lines of all waiting steps, without further delay.
+    /// Returns the lines of all remaining steps without waiting for [`HOLD`].
     pub(super) fn rest(&mut self) -> Vec<Line> {
         let held = std::mem::take(&mut self.held);
         held.into_values()

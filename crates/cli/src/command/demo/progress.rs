@@ -1,9 +1,9 @@
-//! Determines the progress of the demo from the steps that the control loops report.
+//! Tracks the progress of the demo, based on the steps that the control loops report.
 //!
-//! A milestone is a kind of step that a number of objects must reach.
+//! A milestone is a kind of step, with the number of objects that must reach this step.
 //!
-//! Guarantees: an object counts once per kind of step. With a loop left out, only the milestones before that
-//! loop's first milestone are required.
+//! Guarantees: an object counts once per kind of step. If the user leaves out a loop, only the milestones
+//! before that loop's first milestone are required.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,14 +17,14 @@ use crate::control_plane::step::{Kind, Loop, Step};
 pub(super) struct Goal {
     pub(super) replicas: u32,
     pub(super) failures: u32,
-    /// Whether the loops write to the server. Loops that only observe never report that there is nothing to
-    /// do.
+    /// Whether the loops write to the server. Only then must the replica set loop report that it has nothing
+    /// to do ([`Kind::Content`]). Loops that only observe never report this step.
     pub(super) acts: bool,
     /// The loop that is left out, or `None` if all loops run.
     pub(super) without: Option<Loop>,
 }
 
-/// A kind of step, with the number of objects that must reach the step in order to complete the demo.
+/// A requirement for the end of the demo: a number of objects must have reached a kind of step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
     /// The loop that reports the step.
@@ -38,13 +38,13 @@ struct Milestone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
-    /// One if there are replicas and the loops write to the server, otherwise zero.
+    /// One object if the loops write to the server and there are replicas, otherwise none.
     OnceActing,
-    /// One per replica.
+    /// One object per replica.
     Replicas,
-    /// One per pod that is meant to fail.
+    /// One object per pod that is meant to fail.
     Failures,
-    /// One per replica and one per replacement of a failed pod.
+    /// One object per replica and one per replacement of a failed pod.
     All,
 }
 
@@ -67,7 +67,7 @@ const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::AllReady, Times::Once, "the Deployment says that all replicas are ready"),
 ];
 
-/// A milestone that has not been reached, with the actual and the required number of objects.
+/// A milestone that has not been reached, with the actual number of objects and the required number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     milestone: Milestone,
@@ -75,7 +75,8 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// The steps that the loops have reported so far.
+/// The objects that have reached each kind of step so far, according to the steps that the loops have
+/// reported.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,
@@ -148,7 +149,8 @@ impl Progress {
 
     /// Returns the first milestone that has not been reached.
     ///
-    /// Returns `None` if the goal is reached, or if the next milestone belongs to the loop that is left out.
+    /// Returns `None` if all milestones are reached. Also returns `None` if the next milestone belongs to the
+    /// loop that is left out.
     pub(super) fn missing(&self) -> Option<Missing> {
         for milestone in MILESTONES {
             if Some(milestone.owner) == self.goal.without {
@@ -167,13 +169,15 @@ impl Progress {
         None
     }
 
-    /// Returns the reason why a pod can't be bound to a node, or `None` if the scheduler reports no such pod.
+    /// Returns the reason why the scheduler can't bind a pod to a node, or `None` if there is no such pod.
+    ///
+    /// If there are several such pods, returns the reason for one of them.
     pub(super) fn pending(&self) -> Option<&str> {
         self.pending.values().next().map(String::as_str)
     }
 
-    /// Describes the state in which progress stops because a loop is left out. Returns `None` if no loop is
-    /// left out.
+    /// Returns a description of the state in which progress stops without the loop that is left out. Returns
+    /// `None` if no loop is left out.
     pub(super) fn standstill(&self) -> Option<String> {
         let count = |kind| self.count(kind);
         Some(match self.goal.without? {

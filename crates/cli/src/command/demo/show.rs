@@ -1,6 +1,6 @@
-//! Prints the reported steps as they arrive, and decides when the demo has ended.
+//! Prints the reported steps as they arrive, and determines when the demo has ended and with which result.
 //!
-//! Guarantees: the demo ends because of the reported steps, or after a time without steps. Otherwise it ends
+//! Guarantees: the demo ends when its goal is reached or when there is no further progress, and at the latest
 //! at its deadline.
 
 use std::time::Duration;
@@ -17,23 +17,24 @@ use crate::{
     output,
 };
 
-/// Time without steps after which the demo ends if its goal is reached. Late status updates are still printed
-/// within this time.
+/// Time without steps after which the demo ends, once the goal is reached. Status updates that arrive within
+/// this time are still printed.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Time without steps after which no further progress is expected.
+/// Time without steps after which the demo ends because there is no further progress.
 ///
-/// A pod that is meant to fail runs only for a fraction of this time, so its failure is not missed.
+/// This applies if a loop is left out, or if a pod fits on no node. Pods that are meant to fail do so within
+/// a fraction of this time, so the demo does not end before these failures.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// The result of the demo, with the text to print.
+/// The result of the demo, with a text that the demo prints.
 pub(super) enum Verdict {
-    /// The goal is reached. Contains a summary.
+    /// The goal is reached. The text is a summary.
     Reached(String),
-    /// A loop is left out, and progress stopped before that loop's first step. Contains a description of the
-    /// state.
+    /// A loop is left out, and all steps before that loop's first step have occurred. The text describes the
+    /// state in which progress has stopped.
     Stopped(String),
-    /// The demo ended before its goal was reached. Contains the missing step.
+    /// The demo ended before its goal was reached. The text states the missing milestone and advice.
     NotReached(String),
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Show {
     last_step: Instant,
 }
 
-/// The reason why the output loop was woken.
+/// The next event that [`Show::watch`] handles.
 enum Woken {
     Told(Step),
     LinesDue,
@@ -73,10 +74,10 @@ impl Show {
         }
     }
 
-    /// Prints the reported steps until the demo has ended, and returns its result.
+    /// Prints the reported steps until the demo has ended, and returns the result.
     ///
     /// # Errors
-    /// Returns the signal if one arrives before the end.
+    /// Returns the signal as the error if a signal arrives before the demo has ended.
     pub(super) async fn watch(
         &mut self,
         steps: &mut mpsc::Receiver<Step>,
@@ -113,7 +114,7 @@ impl Show {
         ended
     }
 
-    /// Returns the maximum time without steps, after which the demo ends.
+    /// Returns the time without steps after which the demo ends, which depends on the progress so far.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {

@@ -1,10 +1,10 @@
-//! Provides the demo's API server, embedded or real, and the objects that the demo creates there.
+//! Provides the demo's API server, embedded or real, and creates and removes the demo's objects there.
 //!
 //! Guarantees:
 //! - every object of the demo has a label with a value that is unique to this demo, and the loops observe
 //!   only those objects;
-//! - on a real server, the objects with that label are removed at the end, even after an error. The embedded
-//!   server ends with its objects.
+//! - on a real server, the objects with that label are removed at the end, even after an error. The objects
+//!   on the embedded server are lost when that server ends.
 
 use std::{
     net::Ipv4Addr,
@@ -32,31 +32,31 @@ use serde_json::{Value, json};
 use super::{Options, Target};
 use crate::control_plane::Scope;
 
-/// Key of the label on all objects of a demo. Each demo on a real server has its own label value.
+/// Key of a label that all objects of a demo have. The value differs between demos on the same server.
 const LABEL: &str = "kube-informer-demo";
 
-/// `User-Agent` of requests that the loops do not send, such as the creation of the Deployment.
+/// `User-Agent` of the requests that the demo sends itself, such as the creation of the Deployment.
 const USER: &str = "user";
 
-/// Short names of the nodes that the demo creates.
+/// Short names of the nodes that the demo creates. On a real server, a prefix is added.
 const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Maximum time until the server returns its version. A slower server counts as unreachable.
+/// Timeout of the request for the server's version, which checks that a real server is reachable.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Maximum time to remove the created objects.
+/// Timeout for removing the demo's objects from a real server.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// The demo's API server and its connection settings.
+/// The API server of a demo, with the connection settings, the namespace and the names of the demo's objects.
 pub(super) struct World {
     config: Config,
     namespace: String,
     /// Value of the label on the demo's objects.
     run: String,
-    /// Prefix of the names of this demo's objects. It differs between demos on the same server.
+    /// Prefix of the names of the demo's objects. Differs between demos, and is empty on the embedded server.
     prefix: String,
     backend: Backend,
-    /// Whether the server may contain objects that the demo has created.
+    /// Whether the demo has tried to create objects on the server. Only then are objects removed at the end.
     has_made: AtomicBool,
 }
 
@@ -123,7 +123,7 @@ impl World {
         })
     }
 
-    /// Checks that the server responds and has the demo's namespace.
+    /// Checks that the server responds, and that it does not report the demo's namespace as missing.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;
@@ -154,7 +154,7 @@ impl World {
         }
     }
 
-    /// Returns a line of output that describes the server.
+    /// Returns the line of output that states the server's address and what the loops do there.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -199,7 +199,7 @@ impl World {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns the short name and the server's name of each node of the demo. Empty if the loops only
+    /// Returns each node of the demo: its short name and its name on the server. Empty if the loops only
     /// observe.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
@@ -215,7 +215,7 @@ impl World {
         }
     }
 
-    /// Creates the demo's nodes on a real server on which the loops act. Otherwise does nothing.
+    /// Creates the demo's nodes if the server is real and the loops write to it. Otherwise does nothing.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
@@ -242,7 +242,7 @@ impl World {
         Ok(())
     }
 
-    /// Creates the Deployment, to which the control loops react.
+    /// Creates the Deployment, which the control loops turn into pods. Returns the stored object.
     ///
     /// # Errors
     /// Returns an error if the server rejects the Deployment.
@@ -260,7 +260,7 @@ impl World {
         Ok(Object::new(created)?)
     }
 
-    /// Returns advice that contains the `kubectl` command to remove the demo's objects.
+    /// Returns a sentence with the `kubectl` command that removes the demo's objects.
     pub(super) fn advice(&self) -> String {
         let (namespace, label) = (&self.namespace, self.selector());
         format!(
@@ -268,7 +268,7 @@ impl World {
         )
     }
 
-    /// Removes the created objects from a real server, or stops the embedded server. Returns a summary.
+    /// Removes the demo's objects from a real server, or stops the embedded server. Returns a summary.
     ///
     /// # Errors
     /// Returns an error if objects may remain. The message contains the command that removes them.
@@ -296,8 +296,8 @@ impl World {
         }
     }
 
-    /// Removes the created objects, owners first, because an owner's controller would replace a removed
-    /// object.
+    /// Removes the demo's objects. Removes owners before their dependents, because the owner's controller
+    /// would replace a removed dependent.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;
@@ -370,7 +370,7 @@ impl World {
     }
 }
 
-/// Returns a node with room for 320 of the demo's pods, if the pods have the default CPU request.
+/// Returns a node that can run 320 of the demo's pods at the default CPU request.
 fn node(name: &str, run: &str) -> Value {
     let room = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
     json!({
@@ -388,7 +388,7 @@ fn node(name: &str, run: &str) -> Value {
 /// Converts a JSON value to an object of its Rust type.
 ///
 /// The function parses the value's text, as `kube_client` does with responses. Deserializing from a `Value`
-/// would need a second copy of all code that reads a pod, 0.6 MB.
+/// would add 0.6 MB to the program: a second copy of the code that reads a pod.
 fn typed<K: DeserializeOwned>(value: &Value) -> Result<K, serde_json::Error> {
     serde_json::from_str(&value.to_string())
 }
@@ -431,7 +431,7 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         })
 }
 
-/// Returns the error for a kubeconfig without the context `wanted`, or without a current context.
+/// Returns the error for a kubeconfig without the context `wanted`, or without a current context if `None`.
 fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::Error {
     let (shown, has) = (path.display(), contexts.join(", "));
     match wanted {

@@ -2,11 +2,11 @@
 //!
 //! Guarantees:
 //! - change number n is scheduled n intervals after the start. If a change is more than [`LAG_MAX`] late, the
-//!   schedule is postponed, so overdue changes are not made in a burst;
-//! - on average, four of five changes are updates. The others alternate between creations and deletions, so
-//!   each resource has at most one object more than requested;
-//! - only seeded objects and objects from earlier changes are changed. An object that another client has
-//!   deleted is replaced.
+//!   schedule is postponed, so there is no burst of late changes;
+//! - on average, four of five changes are updates. The other changes of a resource alternate between
+//!   creations and deletions, so each resource has at most one object more than requested;
+//! - only seeded objects and objects from earlier changes are changed. If another client has deleted the
+//!   object to be changed, a new object is created instead.
 
 use std::{convert::Infallible, fmt, str::FromStr, time::Duration};
 
@@ -19,13 +19,14 @@ use super::{seeding::Population, template};
 /// Maximum rate in changes per second. No machine reaches this rate.
 const RATE_MAX: u64 = 1_000_000;
 
-/// Maximum number of consecutive changes before other tasks run: about 2 ms.
+/// Maximum number of consecutive changes before the task yields to other tasks. These changes take about 2
+/// ms.
 const BURST: u32 = 64;
 
-/// Maximum delay of a change after its scheduled time. A longer delay postpones all following changes.
+/// Maximum delay of a change after its scheduled time. If a change is later, the schedule is postponed.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Average number of changes per creation or deletion. All other changes are updates of existing objects.
+/// On average, one of this number of changes is a creation or a deletion. The other changes are updates.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.
@@ -49,7 +50,7 @@ pub(super) struct Churn {
     tally: Tally,
 }
 
-/// Number of creations, updates and deletions so far.
+/// Numbers of creations, updates and deletions that the churn has made so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) created: u64,
@@ -140,7 +141,7 @@ impl Churn {
         }
     }
 
-    /// Returns the number of creations, updates and deletions so far.
+    /// Returns the numbers of creations, updates and deletions so far.
     pub(super) fn tally(&self) -> Tally {
         self.tally
     }
@@ -170,8 +171,9 @@ impl Churn {
         }
     }
 
-    /// Makes one change to a random resource. A resource's probability is proportional to its requested
-    /// number of objects.
+    /// Makes one change to an object of a randomly selected resource.
+    ///
+    /// The probability of a resource is proportional to the requested number of its objects.
     fn change(&mut self) {
         let counts = self.populations.iter().map(|kind| u64::from(kind.count));
         let mut at = self.rng.u64(..counts.sum::<u64>().max(1));

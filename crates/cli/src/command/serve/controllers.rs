@@ -1,7 +1,7 @@
 //! `--controllers`: runs the demo's control loops in this process, for all namespaces of the server.
 //!
 //! Guarantees:
-//! - each process of the demo (one or two loops) has its own `User-Agent`, which fault plans can match;
+//! - each group of loops (one or two loops) has its own `User-Agent`, which fault plans can match;
 //! - the loops ignore seeded pods, which are already bound to a node, and seeded nodes, which have no node
 //!   agent;
 //! - the loops retry rejected requests, because a fault plan may be the reason.
@@ -30,21 +30,21 @@ use crate::control_plane::{
     step::Loop,
 };
 
-/// Names of the nodes that the controllers create and run pods on.
+/// Names of the nodes that [`Controllers::open`] creates. The loops run all pods on these nodes.
 pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Time after which caches that are not filled are reported in the log. The controllers continue to wait.
+/// Interval of the warnings in the log while the caches are not filled. The controllers continue to wait.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pause between two attempts to fill the caches.
+/// Pause after a warning that the caches are not filled, before the controllers wait for the caches again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The demo's control loops, connected to one server.
+/// The demo's control loops, which are connected to one server.
 pub(super) struct Controllers {
     plane: ControlPlane,
 }
 
-/// The server as a `tower` service for the client of one process. Sets the `User-Agent` of that process on
+/// A `tower` service that sends the requests of one client to the server. Sets the client's `User-Agent` on
 /// each request.
 struct Reached {
     server: Server,
@@ -52,8 +52,8 @@ struct Reached {
 }
 
 impl Controllers {
-    /// Creates the nodes in [`NODES`], if they are missing, and opens the loops. The loops are idle until
-    /// [`Controllers::run`].
+    /// Creates the nodes in [`NODES`], if they are missing, and creates the loops. The loops are idle until
+    /// [`Controllers::run`] is called.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
@@ -90,10 +90,10 @@ impl Controllers {
         Ok(Self { plane })
     }
 
-    /// Fills the caches of the loops, then starts the loops. Does not return.
+    /// Waits until the caches of the loops are filled, then starts the loops. Never returns.
     ///
     /// # Cancel safety
-    /// After the future is dropped, started loops continue until [`Controllers::shutdown`].
+    /// If the future is dropped, loops that have started continue until [`Controllers::shutdown`].
     pub(super) async fn run(&mut self) -> Infallible {
         while let Err(error) = self.plane.observe(SYNC_TIMEOUT).await {
             tracing::warn!("the controllers wait for their caches: {error}");
@@ -103,7 +103,7 @@ impl Controllers {
         std::future::pending().await
     }
 
-    /// Stops the loops after their current requests.
+    /// Stops the loops. Before that, waits a limited time for the current requests of the loops.
     pub(super) async fn shutdown(self) {
         self.plane.shutdown().await;
     }
@@ -128,7 +128,8 @@ where
     }
 }
 
-/// Returns a client that does not use a socket, so the loops do not depend on the server's port.
+/// Returns a client for the server that does not use a socket, so the loops do not depend on the server's
+/// port.
 fn client(server: &Server, user_agent: &str) -> anyhow::Result<Client> {
     let reached = Reached {
         server: server.clone(),

@@ -1,21 +1,22 @@
 //! Opens the directory of `serve --data-dir`, in which the embedded server stores its objects.
 //!
-//! The module guarantees that the error for an unusable directory is one line that names the next step. The
-//! directory is opened on a blocking thread, so the caller can handle signals while a large directory is
-//! read. The module does not read or write the files itself; the embedded server does.
+//! The module guarantees that the error for an unusable directory is one line that also states what the user
+//! can do next. The directory is opened on a blocking thread, so the caller can handle signals while a large
+//! directory is read. The module does not read or write the files itself; the embedded server does.
 
 use std::{io::ErrorKind, panic, path::PathBuf};
 
 use anyhow::anyhow;
 use kube_informer_apiserver::{Builder, OpenError, Server};
 
-/// Starts the embedded server on a data directory, which is created if it does not exist.
+/// Starts the embedded server with a data directory, which is created if it does not exist.
 ///
 /// # Errors
 /// Returns an error if the directory can't be used.
 ///
 /// # Cancel safety
-/// If the future is dropped, the blocking thread finishes opening the directory and then closes it.
+/// If the future is dropped, the blocking thread still opens the directory, and then drops the started
+/// server.
 pub(super) async fn open(builder: Builder, directory: PathBuf) -> anyhow::Result<Server> {
     let opening = tokio::task::spawn_blocking(move || {
         // Inconsistent data in a damaged file makes the database panic; the panic is returned as an error, so its

@@ -1,5 +1,7 @@
-//! Reads the fault plan of `serve --fault`, which is given as text or as a file, and activates it on the
-//! server.
+//! Reads the fault plan of `serve --fault`, and activates the plan on the embedded server.
+//!
+//! A fault plan is a text that lists faults, such as rejected requests or closed watches. The argument of
+//! `--fault` is either the text or the name of a file that contains the text.
 //!
 //! The module guarantees that a malformed plan is rejected before the server starts. The error contains the
 //! line and the column of the mistake, and the name of the file if the plan is in a file. The syntax of plans
@@ -10,15 +12,17 @@ use std::{fs, path::PathBuf, str::FromStr};
 use anyhow::{Context as _, anyhow};
 use kube_informer_apiserver::{PlanError, Server};
 
-/// The argument of `--fault`: a fault plan, or the file that contains the plan.
+/// The argument of `--fault`: the text of a fault plan, or the path of a file that contains the text.
 #[derive(Clone, Debug)]
 pub(crate) enum FaultPlan {
     Text(String),
-    /// Path of the plan's file; the argument is `@FILE`.
+    /// Path of the file that contains the plan. The user types the argument as `@FILE`.
     File(PathBuf),
 }
 
-/// The text of a valid fault plan, with its origin for error messages: `--fault` or the path of the file.
+/// The text of a fault plan whose syntax was checked.
+///
+/// Error messages also name the source of the text: `--fault`, or the path of the file.
 #[derive(Debug)]
 pub(super) struct Read {
     text: String,
@@ -38,7 +42,8 @@ impl FromStr for FaultPlan {
 }
 
 impl FaultPlan {
-    /// Reads the plan from the argument or its file, and checks the syntax of the plan.
+    /// Returns the text of the plan after checking its syntax. For [`FaultPlan::File`], the file is read
+    /// first.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or the plan has a mistake.
@@ -62,8 +67,8 @@ impl Read {
     /// Activates the plan on the server. `kept` states whether the server has a data directory.
     ///
     /// # Errors
-    /// Returns an error if the plan restarts the server at a revision that the server does not have. A server
-    /// with a data directory has no revisions from before its start.
+    /// Returns an error if the plan simulates a restart from a backup at a revision that the server does not
+    /// have. A server with a data directory has no revisions from before its start.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
         let origin = &self.origin;

@@ -1,7 +1,7 @@
 //! Creates the objects of `serve --seed-objects` before clients can connect to the server.
 //!
 //! Guarantees:
-//! - The argument names a kind that the server stores.
+//! - An argument is rejected unless it names a kind that the server stores.
 //! - On a new server, the same flags create the same objects, except for their creation times.
 //! - On a server that restored objects from its data directory, only the missing objects are created. No
 //!   object is overwritten.
@@ -18,14 +18,18 @@ use kube_informer_apiserver::{Kind, Kinds, Scope, Server};
 
 use super::template::{self, NAMESPACES, SEEDED, Template};
 
-/// Maximum number of seeded objects of one kind. That many objects have about 10 GB of JSON.
+/// Maximum number of seeded objects of one kind. The JSON of that many objects is about 10 GB.
 const COUNT_MAX: u32 = 10_000_000;
 
-/// Number of objects per call of [`Server::create_all`], which syncs a data directory once and takes about
-/// 10 ms. A signal is handled between two calls.
+/// Number of objects per call of [`Server::create_all`].
+///
+/// A call takes about 10 ms and, with a data directory, waits for the disk once. The program can handle a
+/// signal only between two calls.
 const STRIDE: usize = 256;
 
-/// Maximum number of objects per page of the list that finds existing seeded objects: about 5 MB of metadata.
+/// Maximum number of objects per page when existing seeded objects are listed.
+///
+/// A page of this size contains about 5 MB of metadata.
 const PAGE: u32 = 10_000;
 
 /// The parsed argument of `--seed-objects`, such as `pods=100`: a kind and the number of its objects.
@@ -41,12 +45,14 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Number of objects that `--churn` maintains: the requested number, or the number of existing objects
-    /// minus one if that is larger.
+    /// Minimum number of seeded objects during `--churn`, which creates and deletes objects.
+    ///
+    /// The value is the requested number, or one less than the number of objects after seeding, whichever is
+    /// larger.
     pub(super) count: u32,
-    /// Numbers in the names of all existing seeded objects of the kind.
+    /// Numbers in the names of all seeded objects of the kind that exist on the server.
     pub(super) alive: Vec<u32>,
-    /// Number in the name of the next object that is created.
+    /// Number in the name of the next object that `--churn` creates.
     pub(super) next: u32,
 }
 
@@ -85,7 +91,8 @@ impl FromStr for SeedObjects {
 }
 
 impl SeedObjects {
-    /// Returns the plural and the group of the kind as in the server's errors, such as `deployments.apps`.
+    /// Returns the plural and group of the kind in the format of the server's errors, such as
+    /// `deployments.apps`.
     pub(crate) fn resource(&self) -> String {
         self.kind.group_resource()
     }
@@ -103,10 +110,10 @@ pub(super) fn is_stored(kind: &Kind) -> bool {
     has("create") && has("list")
 }
 
-/// Returns the kind that kubectl finds by `name`, which is a plural, a singular, `PLURAL.GROUP` or a short
-/// name.
+/// Returns the kind that kubectl finds by `name`, or `None` if no kind matches.
 ///
-/// If several kinds match, the first kind in its preferred version is returned.
+/// `name` is a plural, a singular, `PLURAL.GROUP` or a short name. If several kinds match, the first kind
+/// whose version is the preferred version of its group is returned.
 pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
     let is_it = |kind: &&Kind| {
         kind.plural == name
@@ -120,8 +127,10 @@ pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
         .or_else(|| found().next())
 }
 
-/// Creates the missing objects of all kinds in `wanted`. The namespaces for seeded objects are created first
-/// if a kind is namespaced.
+/// Creates objects until the server has the requested number of seeded objects of each kind in `wanted`.
+///
+/// Returns the seeded objects of each kind. If a kind is namespaced, the namespaces for seeded objects are
+/// created first.
 ///
 /// # Errors
 /// Returns an error if the server rejects a request.
@@ -158,7 +167,9 @@ pub(super) async fn fill(
 // === impl Population ===
 
 impl Population {
-    /// Finds the existing seeded objects, and creates the missing objects with the lowest free numbers.
+    /// Finds the existing seeded objects of one kind, and creates objects until `wanted` objects exist.
+    ///
+    /// The new objects get the lowest free numbers.
     async fn fill(
         server: &Server,
         template: Template,
@@ -210,7 +221,7 @@ impl fmt::Display for Population {
     }
 }
 
-/// Returns the numbers in the names of a kind's seeded objects on the server.
+/// Lists the seeded objects of the template's kind on the server, and returns the numbers in their names.
 async fn numbers(server: &Server, template: &Template) -> anyhow::Result<BTreeSet<u32>> {
     let kind = template.kind();
     let resource = ApiResource::from_gvk_with_plural(

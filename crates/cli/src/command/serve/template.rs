@@ -1,4 +1,4 @@
-//! Generates the JSON of seeded objects. Each object is identified by the number in its name.
+//! Generates the JSON of seeded objects (`serve --seed-objects`). Each object has a number in its name.
 //!
 //! Guarantees:
 //! - The name and the namespace of an object are computed from its number, so callers store only the number.
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Label key of all seeded objects. The value is the plural of the object's kind, such as `pods`.
 pub(super) const SEEDED: &str = "kubectl-informer-seeded";
 
-/// Namespaces of seeded objects. They are created if a namespaced kind is seeded.
+/// Names of the namespaces of seeded objects. They are created if a namespaced kind is seeded.
 pub(super) const NAMESPACES: [&str; 10] = [
     "billing", "catalog", "checkout", "identity", "ledger", "media", "orders", "search",
     "shipping", "support",
@@ -30,28 +30,30 @@ const APPS: [&str; 7] = [
 /// Updates change the value, so an object can start to match a label selector, or stop matching it.
 pub(super) const VERSIONS: u32 = 10;
 
-/// Number of pods that are bound to each node name if no nodes are seeded.
+/// Average number of seeded pods per node name if no nodes are seeded.
 const PODS_ON_NODE: u32 = 30;
 
-/// Size in bytes that a generated object's JSON is padded to. The server adds about 80 bytes.
+/// Approximate size in bytes of a generated object's JSON. Smaller objects are padded with an annotation.
+///
+/// The server adds about 80 bytes of metadata.
 const SIZE: usize = 940;
 
-/// Size in bytes of the `data` of a seeded ConfigMap or Secret.
+/// Number of bytes of random text in the `data` of a seeded ConfigMap or Secret.
 const DATA: usize = 400;
 
-/// Generates the seeded objects of one kind.
+/// Generator of the seeded objects of one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     kind: Kind,
-    /// Number of nodes that generated pods are bound to.
+    /// Number of different nodes that generated pods are bound to.
     nodes: u32,
 }
 
 impl Template {
-    /// Creates a template. `count` is the number of objects of the kind, and `nodes` is the number of seeded
-    /// nodes.
+    /// Creates a generator of objects of `kind`. `count` is the requested number of objects, and `nodes` is
+    /// the number of seeded nodes.
     ///
-    /// If `nodes` is zero, pods are bound to generated node names, with 30 pods per name.
+    /// If `nodes` is zero, generated pods are bound to invented node names, with about 30 pods per name.
     pub(super) fn new(kind: &Kind, count: u32, nodes: u32) -> Self {
         let nodes = if nodes > 0 {
             nodes
@@ -68,7 +70,7 @@ impl Template {
         &self.kind
     }
 
-    /// Returns the key of the object with this number: `namespace/name`, or `name` for a cluster-scoped kind.
+    /// Returns the key of the object number `number`: `namespace/name`, or `name` for a cluster-scoped kind.
     pub(super) fn key(&self, number: u32) -> String {
         let name = self.name(number);
         match self.namespace(number) {
@@ -77,8 +79,9 @@ impl Template {
         }
     }
 
-    /// Returns the number in the name of a seeded object, or `None` if the object is not a seeded object of
-    /// this kind.
+    /// Returns the number in `name` if this namespace and name belong to a seeded object of the kind.
+    ///
+    /// Returns `None` for any other object.
     pub(super) fn number(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
         let (_, digits) = name.rsplit_once('-')?;
         let number = digits.parse().ok()?;
@@ -98,8 +101,10 @@ impl Template {
         namespaced.then(|| pick(&NAMESPACES, number))
     }
 
-    /// Returns a new object with this number. Its spec and status are those of an object that has existed for
-    /// a while, such as a bound pod that is ready.
+    /// Returns the JSON of the object number `number`.
+    ///
+    /// For common kinds, the spec and the status are those of an object that has existed for a while, such as
+    /// a bound pod that is ready.
     pub(super) fn object(&self, number: u32, rng: &mut Rng) -> Value {
         let mut metadata = json!({
             "name": self.name(number),
@@ -173,8 +178,7 @@ impl Template {
     }
 }
 
-/// Returns the merge patch of one update: a random `version` label, and an annotation with the value
-/// `change`.
+/// Returns a merge patch that sets the label `version` to a random value, and an annotation to `change`.
 pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     json!({"metadata": {
         "labels": {"version": version(rng)},
@@ -225,7 +229,7 @@ fn service(number: u32) -> Value {
     }})
 }
 
-/// Returns the spec of a Deployment or ReplicaSet with one small pod.
+/// Returns a JSON object with the `spec` of a Deployment or ReplicaSet that requests one small pod.
 fn workload(number: u32) -> Value {
     let labels = json!({"app": app(number), "number": number.to_string()});
     json!({"spec": {

@@ -1,9 +1,9 @@
-//! Sets the watch caches of the embedded server from `--watch-cache`, `--default-watch-cache-size` and
+//! Sets the size of the embedded server's watch caches from `--watch-cache`, `--default-watch-cache-size` and
 //! `--watch-cache-sizes`.
 //!
-//! The flags are those of kube-apiserver. The module guarantees that the argument of `--watch-cache-sizes`
-//! names a served resource. A size is applied exactly; kube-apiserver only distinguishes zero from other
-//! sizes.
+//! The flags have the names of kube-apiserver's flags. The embedded server uses exactly the given size,
+//! whereas kube-apiserver only distinguishes zero from other sizes. The module guarantees that an argument of
+//! `--watch-cache-sizes` is rejected unless it names a resource of the server.
 
 use std::str::FromStr;
 
@@ -20,7 +20,8 @@ pub(crate) struct CacheSize {
     events: usize,
 }
 
-/// The watch cache settings of all resources. They limit the oldest revision from which a watch can start.
+/// The watch cache settings of all resources. They determine the oldest revision from which a watch can
+/// start.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchCaches {
     /// Setting for resources that are not in `sizes`.

@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// Time limit in virtual (paused) time. No operation takes that long.
+/// Maximum virtual (paused) time that a test waits for an operation. Every operation completes earlier.
 const LONG: Duration = Duration::from_secs(60);
 
 fn pod(name: &str, node: Option<&str>) -> Value {
@@ -19,7 +19,9 @@ fn pod(name: &str, node: Option<&str>) -> Value {
     })
 }
 
-/// Starts the agent of a node and waits one second. The first `doomed` containers end in this second.
+/// Starts the agent of a node and waits one second of virtual time.
+///
+/// The first `doomed` containers that start end within this second.
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// Time limit in virtual (paused) time. No operation takes that long.
+/// Maximum virtual (paused) time that a test waits for an operation. Every operation completes earlier.
 const LONG: Duration = Duration::from_secs(60);
 
 fn replica_set(replicas: u32) -> Value {
@@ -38,7 +38,9 @@ fn names(server: &Server) -> BTreeSet<String> {
     pods.iter().map(name).collect()
 }
 
-/// Opens the controller on a server, and waits until its caches are synced. Its workers are not started.
+/// Adds a replica set controller to a control plane on `server`, and waits until its caches are synced.
+///
+/// The workers are not started.
 async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

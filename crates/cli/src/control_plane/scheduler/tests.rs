@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// Time limit in virtual (paused) time. No operation takes that long.
+/// Maximum virtual (paused) time that a test waits for an operation. Every operation completes earlier.
 const LONG: Duration = Duration::from_secs(60);
 
 fn node(name: &str, cpu: &str) -> Value {
@@ -43,7 +43,9 @@ fn node_name(server: &Server, pod: &str) -> Value {
     pod["spec"]["nodeName"].clone()
 }
 
-/// Opens the scheduler on a server, and waits until its caches are synced. Its workers are not started.
+/// Adds a scheduler to a control plane on `server`, and waits until its caches are synced.
+///
+/// The workers are not started.
 async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
@@ -60,7 +62,7 @@ async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     (plane, steps)
 }
 
-/// Receives steps until one has this kind, and returns that step.
+/// Receives and discards steps until a step has the kind `kind`, and returns that step.
 async fn next(steps: &mut mpsc::Receiver<Step>, kind: Kind) -> Step {
     let found = async {
         loop {

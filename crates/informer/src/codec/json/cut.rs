@@ -14,7 +14,7 @@ use crate::pruning::{Fate, Members};
 
 /// Returns the object's JSON without the members that the rules in `members` drop.
 ///
-/// Invalid JSON is returned unchanged.
+/// Returns the JSON unchanged if the search for these members finds invalid JSON.
 pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
     let Ok(text) = std::str::from_utf8(json) else {
         return Cow::Borrowed(json);
@@ -26,12 +26,13 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Like [`cut`], but takes the positions of metadata members from `found` instead of searching for them.
+/// Returns the object's JSON without the members that the rules in `members` drop, without a search for them.
 ///
-/// `found` contains the name and the value of each known metadata member; a value is a slice of `json`.
+/// `found` contains the names of two metadata members and their values. A value is a slice of `json`, or
+/// `None` if the object does not have the member.
 ///
-/// Returns `None` if members other than those in `found` must be dropped, or if a key in the text has
-/// escapes.
+/// Returns `None` if other members must be dropped, or if the key of a member to drop contains escapes. The
+/// caller then uses [`cut`].
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -73,8 +74,9 @@ fn find_among(
     Some(())
 }
 
-/// Returns the byte range in `json` from the member's key to the end of `value`; `None` if the key has
-/// escapes.
+/// Returns the byte range of a member in `json`, from the start of the key to the end of `value`.
+///
+/// Returns `None` if the key contains escapes.
 fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     let at = offset(json, value);
     let before = json[..at].trim_ascii_end().strip_suffix(b":")?;
@@ -110,9 +112,9 @@ fn spaces(json: &[u8]) -> usize {
     json.len() - json.trim_ascii_start().len()
 }
 
-/// Appends the byte ranges of the members to drop from the map `part` to `cuts`, in ascending order.
+/// Searches a JSON map for members to drop, and appends their byte ranges to `cuts` in ascending order.
 ///
-/// `part` is a slice of `whole`, and the ranges are positions in `whole`.
+/// `part` is the text of the map, which is a slice of `whole`. The ranges are positions in `whole`.
 /// Each range extends from the member's key to the end of the member's value.
 fn find(
     members: &Members,
@@ -133,7 +135,7 @@ fn find(
     if found_all { Ok(()) } else { searched }
 }
 
-/// Like [`find`], but `value` may also be an array of maps.
+/// Searches a JSON map, or each map in a JSON array, for members to drop, as [`find`] does for one map.
 ///
 /// Arrays in arrays are not searched, so the recursion depth is at most the length of a field path.
 fn find_in(
@@ -155,16 +157,18 @@ fn find_in(
     Ok(())
 }
 
-/// A serde visitor that finds the members of one JSON map that the pruning rules drop.
+/// Serde visitor for one JSON map, which finds the members that the pruning rules drop.
 struct Search<'s> {
     members: &'s Members,
-    /// Number of members that have a rule by name and that the search has not found yet.
+    /// Number of members that the pruning rules name and that the search has not found yet.
     ///
-    /// `None` if members without a rule are dropped too, so the search can't end early.
+    /// `None` if members that no rule names are dropped too. The search then reads the whole map.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,
-    /// Set to true if the search has found all members that have a rule, and ends before the end of the map.
+    /// Output of the search: set to true when all members that the pruning rules name are found.
+    ///
+    /// The search then returns an error to stop the deserializer before the end of the map.
     found_all: &'s mut bool,
 }
 
@@ -210,7 +214,7 @@ impl<'a> Visitor<'a> for Search<'_> {
     }
 }
 
-/// Returns a key without quotes and escapes; `key` is the quoted JSON text.
+/// Decodes the JSON text of a key, which has quotes and may contain escapes.
 fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
     let quoted = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
     match quoted {

@@ -1,9 +1,9 @@
-//! Reads an object's identity without a JSON parser, from JSON in the form that API servers write.
+//! Reads an object's identity without a JSON parser, from JSON in the layout that API servers write.
 //!
-//! This form has no white space, and no escapes in the identity.
+//! JSON in this layout has no white space between tokens. The fields of the identity contain no escapes.
 //!
-//! Other metadata fields are skipped by their structure, which takes less than half of a parser's time.
-//! The managed fields alone are a quarter of a pod's JSON.
+//! The other metadata fields are skipped: only their quotes and brackets are read. Skipping takes less than
+//! half of the time that a parser takes. The managed fields alone are a quarter of a pod's JSON.
 //! Skipped fields are validated later, when the object is decoded.
 
 use std::borrow::Cow;
@@ -13,7 +13,8 @@ use crate::json::CompactReader;
 
 /// Reads an object's identity from the value of `metadata`, which begins at byte `at`.
 ///
-/// Returns `None` if the text is in another form, which the caller must read with a parser.
+/// Returns `None` if the text does not have the layout that API servers write. The caller must then read the
+/// text with a parser.
 pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     let mut metadata = IdentityMetadata::default();
     let mut seen = Seen::default();
@@ -33,17 +34,17 @@ pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     Some(Identity { metadata })
 }
 
-/// Initial capacity, in labels, of the vector for an object's labels. Few objects have more.
+/// Initial capacity, in labels, of the vector for an object's labels. Few objects have more labels.
 const LABELS: usize = 16;
 
-/// For each of the seven fields of the identity, whether the field has been read; used to detect duplicates.
+/// Whether each of the seven fields of the identity has been read; used to detect duplicate fields.
 #[derive(Default)]
 struct Seen([bool; 7]);
 
 impl Seen {
     /// Returns `value` if no field with the number `member` was read before.
     ///
-    /// Returns `None` for a duplicate field, which the caller must read with a parser.
+    /// Returns `None` for a duplicate field. The caller must then read the object with a parser.
     fn first<T>(&mut self, member: usize, value: T) -> Option<T> {
         let again = std::mem::replace(self.0.get_mut(member)?, true);
         (!again).then_some(value)
@@ -69,7 +70,7 @@ mod tests {
         super::super::identity_at(json, at, false)
     }
 
-    /// Generates the JSON text of metadata, in valid and some invalid forms.
+    /// Generates the JSON text of an object's metadata; some texts are invalid metadata.
     fn metadata() -> impl Strategy<Value = String> {
         let keys =
             "(name|namespace|uid|resourceVersion|labels|annotations|managedFields|x|na\\\\u006de)";

@@ -71,9 +71,10 @@ struct Head {
 }
 
 impl Head {
-    /// Returns an error if the response is a `Table` of the API group `meta.k8s.io`, which has no items.
+    /// Returns an error if the response is a `Table` of the API group `meta.k8s.io`, which has rows instead
+    /// of items.
     ///
-    /// Another group may define a kind named `Table`.
+    /// A `Table` of another group is accepted, because custom resources may have this kind.
     fn refuse_table(&self) -> Result<(), SplitError> {
         if self.kind == "Table" && self.api_version.starts_with("meta.k8s.io/") {
             return Err(malformed(
@@ -261,7 +262,7 @@ impl ListSplitter {
 
     /// Adds `bytes` to the number of skipped bytes of an unknown field's value.
     ///
-    /// Returns an error if this number exceeds the limit for one object.
+    /// Returns an error if the sum exceeds the maximum size of an object.
     fn skip(&mut self, bytes: usize) -> Result<(), SplitError> {
         self.skipped_bytes += bytes;
         if self.limit.check(self.skipped_bytes).is_ok() {

@@ -154,7 +154,8 @@ fn a_kind_named_table_of_another_group_is_a_list() {
     assert!(split_list(&[body]).is_ok());
 }
 
-/// Returns the error for a list body that begins with `begin` and then repeats `more` until it is rejected.
+/// Passes `begin` and then repeated `more` to a list splitter until the splitter fails, and returns the
+/// error.
 fn endless_list(begin: &'static str, more: &'static str) -> String {
     let mut splitter = ListSplitter::new(1 << 10);
     let mut frames = Vec::new();

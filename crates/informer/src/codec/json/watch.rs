@@ -21,8 +21,8 @@ use crate::json::ValueScanner;
 /// Splits the body of a watch into events, and returns each event once all bytes of the event are received.
 ///
 /// An event is one JSON object, on one or more lines. At a line end inside an event, the splitter checks that
-/// the event can still become valid JSON. Without this check, the splitter would buffer all events after a
-/// truncated event as parts of the truncated event.
+/// the event can still become valid JSON. Without this check, the splitter would treat all bytes after a
+/// truncated event as the rest of this event, and buffer them.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
@@ -32,18 +32,20 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// Checks of the current event for valid JSON: their number, and the event's length in bytes at the last
-/// check.
+/// The validity checks made so far of the current, unfinished event.
+///
+/// `count` is the number of checks, and `bytes` is the length of the event at the last check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
     bytes: usize,
 }
 
-/// Number of checks of an unfinished event that are made regardless of the event's length.
+/// Number of checks of an unfinished event after which a check is made only if the event's length has
+/// doubled.
 ///
-/// API servers write a line end after each event, so a truncated event is detected at one of the next line
-/// ends.
+/// A truncated event is usually detected by one of the first checks, because API servers write a line end
+/// after each event.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
@@ -105,7 +107,7 @@ impl WatchSplitter {
     /// Checks that the unfinished event can still become valid JSON.
     ///
     /// Each check reads the whole event. After [`LOOKS`] checks, the event is checked again only when its
-    /// length has doubled.
+    /// length has doubled since the last check.
     fn look(&mut self) -> Result<(), SplitError> {
         let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {

@@ -53,7 +53,7 @@ fn of_message(
             for field in WireFields::new(raw) {
                 match field? {
                     (1, WireValue::Bytes(text)) => put_bytes(1, &json::cut(members, text), to),
-                    (number, value) => put(number, value, to)?,
+                    (number, value) => put(number, value, to),
                 }
             }
             return Ok(());
@@ -100,7 +100,10 @@ fn put_kept(
 ) -> Result<(), WireError> {
     let (members, field) = match (fate, field) {
         (Fate::Cut, _) => return Ok(()),
-        (Fate::Kept, _) | (Fate::Partly(_), None) => return put(number, value, to),
+        (Fate::Kept, _) | (Fate::Partly(_), None) => {
+            put(number, value, to);
+            return Ok(());
+        }
         (Fate::Partly(members), Some(field)) => (members, field),
     };
     match (field.container, field.value, value) {
@@ -113,7 +116,10 @@ fn put_kept(
             put_bytes(number, &kept, to);
             Ok(())
         }
-        _ => put(number, value, to),
+        _ => {
+            put(number, value, to);
+            Ok(())
+        }
     }
 }
 
@@ -149,14 +155,12 @@ fn put_entry(
     Ok(())
 }
 
-fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) -> Result<(), WireError> {
+fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) {
     match value {
         WireValue::Varint(value) => put_varint(number, value, to),
         WireValue::Fixed64(bits) => put_fixed64(number, bits, to),
         WireValue::Bytes(bytes) => put_bytes(number, bytes, to),
         // Kubernetes sends neither; a field of such a type is unknown and is skipped.
         WireValue::Group | WireValue::Fixed32 => {}
-        _ => return Err(value.unexpected()),
     }
-    Ok(())
 }

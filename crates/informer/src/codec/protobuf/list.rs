@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use kube_informer_protobuf::{Envelope, WireError, WireFields, WireValue};
 
 use super::{
@@ -107,7 +107,9 @@ impl ListSplitter {
                         return Ok(());
                     };
                     if magic != Envelope::MAGIC[..] {
-                        return Err(invalid("is labelled as protobuf, and does not begin as protobuf"));
+                        return Err(invalid(
+                            "is labelled as protobuf, and does not begin as protobuf",
+                        ));
                     }
                     self.state = State::Tag;
                 }
@@ -173,15 +175,17 @@ impl ListSplitter {
             chunk.clear();
             return Ok(None);
         }
-        self.carry.complete(chunk.split_to(missing), limit).map(Some)
+        self.carry
+            .complete(chunk.split_to(missing), limit)
+            .map(Some)
     }
 
     /// Counts bytes of the list.
     fn received(&mut self, bytes: usize) -> Result<(), SplitError> {
         if let Some(left) = &mut self.list_left {
-            *left = left.checked_sub(bytes).ok_or_else(|| {
-                invalid("has a field that is longer than the list")
-            })?;
+            *left = left
+                .checked_sub(bytes)
+                .ok_or_else(|| invalid("has a field that is longer than the list"))?;
         }
         Ok(())
     }
@@ -203,7 +207,10 @@ impl ListSplitter {
             };
         }
         let whole = self.carry.complete(part, Limit::Envelope)?;
-        WireFields::new(&whole).varint().map(Some).map_err(not_protobuf)
+        WireFields::new(&whole)
+            .varint()
+            .map(Some)
+            .map_err(not_protobuf)
     }
 
     /// Begins a field.
@@ -221,7 +228,8 @@ impl ListSplitter {
     fn measured(&mut self, tag: Tag, value: u64) -> Result<(), SplitError> {
         if tag & 7 == VARINT {
             self.state = State::Tag;
-            return self.end_list();
+            self.end_list();
+            return Ok(());
         }
         let length = usize::try_from(value).unwrap_or(usize::MAX);
         if tag == SECOND && self.list_left.is_none() {
@@ -231,7 +239,8 @@ impl ListSplitter {
             self.head.list_seen = true;
             self.list_left = Some(length);
             self.state = State::Tag;
-            return self.end_list();
+            self.end_list();
+            return Ok(());
         }
         let is_item = tag == SECOND;
         let limit = if is_item { self.limit } else { Limit::Envelope };
@@ -253,7 +262,11 @@ impl ListSplitter {
         items: &mut Vec<Frame>,
     ) -> Result<(), SplitError> {
         let is_in_list = self.list_left.is_some();
-        let limit = if tag == SECOND { self.limit } else { Limit::Envelope };
+        let limit = if tag == SECOND {
+            self.limit
+        } else {
+            Limit::Envelope
+        };
         let missing = length - self.carry.bytes().len();
         let Some(value) = self.part(missing, limit, chunk)? else {
             return Ok(());
@@ -269,15 +282,13 @@ impl ListSplitter {
             _ => {}
         }
         self.state = State::Tag;
-        self.end_list()
+        self.end_list();
+        Ok(())
     }
 
     /// Leaves the list if all of its bytes are received.
-    fn end_list(&mut self) -> Result<(), SplitError> {
-        if self.list_left == Some(0) {
-            self.list_left = None;
-        }
-        Ok(())
+    fn end_list(&mut self) {
+        self.list_left = self.list_left.filter(|left| *left > 0);
     }
 }
 
@@ -300,7 +311,9 @@ impl Head {
     fn items(&self) -> Result<Schema, SplitError> {
         self.schema.ok_or_else(|| {
             let kind = one_line(&self.kind, KIND_BYTES);
-            invalid(format!("is not a list of a kind that the library knows as protobuf (kind {kind:?})"))
+            invalid(format!(
+                "is not a list of a kind that the library knows as protobuf (kind {kind:?})"
+            ))
         })
     }
 }
@@ -320,5 +333,7 @@ fn list_end(metadata: &[u8]) -> Result<ListEnd, WireError> {
 }
 
 fn text(value: WireValue<'_>) -> Result<String, WireError> {
-    value.bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    value
+        .bytes()
+        .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }

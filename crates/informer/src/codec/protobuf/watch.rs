@@ -89,7 +89,9 @@ impl WatchSplitter {
 /// Reads `{1: type, 2: {1: object}}`.
 fn frame(event: &Bytes) -> Result<Frame, SplitError> {
     let parts = parts(event).map_err(|error| {
-        malformed(format!("the watch sent an event that is not protobuf: {error}"))
+        malformed(format!(
+            "the watch sent an event that is not protobuf: {error}"
+        ))
     })?;
     let (name, object) = parts;
     let kind = match name {
@@ -98,16 +100,25 @@ fn frame(event: &Bytes) -> Result<Frame, SplitError> {
         b"DELETED" => FrameKind::Deleted,
         b"BOOKMARK" => FrameKind::Bookmark,
         b"ERROR" => FrameKind::Error,
-        other => FrameKind::Unknown(String::from_utf8_lossy(other).chars().take(NAME_BYTES).collect()),
+        other => FrameKind::Unknown(
+            String::from_utf8_lossy(other)
+                .chars()
+                .take(NAME_BYTES)
+                .collect(),
+        ),
     };
     let envelope = object.strip_prefix(&Envelope::MAGIC).map(Envelope::read);
     let Some(Ok(envelope)) = envelope else {
-        return Err(malformed("the watch sent an object without an envelope of protobuf"));
+        return Err(malformed(
+            "the watch sent an object without an envelope of protobuf",
+        ));
     };
     let schema = Schema::of_kind(&envelope.api_version, &envelope.kind).ok_or_else(|| {
         let kind = format!("{} {}", envelope.api_version, envelope.kind);
         let kind = one_line(&kind, NAME_BYTES);
-        malformed(format!("the watch sent protobuf of the kind {kind:?}, which the library knows only as JSON"))
+        malformed(format!(
+            "the watch sent protobuf of the kind {kind:?}, which the library knows only as JSON"
+        ))
     })?;
     Ok(Frame {
         kind,

@@ -12,7 +12,7 @@ use crate::{clock, status::InformerError};
 /// Whether a running informer is needed. The registry sends this value to the informer's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Demand {
-    /// The informer has a hold, or is pinned, which means needed until the factory ends.
+    /// The informer has a hold, or it is pinned. A pinned informer is needed until the factory ends.
     Wanted,
     /// The informer has no pin and no hold. It ends after the idle grace period.
     Idle,
@@ -21,7 +21,7 @@ pub(in super::super) enum Demand {
 }
 
 impl Demand {
-    /// Changes this value to `after` if it equals `before`; returns whether it changed.
+    /// Changes this value to `after` if it equals `before`, and returns whether this value has changed.
     pub(super) fn becomes(&mut self, before: Self, after: Self) -> bool {
         let changes = *self == before;
         if changes {
@@ -31,7 +31,7 @@ impl Demand {
     }
 }
 
-/// The signals that end one running informer, as its task receives them.
+/// The signals that end one running informer, as the informer's task receives them.
 ///
 /// This value is dropped after the informer's last task has ended. The shutdown of the factory waits until
 /// all these values are dropped.
@@ -46,8 +46,9 @@ pub(in super::super) struct Lifetime {
 impl Lifetime {
     /// Waits until the informer must end.
     ///
-    /// Returns after the shutdown or drop of the factory, on a request to end the informer, or after the idle
-    /// grace period. In the last case, the informer is also removed from the registry.
+    /// The wait ends in one of three cases: the factory shuts down or is dropped, the end of the informer is
+    /// requested, or the idle grace period has passed. In the last case, this method also removes the
+    /// informer from the registry.
     pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();

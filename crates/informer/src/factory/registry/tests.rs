@@ -1,7 +1,7 @@
-//! Tests of races in the registry, each run step by step.
+//! Tests of the registry in races between requests. Each test runs the steps of a race in a fixed order.
 //!
-//! Examples are a request for an informer that is about to be removed after its idle period, and two
-//! constructions of the same informer at once.
+//! Examples are a request for an informer whose idle period has just passed, and two constructors that create
+//! the same informer at the same time.
 
 use std::convert::Infallible;
 
@@ -116,7 +116,8 @@ async fn a_rejected_informer_that_the_constructor_registered_is_not_held() {
     registry.all_ended().await;
 }
 
-/// The registry drops the second informer without its lock, so that drop may use the registry.
+/// The registry releases its lock before it drops the second informer, so user code in that drop can call the
+/// registry.
 #[tokio::test(start_paused = true)]
 async fn the_first_of_two_constructed_informers_is_registered_and_the_other_never_runs() {
     let registry = Registry::new(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Tests of the combination of selections, for each row of the precedence table of `InformerOptions`.
+//! Tests that a scope combines selectors and options as the precedence table of `InformerOptions` states.
 
 use expect_test::expect;
 

@@ -1,4 +1,5 @@
-//! Tests of lists and resyncs that deliver a known object again, with or without a change.
+//! Tests of lists and resyncs that deliver an object again that the store already contains. The delivered
+//! state may be changed or unchanged.
 
 use super::*;
 

@@ -1,7 +1,8 @@
 //! Compares the store's indices with indices that are recomputed from all objects.
 //!
 //! The test adds, fills and removes indices between changes of the objects. It reads single indices and runs
-//! queries over several, in the current snapshot and in all kept earlier ones.
+//! queries over several indices. It repeats these reads in the current snapshot and in all earlier snapshots
+//! that it has kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +12,8 @@ use super::*;
 use crate::selector::{FieldOperator, FieldSelector};
 
 const NAMES: [&str; 6] = ["a/x", "a/y", "a-b/x", "b/x", "top", "zz"];
-/// Names of the test indices. The index at position `n` has all values except `VALUES[n]`, so the indices
-/// overlap.
+/// Names of the test indices. In each index, the values of an object are its colours. The index at position
+/// `n` omits the colour `VALUES[n]`.
 const INDICES: [&str; 3] = ["first", "second", "third"];
 const VALUES: [&str; 4] = ["red", "blue", "green", ""];
 const NAMESPACES: [&str; 4] = ["a", "a-b", "b", ""];
@@ -25,7 +26,7 @@ enum Operation {
     Delete(usize),
     List(BTreeMap<usize, u8>),
     Add(usize),
-    /// Starts an index build outside of the store. A later `Install` adds the index to the store.
+    /// Builds the index with this number outside of the store. A later `Install` adds the index to the store.
     Begin(usize),
     Install,
     Remove(usize),
@@ -80,14 +81,14 @@ fn chosen(bits: u8) -> Colours {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// Returns the values in the index at position `index` of an object with these colours.
+/// Returns the values that an object with these colours has in the index at position `index`.
 fn values_of(index: usize, colours: &Colours) -> Colours {
     let of_index = |colour: &&str| VALUES.iter().position(|value| value == colour) != Some(index);
     colours.iter().copied().filter(of_index).collect()
 }
 
-/// Creates the index with this number. The label of an object represents the empty colour as `-`, because
-/// [`colours`] skips empty text.
+/// Creates the index function of the index with this number. The label of a test object represents the empty
+/// colour as `-`, because [`colours`] skips empty text.
 fn indexers(number: usize) -> Indexers<K> {
     Indexers::new().with(INDICES[number], move |map: &K| {
         let own = colours(map).into_iter();
@@ -105,7 +106,8 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// The expected content of the store: its valid objects with their colours, and its indices by number.
+/// The expected content of the store: the colours of each valid object, and the numbers of the store's
+/// indices.
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,
@@ -160,8 +162,8 @@ impl Naive {
         }
     }
 
-    /// Returns the names that a query with these conditions must find; `None` if an index of the query does
-    /// not exist.
+    /// Returns the names of the objects that a query with these conditions must find. Returns `None` if the
+    /// query uses an index that does not exist.
     fn answer(&self, conditions: &[Condition]) -> Option<Vec<&ObjectName>> {
         let indices = conditions.iter().filter_map(|condition| match condition {
             Condition::Any(index, _) | Condition::Not(index, _) | Condition::Field(index, ..) => {
@@ -211,7 +213,8 @@ fn ask(snapshot: &Snapshot<K>, conditions: &[Condition]) -> Option<Vec<ObjectNam
     Some(found)
 }
 
-/// The tested store, its expected content, an unfinished index build, and the kept snapshots.
+/// State of one test run: the tested store, its expected content, an unfinished index build, and earlier
+/// snapshots with their expected content.
 struct Played {
     indexer: Indexer<K>,
     writer: IndexerWriter<K>,

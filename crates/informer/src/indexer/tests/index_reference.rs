@@ -1,4 +1,5 @@
-//! Tests of lookups by the name and by the token of an index, and of copied index functions.
+//! Tests of lookups in an index by the name and by the token of the index, and of a store that is created
+//! from a clone of [`Indexers`].
 
 use super::*;
 

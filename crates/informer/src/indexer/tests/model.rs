@@ -1,4 +1,4 @@
-//! Compares the store with a naive reference after each of a series of random batches.
+//! Compares the store with a simple reference implementation after each of several random batches.
 //!
 //! The store and the reference must have the same objects and indices. A handler that applies the reported
 //! changes must reach the same state.
@@ -9,11 +9,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One random delta for one of a few object names. Every new state has a new revision, as on a real server.
+/// One random delta of a batch: a change or resync of one object, a resync of all objects, or a bookmark.
+/// Every new state has a new revision, as on a real server.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A new state of an object from the watch, or from a list if `relisted` is true. The bits of `colours`
-    /// select the object's colours; `None` is an object that failed to decode.
+    /// select the object's colours. If `colours` is `None`, the state failed to decode.
     Put {
         name: u8,
         colours: Option<u8>,
@@ -44,11 +45,11 @@ enum Operation {
     },
 }
 
-/// The state in which a list contains an object.
+/// State of one object in a random list, relative to the stored state of the object.
 #[derive(Clone, Copy, Debug)]
 enum Item {
     AsItIs,
-    /// A new state with these colours; `None` is an object that failed to decode.
+    /// A new state with these colours, as bits. `None` is a state that failed to decode.
     Changed(Option<u8>),
 }
 
@@ -100,14 +101,14 @@ fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     }
 }
 
-/// One object in the reference.
+/// One object in the reference, which is the expected content of the store.
 #[derive(Clone)]
 struct Kept {
     source: u32,
     object: Object<K>,
     colours: Option<u8>,
-    /// The last state that handlers have received, if any. It differs from `object` if `object` failed to
-    /// decode.
+    /// The last state that handlers have received; `None` if they have received no state. This state differs
+    /// from `object` if `object` failed to decode.
     delivered: Option<Object<K>>,
 }
 
@@ -148,7 +149,7 @@ impl Reference {
     }
 
     /// Applies a step to the reference, and returns the matching delta for the store. Returns `None` for a
-    /// sync of an object that the reference does not have as a valid object of `source`.
+    /// resync of one object if the reference has no valid object of this name from `source`.
     fn step(&mut self, source: u32, step: Step) -> Option<DeltaKind<K>> {
         self.clock += 1;
         let revision = self.clock;
@@ -192,8 +193,8 @@ impl Reference {
 
     /// Applies a list to the reference, and returns the matching delta for the store.
     ///
-    /// An item [`Item::AsItIs`] has its stored revision and content if the stored object is valid and from
-    /// `source`. Otherwise the item gets a new revision.
+    /// For [`Item::AsItIs`], the list contains the stored revision and content if the stored object is valid
+    /// and from `source`. Otherwise the list contains a state with a new revision.
     fn list(&mut self, source: u32, items: &BTreeMap<u8, Item>) -> DeltaKind<K> {
         let mut objects = Vec::new();
         let mut listed = BTreeSet::new();

@@ -1,6 +1,7 @@
 //! Tests of changes after a server was restored from a backup.
 //!
-//! A restore starts a new epoch, in which a revision may identify another state than in the epoch before.
+//! A restore starts a new epoch. In the new epoch, a revision may identify a different state than in the
+//! previous epoch.
 
 use super::*;
 use crate::{
@@ -26,7 +27,8 @@ fn colour(indexer: &Indexer<K>) -> String {
     cached.labels().get("colours").unwrap().to_owned()
 }
 
-/// Returns an object in each kind of delta that a queue uses for listed or resynced objects.
+/// Returns three deltas that deliver an object. Each delta has one of the kinds that a queue uses for listed
+/// or resynced objects.
 fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
     [
         list(5, [object.clone()]),
@@ -96,8 +98,8 @@ fn a_store_counts_each_restore_once_and_no_suspicion() {
     }
 }
 
-/// Applies a queued change, then a list of another epoch, each followed by a resync. Returns the reported
-/// changes as text.
+/// Queues an update, a resync, a list of another epoch and a second resync, and applies all of them to a
+/// store. Returns the reported changes as text.
 fn behind_what_waits(mut queue: impl Queue<K>) -> String {
     let (_, mut writer) = by_colour();
     let known = "a/x@3 red; a/y@2 red; a/z@1 red";

@@ -1,14 +1,15 @@
-//! [`Diff`]: the differences between two trees, found without a visit of the nodes that both trees share.
+//! [`Diff`]: an iterator over the differences between two trees, which skips nodes that both trees share.
 
 use std::{cmp::Ordering, slice, sync::Arc};
 
 use super::{Node, Tree};
 
 impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
-    /// Compares this tree with `to`, and returns the keys that are added, removed or have a different value.
+    /// Compares this tree with `to`. Returns the keys that `to` adds or removes, and the keys that have a
+    /// different value in `to`.
     ///
-    /// Each key has its value in `to`; the value is `None` if `to` does not have the key. The keys are in
-    /// ascending order. Nodes that both trees share are skipped without a comparison of their entries.
+    /// Each key is returned with its value in `to`, or with `None` if `to` does not contain the key. The keys
+    /// are in ascending order. Nodes that both trees share are skipped without a comparison of their entries.
     pub(crate) fn diff<'a>(&'a self, to: &'a Self) -> Diff<'a, K, V> {
         Diff {
             old: Cursor::new(&self.root),
@@ -53,8 +54,8 @@ impl<'a, K: Ord, V: PartialEq> Iterator for Diff<'a, K, V> {
 }
 
 impl<K, V> Diff<'_, K, V> {
-    /// Advances both cursors past nodes that both trees share, until each cursor is at an entry or at the
-    /// end.
+    /// Advances both cursors past the nodes that both trees share. Each cursor is then at an entry, or at the
+    /// end of its tree.
     fn align(&mut self) {
         loop {
             let (old, new) = (self.old.node(), self.new.node());
@@ -86,10 +87,10 @@ impl<K, V> Diff<'_, K, V> {
     }
 }
 
-/// A position in a tree: at a node that has not been visited, or at an entry of a leaf.
+/// A position in a tree. The cursor is either at a node that it has not visited, or at an entry of a leaf.
 struct Cursor<'a, K, V> {
-    /// The nodes of each level that the cursor has not passed, from the root down. The first node of the last
-    /// level is the current node.
+    /// For each level from the root down, the nodes that the cursor has not passed yet. The first node of the
+    /// last level is the current node.
     levels: Vec<&'a [Arc<Node<K, V>>]>,
     height: usize,
     /// Index of the next entry, if the current node is a leaf.
@@ -114,8 +115,8 @@ impl<'a, K, V> Cursor<'a, K, V> {
         self.levels.last()?.first()
     }
 
-    /// Returns the height of the current node above the leaves. Returns 0 at a leaf and at the end of the
-    /// tree.
+    /// Returns the height of the current node above the leaves. Returns 0 if the current node is a leaf, or
+    /// if the cursor is at the end of the tree.
     fn height_of_branch(&self) -> usize {
         match self.levels.len() {
             0 => 0,

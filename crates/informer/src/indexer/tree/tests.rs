@@ -1,5 +1,5 @@
-//! Tests of the tree: a comparison with a `BTreeMap`, its invariants, and the number of visited or copied
-//! nodes.
+//! Tests of the tree. They compare the tree with a `BTreeMap`, check the invariants of its nodes, and count
+//! the nodes that an operation visits or copies.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -10,15 +10,16 @@ use proptest::{
 
 use super::{Node, Tree};
 
-/// A tree with at most four entries or children per node. A few dozen keys are enough for several levels.
+/// A tree with at most four entries or children per node, so that a few dozen keys are enough for several
+/// levels.
 type Narrow = Tree<u16, u32, 4>;
 
 fn entries(tree: &Narrow) -> Vec<(u16, u32)> {
     tree.iter().map(|(key, value)| (*key, *value)).collect()
 }
 
-/// Checks the invariants of [`Node`] and [`super::Branch`] below a node. Returns the height of the node above
-/// the leaves.
+/// Checks that the invariants of [`Node`] and [`super::Branch`] hold in the subtree of a node. Returns the
+/// height of the node above the leaves.
 fn check(node: &Node<u16, u32>, above: Option<u16>, below: Option<u16>, is_root: bool) -> usize {
     assert!(node.len() <= 4);
     assert!(is_root || node.len() > 0);
@@ -193,7 +194,7 @@ fn a_change_copies_one_node_of_each_level() {
     assert_eq!(own_nodes(&unchanged, &before), 0);
 }
 
-/// A value that counts its comparisons and is equal to every other value.
+/// A value that is equal to every other value, and counts the comparisons in a shared counter.
 #[derive(Clone)]
 struct Watched<'a>(&'a std::cell::Cell<usize>);
 

@@ -1,13 +1,13 @@
-//! Counts the heap memory of array elements, map entries and enum variants.
+//! Counts the heap memory of array elements, map entries and enum variants during decoding.
 //!
-//! Guarantees: the type's `Deserialize` implementation receives the elements unchanged and in the parser's
-//! order.
+//! Guarantees: the type's `Deserialize` implementation receives all elements, entries and variants unchanged
+//! and in the order of the JSON.
 
 use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor};
 
 use super::{Counting, Heap, key::Key, map_bytes};
 
-/// Wraps a [`SeqAccess`], and adds the size of each array element to the heap counter.
+/// Wraps the [`SeqAccess`] of an array, and adds the size of each element to the heap counter.
 pub(super) struct List<'h, A> {
     inner: A,
     heap: &'h Heap,
@@ -43,18 +43,19 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<'_, A> {
     }
 }
 
-/// Wraps the [`MapAccess`] of a map or struct. At the end of a map, adds the size of the map's nodes to the
-/// heap counter.
+/// Wraps the [`MapAccess`] of a map or struct. At the end of a map, adds the size of the map's `BTreeMap`
+/// nodes to the heap counter.
 pub(super) struct Entries<'h, A> {
     inner: A,
     heap: &'h Heap,
     seen: usize,
-    /// Size in bytes of the type of the key that was read last.
+    /// Size in bytes of the type to which the last key was decoded.
     key_bytes: usize,
-    /// Sizes in bytes of the types of the first key and of the first value; `None` before the first entry.
+    /// Size in bytes of the first key's type, and size in bytes of the first value's type. `None` before the
+    /// first entry.
     sizes: Option<(usize, usize)>,
-    /// Whether the entries so far look like those of a map and not like the fields of a struct. All keys and
-    /// values of a map have types of one size, and its keys are at least as large as a `String`.
+    /// Whether the entries so far can be those of a map. In a map, all keys have one size, which is at least
+    /// that of a `String`, and all values have one size. Otherwise the entries are fields of a struct.
     is_map: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Counts the text of a map key as heap memory, if the map stores the key as a string.
+//! Counts the text of a map key as heap memory, if the decoded map stores the key as a string.
 //!
 //! Guarantees: the type's `Deserialize` implementation receives every key unchanged.
 
@@ -9,14 +9,13 @@ use super::{
     plain::{plain, plain_values},
 };
 
-/// A wrapper between the type of a map key and the parser, which counts the heap bytes of the key.
-///
-/// `inner` is a deserializer, a visitor or a seed.
+/// Wraps a deserializer, a visitor or a seed of a map key, and counts the heap bytes of the key. The key is
+/// passed on unchanged.
 pub(super) struct Key<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Whether the decoded value stores the key as a string. A struct only compares the key with its field
-    /// names.
+    /// Whether the decoded value stores the key as a string. This is false for a struct, which only compares
+    /// the key with its field names.
     is_kept: bool,
 }
 
@@ -33,7 +32,7 @@ impl<'h, T> Key<'h, T> {
         }
     }
 
-    /// Wraps `inner` with the counter of this wrapper.
+    /// Wraps `inner` with the heap counter and the `is_kept` flag of this wrapper.
     #[inline]
     fn with<U>(&self, inner: U) -> Key<'h, U> {
         Key {
@@ -61,7 +60,7 @@ impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, T> {
     }
 }
 
-/// Implements deserializer methods that pass the visitor unchanged to the inner deserializer.
+/// Implements methods of `Deserializer` that pass the visitor unchanged to the inner deserializer.
 macro_rules! as_it_is {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline]
@@ -71,7 +70,8 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Implements deserializer methods that wrap the visitor in a `Key`, and pass it to the inner deserializer.
+/// Implements methods of `Deserializer` that wrap the visitor in a `Key` before they pass it to the inner
+/// deserializer.
 macro_rules! watched {
     ($($method:ident)*) => {$(
         #[inline]

@@ -1,6 +1,7 @@
-//! Macros that implement a visitor's methods for values that do not need counting, such as numbers and null.
+//! Macros that implement the methods of a wrapped visitor whose values are not counted as heap memory, such
+//! as numbers and null.
 
-/// Implements the given visitor methods. Each method passes its value to the inner visitor.
+/// Implements the given methods of `Visitor`. Each method passes its value to the inner visitor.
 macro_rules! plain {
     ($($method:ident: $of:ty)*) => {$(
         #[inline]
@@ -10,8 +11,8 @@ macro_rules! plain {
     )*};
 }
 
-/// Implements the visitor methods for numbers, booleans, bytes and null. Each method passes its value to the
-/// inner visitor.
+/// Implements the methods of `Visitor` for numbers, booleans, bytes and null. Each method passes its value to
+/// the inner visitor.
 macro_rules! plain_values {
     () => {
         plain! {

@@ -1,6 +1,7 @@
 //! Counts the heap memory of the strings, arrays, maps and enums that a parser passes to a visitor.
 //!
-//! Guarantees: the visitor receives every value unchanged, and its errors are returned unchanged.
+//! Guarantees: the visitor receives every value unchanged, and the parser receives every error of the visitor
+//! unchanged.
 
 use serde::de::{Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 

@@ -1,6 +1,8 @@
-//! Tests that a value from a tape equals that of `serde_json`, and that unsupported input yields no value.
+//! Tests that a value decoded with `simd-json` equals that of `serde_json`, and that unsupported JSON yields
+//! no value.
 //!
-//! The tape is the list of nodes that `simd-json` writes for a JSON text.
+//! `simd-json` first writes the JSON text to a tape, which is a list of nodes. The value is then decoded from
+//! the tape.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -14,8 +16,8 @@ use serde_json::{Value as Json, json, value::RawValue};
 
 use super::{CERTAIN, decode, has_surrogates};
 
-/// Checks that a value decoded from the tape equals that of `serde_json`. Returns whether the tape yielded a
-/// value.
+/// Decodes a JSON text with `simd-json`, and checks that a decoded value equals that of `serde_json`. Returns
+/// whether the text yielded a value.
 fn agrees<K: DeserializeOwned + PartialEq + fmt::Debug>(json: &[u8]) -> bool {
     let Some(made) = decode::<K>(json) else {
         return false;
@@ -115,7 +117,7 @@ proptest! {
     }
 }
 
-/// Returns whether a value contains a number that only `serde_json` may decode.
+/// Returns whether a JSON value contains a number that `simd-json` and `serde_json` may decode differently.
 fn has_uncertain(value: &Json) -> bool {
     match value {
         Json::Number(number) => match (number.as_u64(), number.as_i64()) {
@@ -257,7 +259,8 @@ fn nesting_beyond_the_limit_is_left_to_serde_json() {
     }
 }
 
-/// A type that reads only the first element of a list, or the first key of a map.
+/// A type whose `Deserialize` implementation reads only the first element of an array, or the first key of a
+/// map.
 #[derive(Debug, PartialEq)]
 struct First(String);
 

@@ -1,8 +1,8 @@
-//! [`Value`] is a deserializer that reads one JSON value from a tape, the list of nodes that `simd-json`
-//! writes.
+//! [`Value`] is a deserializer that reads one JSON value from a tape, which is a list of nodes that
+//! `simd-json` writes.
 //!
-//! Functions that a type's `Deserialize` implementation calls are `#[inline]`. The implementation is compiled
-//! in the user's crate, which could not inline these functions otherwise.
+//! The functions that a type's `Deserialize` implementation calls are `#[inline]`. This implementation is
+//! compiled in the user's crate, where the functions could not be inlined otherwise.
 
 use std::{cell::Cell, fmt};
 
@@ -11,15 +11,16 @@ use serde::de::{
 };
 use simd_json::{Node, StaticNode};
 
-/// Maximum nesting of arrays and maps, the same as in `serde_json`. Ignored values may have deeper nesting.
+/// Maximum nesting depth of arrays and maps, the same as in `serde_json`. Values that the type ignores may
+/// have deeper nesting.
 const DEPTH_MAX: u8 = 127;
 
-/// The type name with which `serde_json` requests the raw text of a value. A tape does not contain the raw
-/// text.
+/// Name of the newtype struct with which `serde_json::value::RawValue` requests the JSON text of a value. The
+/// tape does not contain this text, so the deserializer rejects the request.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// Error for input that this deserializer does not support. `serde_json` then decodes the text again and
-/// reports its own error.
+/// Error of this deserializer for invalid or unsupported input, without details. The caller then decodes the
+/// text with `serde_json`, which returns its own error.
 #[derive(Debug)]
 pub(in crate::json) struct Refused;
 
@@ -57,12 +58,12 @@ impl de::Error for Refused {
     }
 }
 
-/// State of decoding one tape. All values of the tape share it.
+/// Decoding state of one tape, which all [`Value`]s on the tape share.
 #[derive(Default)]
 pub(super) struct Reading {
-    /// Number of arrays and maps around the current position, including the one that is being read.
+    /// Number of nested arrays and maps that are being read, including the innermost one.
     depth: Cell<u8>,
-    /// Whether the type has stopped reading an array or map before its end.
+    /// Whether the type has stopped reading some array or map before its end.
     left_some: Cell<bool>,
 }
 
@@ -73,15 +74,16 @@ impl Reading {
     }
 }
 
-/// One JSON value on a tape. The first node is the value itself; for an array or map, the nodes of its
-/// content follow.
+/// One JSON value on a tape. The first node is the value itself. For an array or map, the nodes of its
+/// elements or entries follow.
 #[derive(Clone, Copy)]
 pub(in crate::json) struct Value<'t, 'de> {
     nodes: &'t [Node<'de>],
     reading: &'t Reading,
 }
 
-/// Splits a list of nodes after its first value. Returns the value and the nodes after the value.
+/// Splits a list of nodes after its first JSON value. Returns this value, and the nodes that follow it.
+/// Returns `None` if the list is empty.
 #[inline]
 fn split<'t, 'de>(
     nodes: &'t [Node<'de>],
@@ -96,7 +98,7 @@ fn split<'t, 'de>(
 }
 
 impl<'t, 'de> Value<'t, 'de> {
-    /// Returns the only value on a tape; `None` if the tape has no value or several values.
+    /// Returns the value of a tape that contains exactly one JSON value. Returns `None` for any other tape.
     pub(super) fn new(nodes: &'t [Node<'de>], reading: &'t Reading) -> Option<Self> {
         let (value, rest) = split(nodes, reading)?;
         rest.is_empty().then_some(value)
@@ -320,10 +322,10 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     }
 }
 
-/// Access to the elements of an array or the entries of a map that have not been read.
+/// The remaining elements of an array, or the remaining entries of a map, which a type reads one by one.
 ///
-/// Its `Drop` implementation records whether elements or entries were left unread. A check after decoding
-/// would copy the decoded value, which can be large: a pod's `Container` takes a kilobyte.
+/// When the type drops this value, `Drop` records whether elements or entries were left unread. A check after
+/// decoding would copy the decoded value, which can be large: a pod's `Container` takes a kilobyte.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],
@@ -399,7 +401,7 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-/// Access to an enum value: the name of its variant, and the content of the variant if it has any.
+/// Access to an enum value: the name of its variant, and the content of the variant if the variant has any.
 struct Variant<'t, 'de> {
     name: Value<'t, 'de>,
     content: Option<Parts<'t, 'de>>,

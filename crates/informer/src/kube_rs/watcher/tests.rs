@@ -1,4 +1,4 @@
-//! Tests of the conversion of an informer's events into kube's events, also for objects that fail to decode.
+//! Tests of the conversion of an informer's events to kube's events. Some of the objects fail to decode.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -36,7 +36,7 @@ fn deleted(name: &str, revision: &str) -> Event<Pod> {
     Event::Deleted(Deleted::Known(object(name, revision)))
 }
 
-/// Converts the events, and returns the resulting events of kube as text.
+/// Converts the events to kube's events, and returns these as text.
 fn converted(events: impl IntoIterator<Item = Event<Pod>>) -> String {
     let mut words = Words::default();
     let mut lines = Vec::new();
@@ -103,8 +103,8 @@ fn an_object_recreated_before_all_sources_are_listed_is_not_deleted() {
     );
 }
 
-/// Creates a state of the pod `default/a` as in a lazy cache. If `is_broken` is true, its spec does not
-/// decode.
+/// Creates a state of the pod `default/a` that is decoded on the first read, as in a lazy cache. If
+/// `is_broken` is true, decoding fails because of the pod's spec.
 fn lazy(revision: &str, is_broken: bool) -> Object<Pod> {
     let lazy = Form::new(FormOptions::Lazy, decode::open::<Pod>, Box::new(|_| {}));
     let mut json = json!({"metadata": {"name": "a", "namespace": "default"}});

@@ -1,4 +1,4 @@
-//! Writes the series of all informers and work queues for one scrape, family by family.
+//! Writes the series of all informers and work queues for one scrape, one metric family after the other.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -13,22 +13,23 @@ use super::{
 };
 use crate::object::ResourceVersion;
 
-/// Number of digits of a revision that are exported, as in client-go. A float represents this many digits
-/// exactly.
+/// Number of last digits of a revision that are exported, as in client-go. A float represents this many
+/// digits exactly.
 const REVISION_DIGITS: usize = 15;
 
-/// The type of a metric family, with the function that returns the value of the family for one set of labels.
+/// The type of a metric family, with the function that returns the family's value for one set of labels.
 enum Value<T> {
     Gauge(fn(&T) -> u64),
-    /// A gauge in seconds. If the function returns `None` for a set of labels, the set has no series.
+    /// A gauge in seconds. If the function returns `None` for a set of labels, the scrape has no series with
+    /// these labels.
     Seconds(fn(&T) -> Option<Duration>),
     Counter(fn(&T) -> u64),
     Histogram(fn(&T) -> &Histogram),
-    /// A group of counters, with one counter for each value of the additional label with this name.
+    /// A group of counters that differ in one additional label. The text is the name of this label.
     Tally(&'static str, fn(&T) -> &Tally),
 }
 
-/// A metric family: its name, its help text and its value.
+/// A metric family: its name, its help text, and its type with the function that returns its value.
 type Row<T> = (&'static str, &'static str, Value<T>);
 
 #[rustfmt::skip] // one row per family
@@ -85,7 +86,7 @@ struct Informer {
     gauges: Gauges,
 }
 
-/// Current values, combined over all informers that have the same labels.
+/// Current values for one scrape, combined over all informers that have the same labels.
 #[derive(Default)]
 struct Gauges {
     queued: usize,
@@ -96,14 +97,14 @@ struct Gauges {
     unsynced: usize,
     broken: usize,
     index_errors: u64,
-    /// Number of different values and number of entries of each index, by the name of the index.
+    /// For each index, by its name: the number of different values, and the number of entries.
     indices: BTreeMap<Arc<str>, (usize, usize)>,
     handlers: BTreeMap<Arc<str>, Handler>,
     last_event: Option<Duration>,
     last_bookmark: Option<Duration>,
 }
 
-/// Current values, combined over all handlers that have the same name.
+/// Current values for one scrape, combined over all handlers that have the same name.
 #[derive(Clone, Copy, Default)]
 struct Handler {
     depth: usize,
@@ -206,7 +207,7 @@ fn last_digits(revision: &ResourceVersion) -> u64 {
     text.get(last..).unwrap_or_default().parse().unwrap_or(0)
 }
 
-/// Values of a scrape that share a set of Prometheus labels.
+/// Implemented by the values of a scrape that have a set of Prometheus labels.
 trait Labelled {
     fn labels(&self) -> Labels<'_>;
 

@@ -1,4 +1,5 @@
-//! The counters and histograms that informers or work queues with equal labels share.
+//! The counters and histograms of informers and work queues. Informers, or work queues, with equal labels
+//! share them.
 
 use std::collections::BTreeMap;
 
@@ -20,12 +21,13 @@ const LATENCY: [f64; 12] = [
 
 /// Upper bounds of the histogram buckets for list durations, in seconds.
 ///
-/// They cover lists from a few objects to a million objects over a slow connection.
+/// The buckets cover lists from a few objects up to a million objects over a slow connection.
 const LIST_DURATION: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
 
 /// Upper bounds of the histogram buckets for watch durations, in seconds.
 ///
-/// Watches are requested for 5 to 10 minutes. Most buckets are for shorter watches, which indicate a problem.
+/// The library requests watches of 5 to 10 minutes. Most buckets are for shorter watches, because these
+/// indicate a problem.
 const WATCH_DURATION: [f64; 7] = [1.0, 10.0, 60.0, 180.0, 300.0, 600.0, 1200.0];
 
 const COUNTS: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
@@ -143,11 +145,11 @@ impl WorkQueueSeries {
     }
 }
 
-/// A group of counters, with one counter for each value of a label.
+/// A group of counters with one counter per label value. The map's keys are the label values.
 pub(super) struct Tally(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Tally {
-    /// Creates a counter with the value zero for each of these label values.
+    /// Creates a group with one counter for each of these label values. All counters start at zero.
     fn of<const N: usize>(known: [&'static str; N]) -> Self {
         Self(Mutex::new(known.map(|label| (label, 0)).into()))
     }
@@ -161,27 +163,28 @@ impl Tally {
     }
 }
 
-/// The samplers of all informers or queues that have the same labels.
+/// The samplers of all informers or work queues that have the same labels.
 #[derive_where(Default)]
 pub(super) struct Samplers<S>(Mutex<Vec<S>>);
 
 impl<S: Clone> Samplers<S> {
-    /// Adds a sampler. Removes the samplers of informers or queues that have ended.
+    /// Adds a sampler, and removes the samplers of informers or queues that have ended.
     pub(super) fn add(&self, sampler: S, is_gone: fn(&S) -> bool) {
         let mut samplers = self.0.lock();
         samplers.retain(|sampler| !is_gone(sampler));
         samplers.push(sampler);
     }
 
-    /// Returns the samples of all informers or queues that have not ended. The lock is not held while they
-    /// are sampled.
+    /// Samples all informers or queues that have not ended. The lock of the list of samplers is not held
+    /// during the calls of `sample`.
     pub(super) fn sample<R>(&self, sample: fn(&S) -> Option<R>) -> Vec<R> {
         let samplers = self.0.lock().clone();
         samplers.iter().filter_map(sample).collect()
     }
 }
 
-/// Converts a count to a float. Counts above 2⁵³ are rounded, which does not change their histogram bucket.
+/// Converts a count to a float. Counts above 2⁵³ are rounded. The rounding does not change the histogram
+/// bucket of a count.
 #[expect(clippy::cast_precision_loss, reason = "said above")]
 fn float(count: u64) -> f64 {
     count as f64

@@ -1,5 +1,5 @@
-//! Tests which state an overlay's readers see while the cache does not contain local writes and deletions
-//! yet. Each test is a script; `Bench::step` defines its steps.
+//! Tests the state that readers of an overlay see while the cache does not yet contain the local writes and
+//! deletions. Each test is a script of steps. `Bench::step` executes one step.
 
 mod lapsed;
 
@@ -15,8 +15,8 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A layer and the cache under it, which the steps of a test script change. The layer's capacity is two
-/// writes and two deletions.
+/// A layer and the cache below it, on which a test script runs. The layer's capacity is two writes and two
+/// deletions.
 struct Bench {
     layer: Layer<Pod>,
     writer: IndexerWriter<Pod>,
@@ -57,8 +57,8 @@ impl Bench {
         }
     }
 
-    /// Applies a change from one source to the cache. The source's revision in the cache is `revision`
-    /// afterwards.
+    /// Applies a change from one source to the cache, and sets the source's revision in the cache to
+    /// `revision`.
     fn apply(&mut self, source: u32, revision: &str, kind: DeltaKind<Pod>) {
         self.apply_at(source, revision.into(), kind);
     }
@@ -116,7 +116,7 @@ impl Bench {
         );
     }
 
-    /// Reads the objects `a`, `b` and `c` through the layer, and returns the results as one line of text.
+    /// Reads the objects `a`, `b` and `c` through the layer, and returns the states as one line of text.
     fn read(&mut self) -> String {
         let cache = self.writer.snapshot();
         let names = ["a", "b", "c"].map(ObjectName::cluster);
@@ -138,8 +138,8 @@ impl Bench {
     }
 }
 
-/// Runs each line of the script and reads all objects after the line. Compares the trace of the reads with
-/// `expected`. The steps of one line, separated by `;`, run without a read in between.
+/// Runs the script line by line, and reads all objects through the layer after each line. Compares the text
+/// of these reads with `expected`. The steps of one line, separated by `;`, run without a read in between.
 async fn check(absent: Absent, sources: u32, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, sources);
     let mut trace = String::new();
@@ -188,8 +188,9 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
     .await;
 }
 
-/// ★65: a deletion that the cache applies ends all writes of the deleted uid and all older writes. A write of
-/// an object that was created later remains.
+/// Behavior ★65 of `docs/client-go.md`: a deletion that the cache applies ends all local writes of the
+/// deleted uid, and all writes of the same name with an older revision. A write of a later object of that
+/// name remains.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(
@@ -219,8 +220,8 @@ async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_on
     .await;
 }
 
-/// ★66: the program may receive the response of a write after the cache has applied a later deletion of the
-/// object.
+/// Behavior ★66 of `docs/client-go.md`: a program may receive the response of its write after the cache has
+/// applied a later deletion of the object. The overlay ignores such a write.
 #[tokio::test(start_paused = true)]
 async fn a_late_write_of_a_deleted_or_recreated_object_is_ignored() {
     check_one(

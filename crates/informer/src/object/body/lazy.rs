@@ -1,7 +1,7 @@
 //! [`LazyDecoder`] stores the objects of one informer as bytes, and decodes each object on the first read.
 //!
-//! Guarantees: the first [`Object::get`](super::super::Object::get) of an object stores the decoded object,
-//! or the error, in place of the bytes. Concurrent readers of the object wait for that result.
+//! Guarantees: the first [`Object::get`](super::super::Object::get) of an object replaces the object's bytes
+//! with the decoded object or with the error. Concurrent readers of the object wait for that result.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use super::{
 };
 use crate::codec::{Codec, Encoded, Unfit};
 
-/// The decoder of one informer's lazy objects, which are decoded on the first read. All lazy objects share
-/// this value.
+/// The decoder of one informer's lazy objects, which are decoded on the first read. All lazy objects of the
+/// informer share this decoder.
 pub(crate) struct LazyDecoder<K> {
     decode: Decode<K>,
     on_broken: OnBroken,
@@ -53,7 +53,7 @@ impl<K> LazyDecoder<K> {
         }
     }
 
-    /// Returns the counter of the store's objects that have not been decoded yet.
+    /// Returns the counter of objects in the store that have not been decoded yet.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -96,7 +96,8 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the decode error if the object failed to decode, otherwise `None`.
+    /// Returns the decode error if a read of the object found that its bytes do not decode. Otherwise returns
+    /// `None`.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.read.lock() {
             Read::Not(..) | Read::Decoded(_) => None,
@@ -104,7 +105,7 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the size of the body in bytes. Heap memory that a decoded object owns is not counted.
+    /// Returns the size of the body in bytes. The heap memory of a decoded object's fields is not counted.
     pub(super) fn size(&self) -> usize {
         let read = match &*self.read.lock() {
             Read::Not(_, bytes) => bytes.len(),

@@ -49,8 +49,8 @@ const OBJECTS_MIN: usize = 8;
 /// A function that serializes an object. It returns `None` if the object can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// Encoding in which an object is stored if it was changed after decoding. The bytes from the server no
-/// longer match such an object.
+/// Encoding of the stored bytes of an object that was changed after decoding. Such an object is serialized
+/// again, because the bytes from the server no longer match it.
 const WRITTEN: Codec = Codec::Json;
 
 /// The options with which the user built an informer with a packed cache.
@@ -67,7 +67,7 @@ impl<K: Storable> PackOptions<K> {
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
-            encode: |object| confined(|| WRITTEN.encode(&Stored(object))).ok()?,
+            encode: |object| confined(|| Codec::encode(&Stored(object))).ok()?,
         }
     }
 }
@@ -86,14 +86,14 @@ pub(crate) struct PackedDecoder<K> {
     encode: Encode<K>,
     on_broken: OnBroken,
     labels: LabelSets,
-    /// Number of the next [`PackedBody`] that is created. The number identifies the body in `recent`.
+    /// Number that the next created [`PackedBody`] receives. The number identifies the body in `recent`.
     bodies: AtomicU64,
     recent: Vec<Mutex<Recent<K>>>,
     hot: Mutex<Hot<K>>,
     unread: Arc<UnreadCount>,
 }
 
-/// A weak reference to the decoded object of the [`PackedBody`] with this number.
+/// A weak reference to the decoded object of one [`PackedBody`], which `number` identifies.
 struct Recent<K> {
     number: u64,
     object: Weak<K>,
@@ -178,7 +178,7 @@ impl<K> PackedDecoder<K> {
         }
     }
 
-    /// Returns the counter of the store's objects that have not been decoded yet.
+    /// Returns the counter of objects in the store that have not been decoded yet.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -187,7 +187,8 @@ impl<K> PackedDecoder<K> {
         &self.packing
     }
 
-    /// Converts a decoded object to a packed object. Returns the object unchanged if it can't be serialized.
+    /// Converts a decoded object to a packed object. Returns `object` unchanged if it can't be serialized or
+    /// is not stored decoded.
     pub(super) fn convert(self: &Arc<Self>, object: Object<K>) -> Object<K> {
         let Some(bytes) = object.inner.body.live().and_then(self.encode) else {
             return object;
@@ -228,8 +229,8 @@ impl<K> PackedDecoder<K> {
         self.kept(uid, labels, PackedJson::Bytes(encoded.codec(), packed))
     }
 
-    /// Creates a body that stores the bytes uncompressed until background work compresses them. Compression
-    /// takes as long as the delivery of a single event, so it would delay the event.
+    /// Creates a body that stores the bytes uncompressed until background work compresses them. Immediate
+    /// compression would delay the object's event, because it takes as long as the delivery of the event.
     pub(super) fn pending_body<'l>(
         self: &Arc<Self>,
         uid: &str,
@@ -298,7 +299,7 @@ impl<K> PackedBody<K> {
         Labels::of_set(&self.labels)
     }
 
-    /// Returns the size of the stored bytes; 0 if the object failed to decode.
+    /// Returns the size of the stored bytes. Returns 0 if the object failed to decode.
     pub(super) fn size(&self) -> usize {
         self.kept.lock().packed().map_or(0, Packed::size)
     }
@@ -307,8 +308,9 @@ impl<K> PackedBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Decompresses the object's bytes, calls `read` with them, and returns its result. Returns `None`
-    /// without a call if the object failed to decode or the compressed bytes are damaged.
+    /// Decompresses the object's bytes, calls `read` with the result, and returns the value that `read`
+    /// returned. Returns `None` without a call if the object failed to decode or the compressed bytes are
+    /// damaged.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.kept.lock() {
             PackedJson::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
@@ -316,7 +318,8 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the decode error if the object failed to decode, otherwise `None`.
+    /// Returns the decode error if a read of the object found that its bytes do not decode. Otherwise returns
+    /// `None`.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
             PackedJson::Bytes(..) => None,
@@ -324,8 +327,8 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Whether the decoder still has a reference to the decoded object, because the object was decoded
-    /// recently. The referenced object may have been dropped.
+    /// Returns whether the decoder still holds a weak reference to the decoded object, because the object was
+    /// decoded recently. The decoded object may already have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }
@@ -340,7 +343,7 @@ impl<K> PackedBody<K> {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Compresses the stored bytes if the background work has not compressed them yet.
+    /// Compresses the stored bytes if they still wait for compression by the background work.
     fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
             let mut kept = self.kept.lock();
@@ -373,8 +376,7 @@ impl<K> PackedBody<K> {
         Ok(self.find_or_decode(name)?.0)
     }
 
-    /// Returns the decoded object if the decoder still has a weak reference to it and a reader keeps it
-    /// alive.
+    /// Returns the decoded object if the decoder still holds a weak reference to it and the object is alive.
     fn found(&self) -> Option<Arc<K>> {
         let recent = self.decoder.recent(self.number).lock();
         let object = (recent.number == self.number).then(|| recent.object.upgrade());
@@ -425,7 +427,7 @@ impl<K> PackedBody<K> {
 
 #[cfg(test)]
 impl<K> Object<K> {
-    /// Returns the size in bytes of the object as stored, which is usually compressed. Returns `None` if the
+    /// Returns the number of bytes stored for the object, which are usually compressed. Returns `None` if the
     /// object is not packed.
     pub(crate) fn packed_bytes(&self) -> Option<usize> {
         match &self.inner.body {

@@ -1,9 +1,9 @@
 //! [`UnreadCount`] counts the objects of a store that have not been decoded, in a cache that decodes objects
 //! on demand. [`UnreadMoment`] is the count for one snapshot of the store.
 //!
-//! An object may fail to decode when it is first read. [`Object::found_broken`] then returns the same object
-//! with the decode error as its content. Readers do not change the store: only the store's writer replaces
-//! the object.
+//! An object may fail to decode when it is first read. [`Object::found_broken`] then returns a copy of the
+//! object with the decode error as its content. Readers do not change the store: only the store's writer
+//! replaces the object with the copy.
 
 use std::sync::{
     Arc,
@@ -15,20 +15,20 @@ use super::{
     Body,
 };
 
-/// Number of objects in one store that have not been decoded. Readers and the store's writer update this
-/// counter.
+/// Number of objects in one store that have not been decoded. Both the readers and the store's writer update
+/// this counter.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadCount {
     count: AtomicUsize,
-    /// Number of the store's newest snapshot.
+    /// Sequence number of the store's newest snapshot.
     newest: AtomicU64,
 }
 
 /// Number of undecoded objects in one snapshot of the store.
 ///
-/// The newest snapshot reads the store's current count. An older snapshot has the count from the time at
-/// which the next snapshot was started. Each snapshot's count therefore never increases after the snapshot is
-/// complete, and is never too low.
+/// The newest snapshot returns the store's current count. An older snapshot returns the count from the time
+/// at which the writer started the next snapshot. The count of a finished snapshot therefore never increases,
+/// and is never too low.
 #[derive(Debug)]
 pub(crate) struct UnreadMoment {
     store: Arc<UnreadCount>,
@@ -37,7 +37,7 @@ pub(crate) struct UnreadMoment {
 }
 
 impl UnreadMoment {
-    /// Creates the count for the first snapshot of a store, which contains no objects.
+    /// Creates the count for the first snapshot of a store. The first snapshot contains no objects.
     pub(crate) fn first(store: Arc<UnreadCount>) -> Self {
         Self {
             store,
@@ -46,8 +46,8 @@ impl UnreadMoment {
         }
     }
 
-    /// Fixes the count of this snapshot, and returns the count for the next snapshot. The store's writer
-    /// calls this method before it makes the first change of the next snapshot.
+    /// Stores the final count of this snapshot, and returns the count for the next snapshot. The store's
+    /// writer calls this method before it makes the first change of the next snapshot.
     pub(crate) fn next(&self) -> Self {
         let number = self.number + 1;
         let count = self.store.count.load(Ordering::Acquire);
@@ -72,7 +72,7 @@ impl UnreadMoment {
     }
 }
 
-/// Two flags of one stored object: whether it has been decoded, and whether it is in the store.
+/// Two flags of one object: whether the object has been decoded, and whether it is in the store.
 #[derive(Debug, Default)]
 pub(super) struct Reading(AtomicU8);
 
@@ -80,14 +80,15 @@ const READ: u8 = 1;
 const STORED: u8 = 2;
 
 impl Reading {
-    /// Creates the flags of an object that was decoded before it was stored. The object is not in the store
+    /// Creates the flags of an object that was decoded before it was packed. The object is not in the store
     /// yet.
     #[cfg(feature = "packed")]
     pub(super) fn done() -> Self {
         Self(AtomicU8::new(READ))
     }
 
-    /// Creates the flags for a copy of this object. The copy is not in the store yet.
+    /// Creates the flags for a copy of this object. The copy is decoded if the original is, but is not in the
+    /// store yet.
     #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))
@@ -97,7 +98,7 @@ impl Reading {
         self.0.load(Ordering::Acquire) & READ != 0
     }
 
-    /// Records that the object was decoded or failed to decode. If the object is in the store, this
+    /// Records that the object was decoded or failed to decode. If the object is in the store, the first call
     /// decrements the store's count of undecoded objects.
     pub(super) fn end(&self, unread: &UnreadCount) {
         if !self.is_done() && self.0.fetch_or(READ, Ordering::AcqRel) == STORED {
@@ -140,8 +141,8 @@ impl<K> Object<K> {
         self.inner.body.reading()
     }
 
-    /// Returns the same object with the decode error as its content, if this object was read and failed to
-    /// decode. Returns `None` otherwise.
+    /// Returns a copy of this object with the decode error as its content, if this object was read and failed
+    /// to decode. Returns `None` otherwise.
     pub(crate) fn found_broken(&self) -> Option<Self> {
         let (reading, _) = self.reading()?;
         if !reading.is_done() {

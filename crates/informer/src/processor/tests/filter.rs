@@ -1,4 +1,4 @@
-//! Tests which events a filtering handler passes to the handler that it wraps.
+//! Tests which events a [`Filtering`] handler passes to its inner handler.
 
 use std::sync::Arc;
 

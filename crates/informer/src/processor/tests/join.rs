@@ -1,4 +1,4 @@
-//! Tests the events that a listener receives when it is added to a processor.
+//! Tests which events a listener receives immediately after it was added to a processor.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Tests listener tasks in paused time: panics of the handler, a close during a message, and drains with a
-//! deadline.
+//! Tests the task that delivers events to a handler: after a panic of the handler, after its buffer was
+//! closed while a callback runs, and when a drain reaches its deadline. The tests use tokio's paused clock.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,10 +20,10 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// A test handler that handles one event per semaphore permit.
+/// A test handler that acquires one permit of a semaphore for each event, and then records the event.
 ///
-/// The handler panics at pods named `early` before it returns a future, and at pods named `late` inside the
-/// future.
+/// For an added pod whose name starts with `early`, [`handle`](EventHandler::handle) panics before it returns
+/// its future. For an added pod whose name starts with `late`, the returned future panics.
 struct Gated {
     gate: Arc<Semaphore>,
     heard: Heard,

@@ -1,4 +1,5 @@
-//! Tests the log lines about handlers that panic, or that are slower than their events.
+//! Tests the log lines about a handler that panics, and about a handler that handles events more slowly than
+//! they arrive.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -21,7 +22,7 @@ use crate::{
     processor::{Expansion, ListenerBuffer, Listening, Schedule, SyncReport, listen},
 };
 
-/// Collects the log lines that the current thread writes while the guards from `Log::begin` exist.
+/// A writer that stores the log lines of the current thread, as long as the guards from `Log::begin` exist.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -83,10 +84,10 @@ fn a_growing_buffer_is_logged_once_until_half_of_it_is_delivered() {
     assert_eq!(push(1), warning, "a new burst is logged again");
 }
 
-/// A test handler that sleeps for the number of milliseconds in the pod's name.
+/// A test handler that sleeps or panics, depending on the name of the event's pod.
 ///
-/// The handler panics at pods named `text`, `formatted` and `value`. The name selects the type of the panic's
-/// payload.
+/// The names `text`, `formatted` and `value` cause panics with different types of payloads. Any other name
+/// must be a number, and the handler sleeps for this number of milliseconds.
 struct Planted;
 
 impl EventHandler<Pod> for Planted {
@@ -100,8 +101,8 @@ impl EventHandler<Pod> for Planted {
     }
 }
 
-/// Delivers one event per pod name to a `Planted` handler for 10 seconds, and returns the log lines of this
-/// time.
+/// Queues one event for each of the pod names, and runs a `Planted` handler for 10 seconds. Returns the log
+/// lines that were written during this time.
 async fn log_of(names: &[&str]) -> String {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);

@@ -1,4 +1,5 @@
-//! Tests that both queues, `InOrder` and `DeltaFifo`, lead to the same handler events for each object.
+//! Tests that a handler receives the same events of each object with an [`InOrder`] queue as with a
+//! [`DeltaFifo`] queue.
 //!
 //! Each test passes changes through a queue, a store and a processor to a handler.
 
@@ -23,14 +24,16 @@ fn one(text: &str) -> Object<Pod> {
     object(name, revision.parse().unwrap())
 }
 
-/// Runs a test script against a queue, and returns the events that the handler receives: one line per `pop`.
+/// Runs a test script with one of the queues, and returns the events that the handler receives. The result
+/// has one line for each `pop`.
 ///
 /// ```text
 /// known a@1 b@2        sets the initial content of the store
-/// add a@2              also update, delete, bookmark
+/// add a@2              queues an addition; update and delete queue the other changes of an object
+/// bookmark 9           queues a bookmark at revision 9
 /// list 9: a@2 c@1      queues a list at revision 9
-/// resync               queues a resync that is due for the handler
-/// pop, pop one         applies and delivers all queued batches, or the next batch
+/// resync               queues a resync for the handler
+/// pop, pop one         applies and delivers all queued batches, or only the next batch
 /// ```
 fn delivered(queue: &mut dyn Queue<Pod>, script: &str) -> String {
     let mut world = World::new();
@@ -84,8 +87,8 @@ fn delivered(queue: &mut dyn Queue<Pod>, script: &str) -> String {
     lines.concat()
 }
 
-/// Pops all batches, or the next batch if `only_one` is set. Applies each batch to the store, and distributes
-/// its changes to the listeners, as the controller does.
+/// Pops all batches, or only the next batch if `only_one` is set. Applies each batch to the store, and
+/// distributes the resulting changes to the listeners, as the controller does.
 fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
     while let Some(batch) = queue.pop_batch(usize::MAX) {
         for change in world.writer.apply(batch).changes {
@@ -104,7 +107,8 @@ fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
     }
 }
 
-/// Groups the events in `delivered` by object, in their order. The name of each object is one letter.
+/// Returns the events in `delivered`, grouped by object name. The events of each object keep their order.
+/// Each object name must be a single letter.
 fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
     let mut objects: BTreeMap<char, Vec<&str>> = BTreeMap::new();
     let events = delivered.lines().flat_map(|line| line.split(", "));
@@ -115,10 +119,12 @@ fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
     objects
 }
 
-/// Runs a script against both queues, and compares the delivered events with `trace`.
+/// Runs a script with an `InOrder` and with a `DeltaFifo` queue, and compares the delivered events with
+/// `trace`.
 ///
-/// The trace contains the events once if both queues deliver the same sequence, otherwise once per queue. The
-/// function asserts that the events of each single object are equal for both queues.
+/// If both queues deliver the same sequence of events, `trace` contains this sequence once. Otherwise, it
+/// contains the sequence of each queue. The function also asserts that both queues deliver the same events
+/// for each object.
 fn check(script: &str, trace: &Expect) {
     let in_order = delivered(&mut InOrder::new(), script);
     let per_key = delivered(&mut DeltaFifo::new(), script);

@@ -1,7 +1,7 @@
-//! Merges two messages about one object into a message that leads from the last delivered state to the latest
-//! state.
+//! Merges two messages about one object into one message. The merged message describes the change from the
+//! last delivered state to the latest state of the object.
 //!
-//! | waiting | new | delivered |
+//! | waiting message | new message | merged message |
 //! | --- | --- | --- |
 //! | added | updated | added, with the newest state |
 //! | added | deleted | nothing |
@@ -10,9 +10,9 @@
 //! | deleted | added | deleted, then added |
 //! | deleted, then added | any | the deletion, then the result of merging the addition with the new message |
 //!
-//! A deletion and a later addition are never merged into an update, for two reasons. The `old` of an update
-//! must be the last delivered state, but the state in a deletion may be a different one. Handlers that clean
-//! up after an object must receive its deletion.
+//! A deletion and a later addition are never merged into an update, for two reasons. First, the `old` of an
+//! update must be the last delivered state, but a deletion may contain a newer state, which was never
+//! delivered. Second, handlers that clean up after an object must receive its deletion.
 
 use crate::{event_handler::Event, indexer::Cause, processor::notification::Notification};
 
@@ -42,7 +42,7 @@ pub(super) fn merged<K>(waits: Notification<K>, comes: Notification<K>) -> Optio
     }
 }
 
-/// Merges two consecutive events of one object, of which `first` is not a deletion. Returns `None` if nothing
+/// Merges two consecutive events of one object. `first` must not be a deletion. Returns `None` if nothing
 /// remains to deliver.
 fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     Some(match (first, next) {
@@ -71,8 +71,8 @@ fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     })
 }
 
-/// Returns the cause of a merged update: the cause of the newer update, or of the older one if the newer
-/// update is a resync.
+/// Returns the cause of an update that results from merging two updates: the cause of the newer update. If
+/// the newer update is a resync, returns the cause of the older update.
 fn both(first: Cause, next: Cause) -> Cause {
     match next {
         Cause::Resync => first,

@@ -1,6 +1,6 @@
 //! Removes keys with their deltas from a [`DeltaFifo`], and merges consecutive deletions of a key.
 //!
-//! [`Popped`] is a removed key with all its deltas.
+//! Defines [`Popped`], a key that was removed from the queue together with its deltas.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A key and all its deltas, which [`DeltaFifo::pop`] has removed from the queue together.
+/// A key with all its deltas, which [`DeltaFifo::pop`] has removed from the queue.
 #[doc(alias = "Deltas")]
 #[derive(Debug)]
 pub struct Popped<K> {
     /// The key: the name of the object, unless [`DeltaFifo::key_func`] sets other keys.
     pub name: ObjectName,
-    /// The deltas, oldest first; never empty.
+    /// The deltas, the oldest first. Never empty when returned by the queue.
     #[doc(alias = "Deltas")]
     pub deltas: Vec<Delta<K>>,
     /// Whether the deltas belong to the first list of a source.
@@ -25,13 +25,13 @@ pub struct Popped<K> {
 }
 
 impl<K> Popped<K> {
-    /// Returns the newest delta of the key.
+    /// Returns the newest delta of the key; `None` if [`deltas`](Self::deltas) is empty.
     #[doc(alias = "Newest")]
     pub fn newest(&self) -> Option<&Delta<K>> {
         self.deltas.last()
     }
 
-    /// Returns the oldest delta of the key.
+    /// Returns the oldest delta of the key; `None` if [`deltas`](Self::deltas) is empty.
     #[doc(alias = "Oldest")]
     pub fn oldest(&self) -> Option<&Delta<K>> {
         self.deltas.first()
@@ -55,8 +55,8 @@ impl<K> DeltaFifo<K> {
         sources.any(|source| self.population.is_initial(source))
     }
 
-    /// Removes a key with all its deltas; `None` if the key is not queued. Also returns the source whose
-    /// first list ends with this key, if there is one.
+    /// Removes and returns a key with all its deltas; `None` if the key is not queued. If a source's first
+    /// list ends with this key, also returns the source.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();
@@ -78,10 +78,10 @@ impl<K> DeltaFifo<K> {
     }
 }
 
-/// Merges the last two deltas of a key if both are deletions of the same source.
+/// Removes one of the last two deltas of a key if both are deletions of the same source.
 ///
 /// Keeps the older deletion, which contains the final state of the object. If the final state in the older
-/// deletion is unknown, keeps the newer one.
+/// deletion is unknown, keeps the newer deletion.
 pub(super) fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
     let [.., older, newer] = deltas.as_slice() else {
         return;

@@ -10,10 +10,10 @@ use crate::queue::DeltaFifo;
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Sources whose first list was empty, and whose completion was not returned in a batch yet.
+    /// Sources whose first list was empty, if no popped batch has reported yet that this list is complete.
     empty_lists: Vec<u32>,
     sync: Sync,
-    /// Revisions that the store reaches with the last popped batch, each with its source number.
+    /// Revisions that the store reaches by applying the last popped batch, each with its source number.
     reached: Vec<(u32, String)>,
 }
 
@@ -177,8 +177,8 @@ impl Keys {
     }
 }
 
-/// Returns the key and the delta of an operation on one object, in the format of the reference
-/// implementation; `None` for other operations.
+/// Returns the key and the delta that an operation on one object adds to the reference implementation.
+/// Returns `None` for all other operations.
 fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)> {
     let (name, what) = match operation {
         Operation::Add(name) => (name, "Added"),
@@ -192,8 +192,8 @@ fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)>
 
 /// Pops a key from the queue and from the reference implementation, and puts the key back into both.
 ///
-/// If `newer` is set, a change of the key at that revision is queued after the pop. The queue must then
-/// reject the popped key.
+/// If `newer` is set, a change of the key at the revision `newer` is queued after the pop. The queue must
+/// then reject the popped key.
 fn put_back(
     fifo: &mut DeltaFifo<K>,
     keys: &mut Keys,

@@ -14,8 +14,8 @@ struct Line {
 struct Waiting {
     source: u32,
     text: String,
-    /// Name of the changed object; `None` for a list, a resync or a bookmark, which is popped as a batch of
-    /// its own.
+    /// Name of the changed object. `None` for a list, a resync or a bookmark: each of them is popped as a
+    /// separate batch.
     name: Option<String>,
     is_list: bool,
 }

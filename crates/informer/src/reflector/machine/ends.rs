@@ -1,5 +1,5 @@
-//! Decides which request follows the end of a watch: implements the third table in the documentation of
-//! `machine`.
+//! Decides which request follows the end of a watch. The decisions are listed in the table of watches, in the
+//! documentation of the `machine` module.
 
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ impl WatchEnd<'_> {
 }
 
 impl Machine {
-    /// Returns the step after the end of a watch or a streaming list.
+    /// Records that a watch or a streaming list has ended, and returns the next step of the reflector.
     pub(crate) fn watch_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         if let Some(class) = end.class() {
             self.history.note(class);

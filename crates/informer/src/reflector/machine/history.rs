@@ -1,5 +1,5 @@
-//! Detects that the server has gone back to an earlier state: implements the last table in the documentation
-//! of `machine`.
+//! Detects that the server has gone back to an earlier state, for example after a restore from a backup. The
+//! observations that show this are listed in the last table of the documentation of the `machine` module.
 
 use tokio::time::Instant;
 
@@ -11,10 +11,11 @@ use crate::{
 };
 
 impl Machine {
-    /// Sets the revision up to which an earlier reflector filled the store. The first request is a list.
+    /// Sets the revision up to which an earlier reflector of the source filled the store. The first request
+    /// is a list.
     ///
-    /// The earlier reflector may have detected that the server has gone back to an earlier state, so the new
-    /// reflector suspects this too.
+    /// If the revision is set, the earlier reflector may have detected that the server has gone back to an
+    /// earlier state. The new reflector therefore suspects this too, and starts another epoch.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         if !self.last_revision().is_unset() {
@@ -22,8 +23,8 @@ impl Machine {
         }
     }
 
-    /// Sets the revision up to which the store was filled before the start. The first request is a watch from
-    /// this revision.
+    /// Sets the revision up to which the store was filled before the reflector started. The first request is
+    /// a watch from this revision.
     pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         self.has_watched = true;
@@ -31,8 +32,8 @@ impl Machine {
 
     /// Returns whether the revision of an event is below the last revision that the store has accepted.
     ///
-    /// Always false for revisions that have no order, and for the existing objects with which a watch from
-    /// `""` or `"0"` begins.
+    /// The result is false for revisions that can't be compared. The result is also false for the existing
+    /// objects that a watch from `""` or `"0"` sends at its beginning.
     pub(crate) fn is_below_last(&self, kind: &FrameKind, revision: &ResourceVersion) -> bool {
         let is_listing = matches!(&self.state, State::Watching(watch) if !watch.advances);
         let counts = !is_listing || *kind != FrameKind::Added;
@@ -40,22 +41,22 @@ impl Machine {
     }
 
     /// Checks an event whose revision is below the last revision that the store has accepted. `cached` is the
-    /// revision of the same object in the cache; `None` if the cache does not contain the object.
-    ///
-    /// The caller applies the event unless this method fails.
+    /// revision of the same object in the cache; `None` if the cache does not contain the object. If the
+    /// method returns no error, the caller applies the event.
     ///
     /// Aggregated API servers send such events regularly. For example, access to an old object may be granted
-    /// later, which adds the object at its old revision. Such an event therefore requires one probe. If the
-    /// server knows the last revision, the events count as unordered until the next list, and further ones
-    /// require no probe.
+    /// later, which adds the object at its old revision. The first event of this kind requires a probe. If
+    /// the response shows that the server knows the last revision, later events of this kind require no probe
+    /// until the next list.
     ///
-    /// The uid of the object is irrelevant: names are unique, so a server that sends an older object than the
-    /// cache has under the same name has gone back to an earlier state. Revisions of different epochs are not
-    /// compared, because the cache has not applied the list that began the current epoch.
+    /// The method does not compare the uids of the objects, because names are unique. A server that sends an
+    /// older object than the cached object of the same name has gone back to an earlier state. The method
+    /// does not compare revisions of different epochs, because the cache has not applied the list that began
+    /// the current epoch.
     ///
     /// # Errors
-    /// Returns an error if the cache has a newer revision, which shows that the server has gone back to an
-    /// earlier state. The caller reports the error and ends the watch.
+    /// Returns an error if the cache has a newer revision of the object, which shows that the server has gone
+    /// back to an earlier state. The caller reports the error and ends the watch.
     pub(crate) fn below_last(
         &mut self,
         revision: &ResourceVersion,
@@ -80,26 +81,29 @@ impl Machine {
         self.history.epoch()
     }
 
-    /// Records the revision of a complete list before the list is sent to the store.
+    /// Records the revision of a complete list before the list is sent to the store. A revision below the
+    /// last one shows that the server has gone back to an earlier state.
     pub(crate) fn listed(&mut self, revision: &ResourceVersion) {
         self.history.listed(revision);
     }
 
-    /// Records that the server may have gone back to an earlier state. Revisions received before and after
-    /// this call are not comparable.
+    /// Records that the server may have gone back to an earlier state. A new epoch begins: revisions that the
+    /// reflector has received before this call can't be compared with later ones.
     pub(crate) fn suspect(&mut self) {
         self.history.suspected();
     }
 
-    /// Returns the step after a consistency check has requested a list. The reflector received the request
-    /// during a watch, or at the end of a list that left known objects undecoded.
+    /// Returns the step after a consistency check has requested a list. The reflector has received this
+    /// request during a watch, or at the end of a list in which some objects were taken from the cache
+    /// instead of decoded.
     pub(crate) fn relist_requested(&mut self, now: Instant) -> Action {
         self.suspect();
         self.history.unavailable();
         self.at_once_after_health(now, Next::List)
     }
 
-    /// Returns whether equal revisions of an object mean equal states, so that the cached state can be used.
+    /// Returns whether equal revisions of an object mean equal states. If true, the reflector can use the
+    /// cached state of an object instead of decoding a received one.
     pub(crate) fn believes_revisions(&self) -> bool {
         self.history.believes_revisions()
     }

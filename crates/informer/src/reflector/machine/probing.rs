@@ -1,7 +1,7 @@
-//! Decides when a probe is sent, before a watch and in parallel to an open watch: implements the fourth table
-//! in the documentation of `machine`.
+//! Decides when a probe is sent: before a watch, or in parallel to an open watch. The decisions are listed in
+//! the table of probes, in the documentation of the `machine` module.
 //!
-//! A probe is a request for one object that shows whether the server still knows the last revision.
+//! A probe is a request for one object. Its response shows whether the server still knows the last revision.
 
 use tokio::time::Instant;
 
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns the step that resumes the watch: the remaining pause, a probe if one is due, or the watch
-    /// itself.
+    /// Returns the step with which the reflector resumes watching from the last revision: the rest of a
+    /// pause, a probe if a required probe is due, or the watch itself.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -30,27 +30,27 @@ impl Machine {
         Action::Probe(probe_options(self.last_revision().clone()))
     }
 
-    /// Disables probes, for a source that need not support revisions in requests.
+    /// Disables all probes. Used for a source that may not support revisions in requests.
     pub(crate) fn skip_probes(&mut self) {
         self.probe.disable();
     }
 
-    /// Returns whether a probe is required during the open watch. The probe may be due later.
+    /// Returns whether a probe is required while the current watch is open. The probe may not be due yet.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
 
-    /// Returns the time at which the probe of the open watch is due, and the options of its request; `None`
-    /// if no probe is required.
+    /// Returns the time at which the probe of the open watch is due, and the options of its request. Returns
+    /// `None` if no probe is required.
     ///
-    /// Events of the watch increase the revision in the options, so the caller must call this method again
-    /// when the probe is due.
+    /// The options contain the last revision, which the events of the watch increase. The caller must
+    /// therefore call this method again when the probe is due.
     pub(crate) fn watch_probe(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
         Some((due, probe_options(self.last_revision().clone())))
     }
 
-    /// Processes the response to a probe that was sent before a watch, and returns the step that opens the
+    /// Records the response to a probe that was sent before a watch, and returns the step that opens the
     /// watch. `revision` is the revision of the response.
     ///
     /// # Errors
@@ -66,11 +66,11 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// Processes the response to the probe of an open watch. `revision` is the revision of the response, and
-    /// `asked` is the requested revision. The watch may have reached a newer revision in the meantime.
+    /// Records the response to the probe of an open watch. `asked` is the requested revision, and `revision`
+    /// is the revision of the response. The watch may have reached a newer revision since the request.
     ///
-    /// Returns whether the events count as unordered from now on. Later events below the last revision then
-    /// require no probe.
+    /// Returns true if this response shows that the server sends events in no order of revision. Later events
+    /// below the last revision then require no probe until the next list.
     ///
     /// # Errors
     /// Returns an error if the server has gone back to an earlier state. The caller reports the error, ends
@@ -85,8 +85,8 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// Returns the step after a probe that failed, or whose response has an older revision. Called while no
-    /// watch is open.
+    /// Returns the step after a probe that failed, or whose response has an older revision than requested.
+    /// The caller has ended the watch before, if one was open.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -109,10 +109,11 @@ impl Machine {
         }
     }
 
-    /// Records that the probe of an open watch failed, without information about the server's history.
+    /// Records that the probe of an open watch failed with an error that shows nothing about the server's
+    /// history.
     ///
-    /// The watch continues. If the watch ends before the pause after this failure is over, the rest of the
-    /// pause follows.
+    /// The watch continues. If the watch ends before the pause after this failure is over, the reflector
+    /// waits for the rest of the pause before the next watch.
     pub(crate) fn watch_probe_failed(&mut self, error: &Error, now: Instant) {
         let class = error.class();
         if class == Class::ConnectionRefused || is_temporary(class) {
@@ -125,7 +126,7 @@ impl Machine {
     }
 }
 
-/// Returns whether a later probe may succeed after an error of this class.
+/// Returns whether a later probe may succeed after a probe has failed with an error of this class.
 fn is_temporary(class: Class) -> bool {
     matches!(
         class,

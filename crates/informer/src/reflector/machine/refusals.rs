@@ -1,6 +1,8 @@
-//! Decides what follows a watch that the server does not open, and limits the wait for the response headers.
+//! Decides which request follows a watch that the server does not open, and limits the wait for the response
+//! headers of a watch.
 //!
-//! After some errors, the watch is retried from the last revision. After other errors, a list follows.
+//! After some errors, the watch is requested again from the last revision. After other errors, a list
+//! follows.
 
 use std::time::Duration;
 
@@ -12,43 +14,44 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Maximum time for which a refused watch is retried before a list follows. An API server restarts within
-/// minutes, and a server that refuses watches for longer may still serve lists.
+/// Maximum time for which a rejected watch is requested again, before a list follows. An API server restarts
+/// within minutes. A server that rejects watches for a longer time may still serve lists.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
-/// Minimum timeout of the response headers of a watch.
+/// Minimum time that the reflector waits for the response headers of a watch.
 const HEADERS_MIN: Duration = Duration::from_millis(1);
 
-/// Records the refused watches and the header timeouts since the last opened watch.
+/// Records the rejected watches, and the watches without response headers, since the last opened watch.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// Time of the first refusal in a series of consecutive refusals, which are retried for at most
-    /// [`RETRIED_FOR`]; `None` without a series.
+    /// Time of the first rejection in the current series of rejected watches; `None` without such a series.
+    /// The watches of a series are requested again for at most [`RETRIED_FOR`].
     since: Option<Instant>,
     /// Number of consecutive watches whose response headers did not arrive in time.
     header_timeouts: u32,
 }
 
 impl Refusals {
-    /// Resets all fields after the server has opened a watch.
+    /// Resets this record after the server has opened a watch.
     pub(super) fn watch_opened(&mut self) {
         *self = Self::default();
     }
 
-    /// Ends the series of refusals after a list. Does not reset the header timeouts, because a list does not
-    /// show that the server opens watches.
+    /// Ends the series of rejected watches after a list. Does not reset the number of header timeouts,
+    /// because a list does not show that the server opens watches.
     pub(super) fn listed(&mut self) {
         self.since = None;
     }
 
-    /// Records a refusal. Returns true if the watch is retried, and false if a list follows.
+    /// Records that a watch was rejected. Returns true if the watch must be requested again, and false if a
+    /// list must follow.
     fn retries(&mut self, now: Instant) -> bool {
         let since = *self.since.get_or_insert(now);
         now.duration_since(since) < RETRIED_FOR
     }
 
-    /// Returns the timeout of the response headers: `configured`, doubled for each consecutive header
-    /// timeout.
+    /// Returns the timeout for the response headers of a watch: `configured`, doubled for each consecutive
+    /// header timeout.
     fn headers_allowed(&self, configured: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.header_timeouts);
         configured.max(HEADERS_MIN).saturating_mul(doubled)
@@ -58,9 +61,9 @@ impl Refusals {
 impl Machine {
     /// Returns the timeout for the response headers of the current watch or streaming list.
     ///
-    /// The timeout of a watch is at most the time after which the server must have ended the watch. A
-    /// streaming list has the timeout of a LIST, because the server starts or rejects a streaming list at
-    /// once.
+    /// For a watch, the timeout is at most the time after which the server must have ended the watch. For a
+    /// streaming list, the timeout is that of a LIST, because the server accepts or rejects a streaming list
+    /// at once.
     pub(crate) fn headers_allowed(&self) -> Duration {
         if self.is_streaming() {
             return LIST_STALL;
@@ -70,7 +73,7 @@ impl Machine {
         allowed.min(self.watch_ends())
     }
 
-    /// Returns the server-side timeout that the current watch requested; zero without a watch.
+    /// Returns the server-side timeout that the current watch has requested; zero if no watch is in progress.
     pub(super) fn watch_lasts(&self) -> Duration {
         match &self.state {
             State::Watching(watch) => watch.lasts,
@@ -78,13 +81,13 @@ impl Machine {
         }
     }
 
-    /// Returns the time since the request by which the server must have ended the current watch.
+    /// Returns the time after which the server must have ended the current watch, counted from the request.
     fn watch_ends(&self) -> Duration {
         self.watch_lasts().saturating_add(WATCH_GRACE)
     }
 
-    /// Returns the step after a watch whose response headers did not arrive in time. No event is lost: the
-    /// next watch begins at the same revision.
+    /// Returns the step after a watch whose response headers did not arrive in time. No event is lost,
+    /// because the next watch begins at the same revision.
     pub(super) fn watch_unanswered(&mut self, error: &Error, now: Instant) -> Action {
         let is_last = self.headers_allowed() == self.watch_ends();
         self.refusals.header_timeouts = self.refusals.header_timeouts.saturating_add(1);
@@ -93,7 +96,8 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Returns the step after the server, or a proxy, has refused a watch.
+    /// Returns the step after the server, or a proxy, has rejected a watch, or the connection failed before
+    /// the response.
     pub(super) fn watch_refused(&mut self, error: &Error, now: Instant) -> Action {
         let next = match error.class() {
             Class::Expired => return self.relist_expired(now),
@@ -116,8 +120,8 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Requires a probe if a watch was opened since the last list. Otherwise no probe is necessary, because
-    /// the store's state is from the list of this server.
+    /// Marks a probe as required before the next watch, if a watch was opened since the last list. If no
+    /// watch was opened, no probe is necessary, because the store still has the state of the last list.
     fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();

@@ -1,5 +1,5 @@
-//! Requests streaming lists, and decides which request follows their end: implements the second table in the
-//! documentation of `machine`.
+//! Requests streaming lists, and decides which request follows their end. The decisions are listed in the
+//! table of streaming lists, in the documentation of the `machine` module.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns whether a streaming list is in progress. After its end bookmark, a streaming list is an
-    /// ordinary watch.
+    /// Returns whether a streaming list is in progress. A streaming list counts as a watch after its end
+    /// bookmark.
     pub(crate) fn is_streaming(&self) -> bool {
         matches!(self.state, State::Streaming(_))
     }
@@ -30,8 +30,8 @@ impl Machine {
         })
     }
 
-    /// Records that the store has accepted the streaming list, at the revision of its end bookmark. The same
-    /// request continues as a watch.
+    /// Records that the store has accepted a streaming list. `revision` is the revision of the end bookmark.
+    /// The request continues as a watch.
     pub(crate) fn streamed(&mut self, revision: ResourceVersion, now: Instant) {
         self.accepted(revision, now);
         self.streaming.succeeded();
@@ -47,8 +47,8 @@ impl Machine {
         });
     }
 
-    /// Records an event of a streaming list other than its end bookmark. `is_new` is whether the event
-    /// contains an object that this streaming list has not sent before.
+    /// Records an event of a streaming list. The end bookmark is passed to [`Machine::streamed`] instead.
+    /// `is_new` is whether the event contains an object that this streaming list has not sent before.
     pub(crate) fn initial_event(
         &mut self,
         kind: &FrameKind,
@@ -62,7 +62,7 @@ impl Machine {
     }
 
     /// Checks that the revision of an end bookmark is not older than the last revision that the store has
-    /// accepted.
+    /// accepted. If the streaming list has requested the newest state, any revision is valid.
     ///
     /// # Errors
     /// Returns an error if the revision is older. The caller reports the error and ends the watch.
@@ -73,7 +73,8 @@ impl Machine {
         not_older(revision, self.last_revision())
     }
 
-    /// Returns the time by which the end bookmark must arrive; `None` if no streaming list is in progress.
+    /// Returns the time by which the end bookmark of a streaming list must arrive; `None` if no streaming
+    /// list is in progress.
     pub(crate) fn initial_events_deadline(&self) -> Option<Instant> {
         let State::Streaming(stream) = &self.state else {
             return None;
@@ -81,8 +82,8 @@ impl Machine {
         Some(stream.deadline(self.options.timeouts().initial_events))
     }
 
-    /// Returns the step after a streaming list that ended before its end bookmark, or that the store has
-    /// rejected.
+    /// Returns the step after a streaming list that ended before its end bookmark, or after the store has
+    /// rejected a streaming list.
     pub(super) fn stream_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         match end {
             WatchEnd::Refused(error) | WatchEnd::Unanswered(error) | WatchEnd::Error(error) => {
@@ -123,24 +124,24 @@ impl Machine {
         }
     }
 
-    /// Returns a LIST of the newest state, after a streaming list was complete without objects although the
-    /// cache has some.
+    /// Returns a LIST of the newest state. The caller has received a complete streaming list without objects,
+    /// although the cache contains objects.
     ///
-    /// The LIST must confirm that there are no objects, because the server's watch cache may be incomplete.
+    /// The server's watch cache may be incomplete, so the LIST must confirm that no objects exist.
     pub(crate) fn list_unconfirmed(&mut self) -> Action {
         self.history.unavailable();
         self.list()
     }
 
-    /// Returns a LIST, and records that the server does not support streaming lists, or does not complete
-    /// them. No streaming list is requested for the next hour.
+    /// Returns a LIST, and records that the server does not support or does not complete streaming lists. The
+    /// reflector requests no streaming list for the next hour.
     fn list_instead(&mut self, now: Instant) -> Action {
         self.streaming.refused(now);
         self.list()
     }
 
-    /// Returns the step after a streaming list that ended early: another streaming list, or a LIST after too
-    /// many early ends in a row. If there is an `error`, a pause precedes the streaming list.
+    /// Returns the step after a streaming list that ended early. The step is another streaming list, after a
+    /// pause if there is an `error`. After too many early ends in a row, the step is a LIST.
     fn stream_again(&mut self, error: Option<&Error>, now: Instant) -> Action {
         if self.streaming.broke_off(now) {
             return self.list();

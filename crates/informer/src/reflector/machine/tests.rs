@@ -1,5 +1,5 @@
-//! Tests the state machine with scripts of responses, and compares the requests that follow with expected
-//! traces.
+//! Tests the reflector's state machine with scripts of responses. Each test compares the requests of the
+//! state machine with an expected trace.
 
 mod edges;
 mod epochs;
@@ -16,7 +16,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::transport::ResourceVersionMatch;
 
-/// Returns options that request all objects with a LIST, as most of these tests need.
+/// Returns request options with which the reflector lists with a LIST. Most of these tests need such a list.
 fn listing() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::List),
@@ -24,7 +24,7 @@ fn listing() -> RequestOptions {
     }
 }
 
-/// Returns options that request all objects with a streaming list.
+/// Returns request options with which the reflector lists with a streaming list.
 fn streaming() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::Streaming),
@@ -32,7 +32,7 @@ fn streaming() -> RequestOptions {
     }
 }
 
-/// Runs a script with one response per line, and compares the resulting actions with `trace`.
+/// Runs a script with one response per line, and compares the resulting requests and pauses with `trace`.
 ///
 /// The clock advances by each pause, and by the seconds in each line `wait SECONDS`.
 fn check(config: RequestOptions, script: &str, trace: &Expect) {
@@ -68,8 +68,8 @@ fn play_all(config: RequestOptions, script: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Passes one script line to the machine. Returns the machine's next action; `None` if the line causes no
-/// action.
+/// Passes one line of a script to the state machine, and returns the next action. `listed` is the revision of
+/// the last list. Returns `None` if the line causes no action.
 fn play(
     machine: &mut Machine,
     words: &[&str],

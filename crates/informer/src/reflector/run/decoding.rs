@@ -1,6 +1,7 @@
-//! Decodes the events and list items of a response body, and returns them in order of arrival.
+//! Decodes the events and list items of a response body, and returns them in the order in which they arrived.
 //!
-//! A small number of bytes is decoded in the task that reads the response, a larger number in parallel tasks.
+//! The task that reads the response decodes small amounts of data itself. Larger amounts are decoded in
+//! parallel tasks.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -15,51 +16,53 @@ use crate::{
     ordered_tasks::OrderedTasks,
 };
 
-/// Minimum number of received bytes for which a parallel task is started, because waking a thread takes as
-/// long as decoding one or two pods.
+/// Minimum number of waiting bytes for which a parallel task is started. Waking a thread for the task takes
+/// as long as decoding one or two pods.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// Number of bytes per batch that a parallel task decodes. Decoding a batch takes at most a millisecond, so
-/// threads seldom wait for each other. Several batches per runtime worker may be decoded or in progress.
+/// Number of bytes in the batch that one parallel task decodes. Decoding a batch takes at most a millisecond,
+/// so threads seldom wait for each other. Several batches per worker of the runtime may be in progress.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// Maximum number of bytes that the reading task decodes itself before it yields. This is less than a
-/// millisecond of work for small pods, whose decoding and packing take 50 µs per KiB.
+/// Number of bytes after which the reading task yields, if it decodes the bytes itself. Decoding and packing
+/// small pods takes 50 µs per KiB, so the task yields after less than a millisecond.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// An event or a list item of a response body, with the decoded object if it contains one.
+/// A received event or list item. If it contains an object, the object is decoded.
 pub(super) struct Piece<K> {
     pub(super) frame: Frame,
     pub(super) decoded: Option<Decoded<K>>,
-    /// Time at which the bytes were received; `None` without metrics.
+    /// Time at which the bytes were received; `None` if metrics are disabled.
     pub(super) received: Option<Instant>,
 }
 
-/// An event or a list item of a response body that is not decoded yet.
+/// A received event or list item that is not decoded yet.
 struct Undecoded {
     frame: Frame,
     received: Option<Instant>,
 }
 
-/// The decoder, and the known states of the store's objects. Shared between the tasks that decode.
+/// The decoder, and the objects of the store whose states need not be decoded again. Each decoding task has a
+/// clone.
 #[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
     known: Option<KnownStates<K>>,
 }
 
-/// A queue of the events and list items of one response body, in order of arrival, until they are decoded and
-/// returned.
+/// A queue that decodes the events and list items of one response body, and returns them in the order in
+/// which they arrived.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Like `decoding`, but with a decoder for single events of a watch, which need low latency.
+    /// Decoder for single events of a watch, which need low latency. `decoding` is used for all other data.
     at_once: Decoding<K>,
-    /// Events and list items whose decoding has not started.
+    /// Events and list items that were received but are not in a decoding task yet.
     waiting: VecDeque<Undecoded>,
     waiting_bytes: usize,
-    /// Whether to decode the waiting events and list items now, without waiting for more.
+    /// Whether the waiting events and list items must be decoded now. If false, the queue may wait for more
+    /// bytes.
     is_due: bool,
-    /// Number of bytes that the reading task has decoded itself since it last yielded.
+    /// Number of bytes that the reading task has decoded itself since it yielded last.
     decoded_here: usize,
     tasks: OrderedTasks<Piece<K>>,
     ready: VecDeque<Piece<K>>,
@@ -92,7 +95,7 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    /// Returns an empty queue whose parallel tasks run on the workers of the current runtime.
+    /// Creates an empty queue. Its parallel tasks run on the worker threads of the current runtime.
     pub(super) fn new(decoder: Decoder<K>) -> Self {
         let decoding = |decoder| Decoding {
             decoder: Arc::new(decoder),
@@ -110,19 +113,20 @@ where
         }
     }
 
-    /// Drops all events and list items, and prepares for another response body. An object whose state is in
-    /// `known` is not decoded.
+    /// Drops all events and list items, and prepares the queue for another response body. If the state of a
+    /// received object is in `known`, the queue returns the known object instead of decoding the received
+    /// one.
     pub(super) fn begin(&mut self, known: Option<KnownStates<K>>) {
         self.clear();
         self.decoding.known = known;
     }
 
-    /// Makes the decoder decode all further objects, even those with a known state.
+    /// Makes the queue decode all further objects, even if their states are known.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }
 
-    /// Drops all events and list items that [`next`](Self::next) has not returned.
+    /// Drops all events and list items in the queue, and the known states.
     pub(super) fn clear(&mut self) {
         self.forget_known();
         self.waiting.clear();
@@ -132,7 +136,7 @@ where
         self.ready.clear();
     }
 
-    /// Adds events and list items to the queue for decoding. `received` is the time at which all of them were
+    /// Adds events and list items to the queue for decoding. `received` is the time at which their bytes were
     /// received.
     pub(super) fn push(
         &mut self,
@@ -147,8 +151,8 @@ where
         self.fill();
     }
 
-    /// Returns whether to read more bytes before decoding, because the waiting events and list items are too
-    /// few for a parallel task.
+    /// Returns whether the caller must read more bytes before it calls [`next`](Self::next), because the
+    /// waiting bytes are too few for a parallel task.
     ///
     /// A server may send each object in its own chunk. If each chunk were decoded at once, one thread would
     /// decode all objects.
@@ -157,8 +161,8 @@ where
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Makes the queue decode the waiting events and list items immediately, without waiting for further
-    /// input.
+    /// Ends the wait for more bytes: the waiting events and list items are decoded by the next calls of
+    /// [`next`](Self::next).
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }
@@ -168,22 +172,23 @@ where
         self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns whether to read more of the response body before the next call of [`next`](Self::next).
+    /// Returns whether the caller may read more of the response body before the next call of
+    /// [`next`](Self::next).
     pub(super) fn takes_more(&self) -> bool {
         let fills_next_batch = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether [`next`](Self::next) has returned all events and list items of a chunk, or of a batch
-    /// of a parallel task.
+    /// Returns whether [`next`](Self::next) has returned all events and list items that were pushed together,
+    /// or all those of a parallel task's batch.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }
 
-    /// Returns the next event or list item after its decoding; `None` if the queue is empty.
+    /// Waits until the next event or list item is decoded, and returns it; `None` if the queue is empty.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no event or list item.
     pub(super) async fn next(&mut self) -> Option<Piece<K>> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
@@ -207,10 +212,10 @@ where
         }
     }
 
-    /// Yields to other tasks if this task has decoded [`TURN_BYTES`] since it last yielded.
+    /// Yields to other tasks if the current task has decoded [`TURN_BYTES`] itself since it yielded last.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no event or list item.
     pub(super) async fn give_way(&mut self) {
         if self.decoded_here >= TURN_BYTES {
             self.decoded_here = 0;

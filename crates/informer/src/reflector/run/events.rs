@@ -24,8 +24,8 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Delivers one event of the open watch to the store. Records the revision of the event after the store
-    /// has accepted the event.
+    /// Delivers one event of the open watch to the store. After the store has accepted the event, records the
+    /// revision of the event as the reflector's last revision.
     pub(super) async fn event(&mut self, piece: Piece<K>) -> Result<(), Stop> {
         let Piece { frame, decoded, .. } = piece;
         let kind = &frame.kind;
@@ -100,8 +100,9 @@ where
         Ok(Some(revision))
     }
 
-    /// Returns an error if the store has no room for the object of an event. Without this check, the events
-    /// of a watch could add more objects than `Limits::objects`.
+    /// Returns an error if the store already has more than `Limits::objects` objects of this reflector's
+    /// source, and `object` is not one of them. Without this check, a watch could add any number of objects
+    /// to the store.
     fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
         let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;
@@ -114,10 +115,11 @@ where
         Ok(())
     }
 
-    /// Sends the revision in `frame` to the store as a bookmark, and returns the revision. Called for
-    /// bookmark events, and for events without a usable object.
+    /// Sends the revision of the event in `frame` to the store as a bookmark, and returns the revision.
+    /// Called for a bookmark event, for an event whose object can't be stored, and after the deletion of an
+    /// object that failed to decode.
     ///
-    /// Sends nothing, and returns `None`, if the revision is unreadable or is below the reflector's last
+    /// Sends nothing and returns `None` if the revision is unreadable, or is below the reflector's last
     /// revision.
     async fn bookmark(&mut self, frame: &Frame) -> Result<Option<ResourceVersion>, Stop> {
         let Some(revision) = decode::revision(frame.object()) else {

@@ -1,5 +1,8 @@
 //! Collects the objects of a streaming list, and delivers them to the store as one change at the end
 //! bookmark.
+//!
+//! The store receives no object of a streaming list that ends before its end bookmark. The module neither
+//! reads the response nor decodes objects.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -23,10 +26,11 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Processes one event of a streaming list: adds an object to `list`, or removes a deleted object.
-    /// Returns the revision of the end bookmark if the event is the end bookmark, otherwise `None`.
+    /// Processes one event of a streaming list: adds the object of the event to `list`, or removes a deleted
+    /// object from `list`.
     ///
-    /// The store receives nothing before [`complete`](Self::complete).
+    /// Returns the revision of the event if the event is the end bookmark, otherwise `None`. The store
+    /// receives nothing until [`complete`](Self::complete) is called.
     pub(super) fn initial_event(
         &mut self,
         Piece { frame, decoded, .. }: Piece<K>,
@@ -95,7 +99,8 @@ where
     }
 
     /// Sends all objects of a streaming list to the store as one change, after the end bookmark has arrived.
-    /// `revision` is the revision of the end bookmark. The stream then continues as a watch.
+    /// `revision` is the revision of the end bookmark. Later events of the same response are events of a
+    /// watch.
     pub(super) async fn complete(
         &mut self,
         revision: ResourceVersion,
@@ -126,10 +131,11 @@ where
         self.activity(Activity::Streaming { objects });
     }
 
-    /// Logs or counts a streaming list that ended before its end bookmark.
+    /// Processes a streaming list that ended before its end bookmark. `next` is the next request of the
+    /// reflector.
     ///
-    /// If `next` is a LIST, the LIST continues the same attempt, so the streaming list does not count as a
-    /// failure. Otherwise, the metrics record a failed list.
+    /// If `next` is a LIST, the function logs that a LIST replaces the streaming list, and does not count the
+    /// streaming list as a failure. Otherwise, the function records a failed list in the metrics.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);

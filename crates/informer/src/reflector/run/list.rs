@@ -16,7 +16,7 @@ use crate::{
     transport::ListBudget,
 };
 
-/// Objects of an incomplete list, which were received and are not sent to the store yet.
+/// Received objects of a list that is not complete. The store has not received these objects yet.
 enum Staged<K> {
     /// Objects of a LIST, in the order of the responses.
     Listed(Vec<Object<K>>),
@@ -26,20 +26,21 @@ enum Staged<K> {
 
 /// A LIST or a streaming list in progress: the objects received so far, with their limits and statistics.
 ///
-/// A LIST that is repeated from its first page without a pause continues the same attempt. The statistics of
-/// an attempt include the time of all its requests.
+/// If a LIST restarts from its first page without a pause, its statistics include the time of the earlier
+/// requests.
 pub(super) struct List<K> {
     staged: Staged<K>,
-    /// Counts the pages, objects and bytes of the list, and returns an error if a count or the time of the
-    /// list exceeds its limit.
+    /// Counter of the pages, objects and bytes of the list. The counter returns an error if one of these
+    /// numbers, or the time of the list, exceeds its limit.
     pub(super) budget: ListBudget,
     pub(super) steps: ListSteps,
-    /// Number of errors about objects: each object that failed to decode or is of another kind, and each
-    /// event of an unknown type.
+    /// Number of objects that failed to decode or are of another kind, and of events of an unknown type.
     skipped: usize,
-    /// Epoch of the reflector at the time when the list last reused a stored object instead of decoding the
-    /// received object. `None` if the list decoded all objects. A new epoch starts when the server may have
-    /// gone back, because equal revisions may then mean different states.
+    /// Epoch in which the list last used a stored object instead of decoding a received object with the same
+    /// uid and revision. `None` if the list decoded every object.
+    ///
+    /// The reflector begins a new epoch when the server may have gone back to an earlier state, because equal
+    /// revisions can then mean different states.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -62,8 +63,8 @@ impl<K> List<K> {
         Self::begin(Staged::Streamed(BTreeMap::new()), limits)
     }
 
-    /// Returns an empty list for a LIST that is repeated from its first page, as part of the same attempt.
-    /// The measured durations of the failed request are kept.
+    /// Returns an empty list for a LIST that restarts from its first page. The new list keeps the measured
+    /// durations of the earlier requests.
     pub(super) fn begin_again(self, limits: Limits) -> Self {
         Self {
             steps: self.steps,
@@ -71,8 +72,9 @@ impl<K> List<K> {
         }
     }
 
-    /// Adds the durations of a request that ends now. `asked` is the time at which the request was sent.
-    /// `answered` is the time at which the response headers arrived; `None` if none arrived.
+    /// Adds a request that ends now to the measured durations of the list. `asked` is the time at which the
+    /// request was sent. `answered` is the time at which the response headers arrived; `None` if none
+    /// arrived.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         self.steps.page(asked, answered);
     }
@@ -84,8 +86,8 @@ impl<K> List<K> {
         }
     }
 
-    /// Adds an object to the list. Returns `false` if the object replaces an earlier one of the same name in
-    /// a streaming list, otherwise `true`.
+    /// Adds an object to the list. Returns `false` if a streaming list already contained an object with this
+    /// name, which the new object replaces. Otherwise returns `true`.
     pub(super) fn stage(&mut self, object: Object<K>) -> bool {
         match &mut self.staged {
             Staged::Listed(objects) => {
@@ -116,7 +118,8 @@ impl<K> List<K> {
 
     /// Returns the object of a decoding result; `None` if the object can't be stored.
     ///
-    /// Reports an error of decoding to `report`. Records `epoch` if the object was reused from the store.
+    /// Logs a decoding error, and sends the error to the error handler. Records `epoch` if the result is a
+    /// stored object that was reused instead of decoding the received object.
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,
@@ -129,11 +132,11 @@ impl<K> List<K> {
         usable(decoded, report, |error| self.report(error, report))
     }
 
-    /// Reports an error about an object that failed to decode or is of another kind, or about an unknown
-    /// event.
+    /// Sends an error to the error handler, and logs the error if it is one of the first [`LINES_PER_WINDOW`]
+    /// errors of the list. After more errors than that, [`List::end`] logs the number of all errors.
     ///
-    /// Only the first [`LINES_PER_WINDOW`] errors of the list are logged. If there are more, [`List::end`]
-    /// logs the number of all errors.
+    /// The error is about an object that failed to decode or is of another kind, or about an event of unknown
+    /// type.
     pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
         self.skipped += 1;
         if self.skipped <= LINES_PER_WINDOW {
@@ -142,9 +145,11 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// Logs the number of errors about objects if not all were logged, and the durations of a slow list.
-    /// Called after the store has accepted the list or the list has failed; `handed_on` is `true` in the
-    /// first case.
+    /// Logs the number of errors passed to [`report`](Self::report) if not all of them were logged, and the
+    /// durations of a slow list.
+    ///
+    /// Called when the list has ended. `handed_on` is `true` if the store has accepted the list, and `false`
+    /// if the list has failed. `objects` is the number of objects in the list.
     pub(super) fn end(&self, report: &Reporter, objects: usize, handed_on: bool) {
         let Reporter { name, expects, .. } = report;
         if self.skipped > LINES_PER_WINDOW {
@@ -174,7 +179,8 @@ impl<K: Send + Sync + 'static> List<K> {
 }
 
 /// Returns the object of a decoding result; `None` if the object can't be stored. Calls `skipped` with the
-/// error if the object failed to decode or is of another kind.
+/// error if the object failed to decode or is of another kind. The store keeps an object that failed to
+/// decode if its name and revision are readable.
 pub(super) fn usable<K>(
     decoded: Decoded<K>,
     report: &Reporter,

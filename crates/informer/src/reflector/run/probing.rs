@@ -1,7 +1,8 @@
-//! Sends probes, before a watch is opened or in parallel to an open watch.
+//! Sends probes, before a watch is opened or while a watch is open.
 //!
-//! A probe is a request for one object. Its response shows whether the server has gone back to an earlier
-//! state. A probe in parallel does not delay the watch. The module does not decide when a probe is due.
+//! A probe is a request for one object. The response shows whether the server has gone back to an earlier
+//! state. A probe that is sent while a watch is open does not delay the events of the watch. The module does
+//! not decide when a probe is due.
 
 use std::sync::Arc;
 
@@ -55,9 +56,10 @@ where
         }
     }
 
-    /// Processes the result of [`WatchProbe::answer`]. If `answered` is `None`, the scheduled probe is due,
-    /// and the function sends it. Otherwise, `answered` contains the requested revision and the response to
-    /// the probe.
+    /// Processes the value that [`WatchProbe::answer`] returned for the open watch.
+    ///
+    /// `None` means that the scheduled probe is due, and the function sends the probe. Otherwise, `answered`
+    /// contains the requested minimum revision and the response, and the function checks the response.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,
@@ -72,9 +74,9 @@ where
         ended.map_or(Next::Nothing, Next::Ended)
     }
 
-    /// Returns the revision of the stored object with this name; `None` if this reflector's source has no
-    /// such object in the store. Called only for events whose revision is below the reflector's last
-    /// revision.
+    /// Returns the revision of the stored object with this name. Returns `None` if the store has no such
+    /// object, or has it from another source. Called only for an event whose revision is below the
+    /// reflector's last revision.
     pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
         let (source, object) = self.reflector.store.known()?.known(name)?;
         (source == self.reflector.source).then(|| object.revision().clone())

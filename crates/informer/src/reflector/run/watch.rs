@@ -1,5 +1,5 @@
-//! Opens a watch or a streaming list, delivers its events to the store, and detects a connection that sends
-//! nothing.
+//! Opens a watch or a streaming list, delivers its events to the store, and closes a watch that receives no
+//! event in time.
 //!
 //! The module does not decide which request follows the end of the watch.
 
@@ -31,8 +31,8 @@ pub(super) enum Ended {
     Closed,
     /// The server, the transport or the store reported an error, or the received data was unreadable.
     Error(transport::Error),
-    /// The connection broke, or counts as broken after a timeout. The events that were already delivered
-    /// remain valid.
+    /// The connection failed, or counts as failed because the next event did not arrive by its deadline. The
+    /// events that were already delivered remain valid.
     Broken(transport::Error),
     /// A streaming list sent neither a new object nor its end bookmark in time.
     Overdue(transport::Error),
@@ -41,7 +41,8 @@ pub(super) enum Ended {
     /// The response to a probe shows that the server has gone back to an earlier state, or may have gone
     /// back.
     WentBack(transport::Error),
-    /// A streaming list contained no objects, although the store has some. A LIST must confirm the deletions.
+    /// A streaming list contained no objects, although the store has objects. A LIST must confirm that these
+    /// objects are deleted.
     Unconfirmed,
     /// A consistency check requested a list, because it found a difference between the store and the server.
     RelistRequested(RelistReason),
@@ -59,24 +60,26 @@ impl Ended {
     }
 }
 
-/// Result of a wait for an open watch: received bytes, a decoded event, or the end of the watch.
+/// Reason for which [`Running::next`] returned while a watch is open.
 pub(super) enum Next<K> {
     Chunk(Bytes),
     BodyEnd(BodyEnd),
     Piece(Piece<K>),
-    /// Nothing was received. The wait ended for other work, such as a probe or background work on stored
-    /// objects.
+    /// Nothing to process. The function sent a probe, processed the response to a probe, or did background
+    /// work on stored objects.
     Nothing,
     Ended(Ended),
 }
 
-/// The end of a watch's response body: closed by the server, or failed for the contained reason.
+/// Reason for which a watch's response body ended: the server closed the response, or the contained error
+/// occurred.
 pub(super) enum BodyEnd {
     Closed,
     Failed(Ended),
 }
 
-/// State of an open watch or streaming list: its times, its number of events, its list and its probe.
+/// State of an open watch or streaming list: its times, its number of events, its collected list and its
+/// probe.
 pub(super) struct OpenWatch<K> {
     pub(super) asked: Instant,
     answered: Instant,
@@ -86,33 +89,32 @@ pub(super) struct OpenWatch<K> {
     /// headers arrived.
     heard: Instant,
     pub(super) events: u64,
-    /// Objects received from the streaming list. `None` for a watch without a streaming list, and after the
-    /// store has accepted the list.
+    /// Objects that the streaming list has sent so far. `None` for a watch that did not start as a streaming
+    /// list, and after the store has accepted the complete list.
     list: Option<List<K>>,
     /// The scheduled or sent probe of this watch; `None` if no probe is required.
     pub(super) probe: Option<WatchProbe>,
 }
 
 impl<K> OpenWatch<K> {
-    /// Returns the time after which an open watch counts as broken, because the server did not end it at the
-    /// requested timeout.
+    /// Returns the time after which a watch that the server has not ended counts as broken.
     ///
-    /// Each processed event restarts the period `WATCH_GRACE`, because the reflector does not read the
-    /// connection while it waits for the store to accept a change. Bytes of an incomplete event do not
-    /// restart the period.
+    /// The time is `WATCH_GRACE` after the requested timeout or after the last processed event, whichever is
+    /// later. The last event counts because the reflector does not read the connection while it waits for the
+    /// store to accept a change. Bytes of an incomplete event do not count.
     fn outlived(&self) -> Instant {
         self.deadline.max(self.heard + WATCH_GRACE)
     }
 
-    /// Returns the time by which the server must send the next event or bookmark. `None` if the server has
-    /// not sent a bookmark yet, because the time between events is then not limited.
+    /// Returns the time by which the server must send the next event or bookmark. `None` if this reflector
+    /// has not received a bookmark from the server yet, because some servers send no bookmarks.
     fn silent(&self, machine: &Machine) -> Option<Instant> {
         let allowed = machine.silence_allowed()?;
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the time by which the next event must arrive: the earliest of all deadlines of the watch or
-    /// streaming list.
+    /// Returns the time by which the next event must arrive: the earliest deadline of the watch or streaming
+    /// list.
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -127,7 +129,7 @@ impl<K> OpenWatch<K> {
         Instant::now() >= self.must_have_come(machine)
     }
 
-    /// Returns the reason for the end of a watch whose next event did not arrive by the deadline.
+    /// Returns the reason to end a watch whose next event did not arrive by the deadline.
     fn outlasted(&self, machine: &Machine) -> Ended {
         let late = |what| transport::Error::new(Class::Timeout, what);
         if machine.is_streaming() {
@@ -142,8 +144,8 @@ impl<K> OpenWatch<K> {
         Ended::Broken(late(what))
     }
 
-    /// Returns the reason for the end of a watch whose response body has ended. `finished` is an error if the
-    /// body ended inside an event.
+    /// Returns the reason for the end of a watch whose server has closed the response. `finished` is an error
+    /// if the response ended in the middle of an event.
     fn closed(&self, finished: Result<(), transport::Error>) -> Ended {
         match finished {
             Err(error) => Ended::Broken(error),
@@ -308,8 +310,8 @@ where
 
     async fn follow_pieces(&mut self, watch: &mut OpenWatch<K>) -> Result<Ended, Stop> {
         let object_bytes = self.reflector.requests.limits().object_bytes;
-        let codec = self.open.as_ref().map(Body::codec).unwrap_or_default();
-        let mut splitter = codec.watch_splitter(object_bytes);
+        let encoding = self.open.as_ref().map(Body::encoding).unwrap_or_default();
+        let mut splitter = encoding.watch_splitter(object_bytes);
         // Events before the end of the body are delivered first.
         let mut end = None;
         loop {
@@ -354,8 +356,9 @@ where
         }
     }
 
-    /// Waits for received bytes, a decoded event, or the end of an open watch, and returns the first of
-    /// these. `reads` is `false` after the response body has ended.
+    /// Waits until the open watch has received bytes, decoded an event, or ended, and returns the first
+    /// result. Also sends a due probe and does background work. `reads` is `false` after the response body
+    /// has ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {
@@ -410,8 +413,8 @@ where
         }
     }
 
-    /// Splits a chunk of the response body into events, and queues the events for decoding. Returns the
-    /// reason to end the watch if the chunk contains invalid data.
+    /// Splits a chunk of the response body into events, and queues the events for decoding. Returns a reason
+    /// to end the watch if the chunk contains invalid data.
     fn feed(&mut self, splitter: &mut WatchSplitter, chunk: Bytes) -> Option<Ended> {
         let received = self.meter.now();
         let mut frames = Vec::new();
@@ -420,11 +423,12 @@ where
         fed.err().map(|error| Ended::Error(error.into()))
     }
 
-    /// Sends a bookmark with the reflector's last revision to a store that was filled before the reflector
-    /// started. The bookmark confirms that the server has resumed the watch from that revision.
+    /// Sends a bookmark with the reflector's last revision to the store. Called if the reflector started from
+    /// a saved revision and the watch received no event for a second after it opened.
     ///
-    /// If the revision has expired, the server reports the error at once in the watch. If nothing changes,
-    /// the server may send nothing for a minute, so the reflector does not wait for an event.
+    /// The bookmark confirms to the store that the server still has the saved revision. If the revision had
+    /// expired, the server would have sent an error at once. The reflector does not wait for an event,
+    /// because a server may send nothing for a minute if no object changes.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

@@ -1,7 +1,7 @@
-//! Waits for the probe of an open watch, until the probe is due and until its response arrives.
+//! Waits until the probe of an open watch is due, and then until the response to the probe arrives.
 //!
-//! A probe is a request for one object. Its response shows whether the server has gone back to an earlier
-//! state. The module does not decide when a probe is due.
+//! A probe is a request for one object. The response shows whether the server has gone back to an earlier
+//! state. The module neither sends the probe nor decides when the probe is due.
 
 use std::pin::Pin;
 
@@ -12,7 +12,7 @@ use crate::{object::ResourceVersion, transport};
 
 pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 
-/// The probe of an open watch, scheduled or sent. The probe runs in parallel to the watch.
+/// A scheduled or sent probe of an open watch. The watch receives events while the probe is in progress.
 pub(super) enum WatchProbe {
     /// The probe is not due yet. The timer completes when the probe is due.
     Waits(Pin<Box<Sleep>>),
@@ -22,8 +22,9 @@ pub(super) enum WatchProbe {
 }
 
 impl WatchProbe {
-    /// Waits for the response to a sent probe, and returns the requested revision and the response. If the
-    /// probe is only scheduled, waits until the probe is due, and returns `None`. If `probe` is `None`, the
+    /// Waits for the response to a sent probe, and returns the requested minimum revision and the response.
+    ///
+    /// For a scheduled probe, waits until the probe is due, and returns `None`. If `probe` is `None`, the
     /// future never completes.
     ///
     /// # Cancel safety

@@ -1,7 +1,8 @@
 //! Configures an informer's decoder.
 //!
-//! The configuration consists of the form in which the cache keeps objects (decoded, lazy or packed), the
-//! fields to remove, and the report of an object that fails to decode on a later read.
+//! The configuration consists of three parts. The first is whether the cache keeps objects decoded, as
+//! received bytes (lazy), or compressed (packed). The second is the fields to remove. The third is the report
+//! of an object that fails to decode when it is read from the cache.
 
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -16,10 +17,11 @@ use crate::{
     shared_informer::options::Keeping,
 };
 
-/// Returns `decoder` with the pruning and the object form of `keeping`.
+/// Returns `decoder` with the fields to remove, and with the lazy or packed form of objects, as set in
+/// `keeping`.
 ///
-/// If an object fails to decode on a later read, the decoder reports the error, and sends the name of the
-/// object to the informer's loop.
+/// If an object fails to decode when it is read from the cache, the decoder reports the error, and sends the
+/// name of the object to the informer's loop.
 pub(super) fn decoder<K>(
     decoder: Decoder<K>,
     keeping: &Keeping<K>,
@@ -35,8 +37,8 @@ where
     decoder.keeping(form)
 }
 
-/// Returns the callback for an object that fails to decode on a later read. The callback reports the error,
-/// and sends the name of the object to the informer's loop.
+/// Returns the callback for an object that fails to decode when it is read from the cache. The callback
+/// reports the error, and sends the name of the object to the informer's loop.
 fn on_broken<K: Send + Sync + 'static>(
     report: &Reporter,
     // Weak, because the loop owns the objects, and the objects own this callback.

@@ -1,4 +1,4 @@
-//! Tests that an informer packs all its objects once a dictionary is trained.
+//! Tests that an informer compresses all its objects with a dictionary, as soon as the dictionary is trained.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use tokio::time::sleep;
 use super::*;
 use crate::transport::{self, ListOptions, Response};
 
-/// A test server whose list contains [`EACH`] objects. `streams` is whether the server supports streaming
-/// lists. `more_follow` is whether its watches send another [`EACH`] objects.
+/// A test server whose list contains [`EACH`] (40) objects. `streams` is whether the server supports
+/// streaming lists. If `more_follow` is `true`, each watch adds another 40 objects.
 struct Source {
     streams: bool,
     more_follow: bool,

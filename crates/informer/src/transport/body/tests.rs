@@ -1,5 +1,5 @@
-//! Tests that only the latest deadline of a body applies, and that received bytes are returned after a
-//! deadline.
+//! Tests that a read fails at its own deadline instead of the deadline of an earlier read, and that a
+//! received chunk is returned even if the deadline has passed.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// Returns a body and the sender of the body's chunks. The channel between the sender and the body holds one
-/// chunk.
+/// Returns a body, and the sender that supplies the body's chunks. The channel between them has a capacity of
+/// one chunk.
 fn body() -> (mpsc::Sender<Bytes>, Body) {
     let (sender, mut receiver) = mpsc::channel(1);
     let chunks = futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx));
@@ -26,10 +26,10 @@ async fn only_the_latest_deadline_applies() {
     let (sender, mut body) = body();
     let begun = Instant::now();
     assert!(body.next(Some(after(10))).now_or_never().is_none());
-    // This deadline is later than that of the timer.
+    // This deadline is later than the deadline of the timer.
     body.next(Some(after(30))).await.unwrap_err();
     assert_eq!(begun.elapsed(), Duration::from_secs(30));
-    // This deadline is earlier than that of the timer.
+    // This deadline is earlier than the deadline of the timer.
     assert!(body.next(Some(after(30))).now_or_never().is_none());
     body.next(Some(after(5))).await.unwrap_err();
     assert_eq!(begun.elapsed(), Duration::from_secs(35));

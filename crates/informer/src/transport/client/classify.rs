@@ -1,6 +1,7 @@
 //! Converts an error of a kube client to an [`Error`] with a [`Class`] and a readable message.
 //!
-//! Guarantees: a converted error and its causes contain no credentials and no output of a credential plugin.
+//! Guarantees: neither a converted error nor its sources contain credentials or the output of a credential
+//! plugin.
 
 use std::error::Error as StdError;
 
@@ -13,8 +14,8 @@ use crate::{
 
 /// Converts an error of a kube client to an [`Error`] with a [`Class`].
 ///
-/// Searches the chain of sources for the original cause, because each layer of kube's client wraps the errors
-/// of the layer below.
+/// Each layer of kube's client wraps the errors of the layer below. The function therefore searches the chain
+/// of sources for the original error.
 pub(crate) fn classify(error: kube_client::Error) -> Error {
     if let kube_client::Error::Api(status) = &error {
         let body = serde_json::to_vec(status).unwrap_or_default();
@@ -57,17 +58,20 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
     Error::new(class, what).with_source(error)
 }
 
-/// Returns an error about missing credentials if `cause` or one of its sources is an authentication error of
-/// kube. `cause` is the error of the program's function that creates a client.
+/// Returns an error about invalid credentials if `cause` or one of its sources is an [`AuthError`] of kube,
+/// and `None` otherwise.
+///
+/// `cause` is the error of the function that a program passes to a [`RotatingClient`](super::RotatingClient).
 pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option<Error> {
     let causes = std::iter::successors(Some(cause), |&cause| cause.source());
     let mut refused = causes.filter_map(|cause| cause.downcast_ref::<AuthError>());
     refused.next().map(without_credentials)
 }
 
-/// Returns an error that describes which part of the credentials is missing or invalid. The returned error
-/// has no source, because kube's error may contain the output of a credential plugin, and that output may be
-/// a credential.
+/// Returns an error that describes which part of the credentials is missing or invalid.
+///
+/// The returned error has no source. Kube's error may contain the output of a credential plugin, and this
+/// output may contain a credential.
 fn without_credentials(error: &AuthError) -> Error {
     let what = match error {
         AuthError::AuthExecStart(_) => {

@@ -1,16 +1,16 @@
-//! Builds the service stack of the client of [`super::connect`], which sends all requests over one connection
-//! if the server supports HTTP/2.
+//! Creates the HTTP client of [`super::connect`] with feature `http2`. The client sends all requests over one
+//! connection if the server supports HTTP/2.
 //!
 //! Guarantees:
-//! - All informers share one connection to a server that offers `h2` in ALPN. Each open watch has its own
-//!   HTTP/1.1 connection to any other server.
-//! - A dead connection is detected within [`PING_INTERVAL`] plus [`PING_TIMEOUT`], and then all its requests
-//!   fail.
+//! - All informers share one connection to a server that selects `h2` in ALPN. With any other server, each
+//!   open watch has its own HTTP/1.1 connection.
+//! - A dead connection is detected within [`PING_INTERVAL`] plus [`PING_TIMEOUT`]. All requests on this
+//!   connection then fail.
 //! - A watch whose body is not read does not block other watches, until unread bodies fill the flow-control
 //!   window of the connection.
 //!
-//! In all other respects the stack behaves like kube's own: the base URL, credentials and their refresh,
-//! impersonation and extra headers, time-outs, and the server name for the certificate.
+//! In all other respects the client behaves like kube's own client. This applies to the base URL, credentials
+//! and their refresh, impersonation and extra headers, timeouts, and the server name for the certificate.
 
 use std::time::Duration;
 
@@ -36,36 +36,37 @@ use tower::{
 
 use super::{single_flight::SingleFlight, tls};
 
-/// Maximum time without received bytes on an HTTP/2 connection before the client sends a ping
-/// (`readIdleTimeout` in client-go's HTTP/2 transport).
+/// Maximum time for which an HTTP/2 connection receives no bytes before the client sends a ping. In
+/// client-go's HTTP/2 transport, this is `readIdleTimeout`.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Maximum time that the client waits for the response to a ping before it closes the connection
-/// (`pingTimeout` in client-go's HTTP/2 transport).
+/// Maximum time that the client waits for the response to a ping before it closes the connection. In
+/// client-go's HTTP/2 transport, this is `pingTimeout`.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Flow-control window of one response: maximum number of bytes that the server sends before the client reads
-/// them. 1 MiB allows 20 MB/s at a round-trip time of 50 ms.
+/// Flow-control window of one response: maximum number of unread bytes that the server sends before it waits
+/// for the client. 1 MiB allows 20 MB/s at a round-trip time of 50 ms.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// Flow-control window of one connection: maximum number of bytes of all its responses that the server sends
-/// before the client reads them. The value is 64 full windows of one response, and limits the memory for
-/// unread bytes.
+/// Flow-control window of one connection: maximum number of unread bytes of all its responses. The value is
+/// 64 full windows of one response, and limits the memory for unread bytes.
 const CONNECTION_WINDOW: u32 = 64 * STREAM_WINDOW;
 
-/// Selects the HTTP version of a connection.
+/// Determines which HTTP version a client uses, and whether the client negotiates this version with the
+/// server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// HTTP/2 if the server selects it in the TLS handshake, otherwise HTTP/1.1.
+    /// HTTP/2 if the server selects HTTP/2 in the TLS handshake, otherwise HTTP/1.1.
     Offered,
-    /// HTTP/2 without negotiation.
+    /// HTTP/2 without negotiation, with or without TLS.
     Http2,
 }
 
-/// Creates a client that uses one HTTP/2 connection to the server, or several HTTP/1.1 connections.
+/// Creates a client whose HTTP version is determined by `protocol`. The client opens one HTTP/2 connection to
+/// the server, or several HTTP/1.1 connections.
 ///
-/// For an `https` address, returns kube's own client if kube's TLS backend is not rustls and `protocol`
-/// allows HTTP/1.1.
+/// If the address is `https` and `kube-client` lacks rustls, returns kube's own client for
+/// [`Protocol::Offered`], and an error for [`Protocol::Http2`].
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
 }
@@ -113,7 +114,7 @@ fn connect_and_ping(
     Ok(builder.with_valid_until(expiry(config)?).build())
 }
 
-/// Creates a connector that opens TLS connections on top of the TCP connections of `tcp`.
+/// Creates a connector that opens TLS connections on top of the TCP connections of the connector `tcp`.
 fn https(
     config: &Config,
     tls: ClientConfig,
@@ -129,10 +130,11 @@ fn https(
     Ok(tls.enable_all_versions().wrap_connector(tcp))
 }
 
-/// Returns the time at which the certificate from a credential plugin expires, or `None` without a plugin.
+/// Returns the time at which the certificate from a credential plugin expires. Returns `None` if `config` has
+/// no plugin, or if the plugin reports no expiry.
 ///
-/// Only a client of kube reports this time, so the function creates one. The created client opens no
-/// connection, because it sends no request.
+/// Only kube's own client reports this time, so this function creates such a client. The created client opens
+/// no connection, because it sends no request.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);

@@ -1,14 +1,14 @@
-//! [`SingleFlight`] sends the first request of a client alone. The other requests wait until its response
-//! arrives.
-//!
-//! Guarantees:
-//! - Until the first response arrives, one request is in flight. The other requests wait for the head of this
-//!   response, but at most [`WAIT_MAX`].
-//! - After a failed request, or an error in a response body, the next request is sent alone again. Otherwise
-//!   each request of a dead connection would open a new connection.
+//! [`SingleFlight`] sends the first request of a client alone. Other requests wait until the response to the
+//! first request arrives.
 //!
 //! Without `SingleFlight`, hyper's pool opens a connection for each concurrent request, because the pool does
 //! not know yet that one HTTP/2 connection serves all requests.
+//!
+//! Guarantees:
+//! - Until the first response arrives, one request is in flight. Each other request waits for the head of
+//!   this response, but at most for [`WAIT_MAX`].
+//! - After a failed request, or after an error in a response body, the next request is sent alone again. The
+//!   requests of a broken connection therefore do not each open a new connection.
 
 use std::{
     pin::Pin,
@@ -26,12 +26,14 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// Maximum time that a request waits for the response to the request that is sent alone. A connection with a
-/// TLS handshake takes less time. If the first request hangs, the others are sent after this time.
+/// Maximum time that a request waits for the response to the request that is sent alone.
+///
+/// Opening a connection with a TLS handshake takes less time. If the first request hangs, the waiting
+/// requests are sent after this time.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A tower service that sends a request alone if it is the first request, or the first request after a
-/// failure.
+/// A tower service that sends one request alone while no open connection is known: the first request, and the
+/// first request after a failure. Other requests wait for the response.
 #[derive(Clone)]
 pub(super) struct SingleFlight<S> {
     inner: S,
@@ -40,13 +42,14 @@ pub(super) struct SingleFlight<S> {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether the last request succeeded and no body has failed since. If true, requests do not wait.
+    /// Whether the last request succeeded and no response body has failed since. If true, requests are sent
+    /// without waiting.
     open: AtomicBool,
-    /// Lock that a request holds while it is sent alone.
+    /// Lock that a request holds while the request is sent alone.
     first: Mutex<()>,
 }
 
-/// A response body. If an error occurs while the body is read, the next request is sent alone.
+/// A response body. If reading the body fails, [`SingleFlight`] sends the next request alone.
 pub(super) struct Guarded<B> {
     inner: B,
     gate: Arc<Gate>,
@@ -141,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a service that never responds, and the number of requests that the service has received.
+    /// Returns a service that never responds, and a counter of the requests that the service has received.
     fn silent() -> (
         impl Service<Request<()>, Response = Response<String>, Error = BoxError, Future: Send>
         + Clone

@@ -1,4 +1,4 @@
-//! [`ClientSource`] returns the client for each request; [`RotatingClient`] replaces clients whose
+//! [`ClientSource`] provides the client for each request. [`RotatingClient`] replaces clients whose
 //! credentials expire.
 //!
 //! Kube refreshes tokens without a new client: tokens in files every minute, and tokens of credential plugins
@@ -28,31 +28,37 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Time between the replacement of a client and its expiry, in which requests in progress can complete. Kube
-/// refreshes tokens the same time before their expiry.
+/// Time between the replacement of a client and the expiry of the replaced client. Requests in progress can
+/// complete in this time. Kube also refreshes tokens 60 s before they expire.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Minimum time between the creations of two clients after the server has rejected the credentials, or after
-/// a client could not be created. All informers share this limit, because each creation may start the process
-/// of a credential plugin.
+/// Minimum time between the creations of two clients, if the server has rejected the credentials or a client
+/// could not be created.
+///
+/// All informers of a `RotatingClient` share this limit, because each creation may start the process of a
+/// credential plugin.
 const REFUSED_MIN: Duration = Duration::from_secs(10);
 
-/// Minimum age of a client before a failed connection causes its replacement. A TLS handshake that fails
-/// because of an expired certificate is reported like any other failed connection.
+/// Minimum age of a client that is replaced because of a failed connection.
+///
+/// An expired certificate makes the TLS handshake fail, but this failure can't be distinguished from other
+/// failed connections.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
 /// Maximum time that requests wait for one attempt to create a client. After this time the next request
-/// starts a new attempt, because a hung credential plugin must not block all informers. A list request waits
-/// equally long for its response.
+/// starts a new attempt, because a hung credential plugin must not block all informers.
+///
+/// The value equals [`LIST_STALL`](crate::limits::LIST_STALL), the maximum time that a list waits for its
+/// response.
 const MAKING_MAX: Duration = Duration::from_secs(60);
 
 /// Returns the client for each list request and each watch request.
 ///
 /// A [`Client`] implements this trait and always returns itself. A [`RotatingClient`] replaces its client
-/// before the client expires. Implement the trait to select clients by other rules.
+/// before the certificate of the client expires. Implement the trait to select clients by other rules.
 pub trait ClientSource: Send + Sync + 'static {
-    /// Returns the client for one request: for a list, for one page of a list, or for a watch. An open watch
-    /// keeps the client that opened it.
+    /// Returns the client for one request: for a watch, or for one page of a list. An open watch keeps the
+    /// client that opened it.
     ///
     /// # Errors
     /// Returns an error if no client is available now. The request then fails, and the reflector retries the
@@ -63,8 +69,10 @@ pub trait ClientSource: Send + Sync + 'static {
     /// drops the future.
     fn client(&self) -> BoxFuture<'_, Result<Client, Error>>;
 
-    /// Called when a request with the most recently returned client has failed, for example because the
-    /// server rejected the credentials or the client could not connect. The implementation must not block.
+    /// Reports that a request with a client of this source has failed. For example, the server rejected the
+    /// credentials, or the client could not connect.
+    ///
+    /// The implementation must not block. The default implementation does nothing.
     fn failed(&self, error: &Error) {
         let _ = error;
     }
@@ -91,17 +99,19 @@ type Making = Shared<BoxFuture<'static, Result<Client, Cause>>>;
 type Make = Arc<dyn Fn() -> Making + Send + Sync>;
 type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// A source of clients that replaces its client before the client expires. All clones share one client.
+/// A source of clients that replaces its client before the client's certificate expires. All clones share one
+/// client.
 ///
 /// The client is replaced in four cases:
-/// - its certificate expires in less than a minute;
-/// - the server rejects its credentials;
-/// - the client can't connect, and is older than a minute;
-/// - the client has reached [`max_age`](RotatingClientBuilder::max_age), if that is set.
+/// - The certificate of the client expires in less than a minute.
+/// - The server rejects the credentials of the client.
+/// - The client can't connect, and is at least a minute old.
+/// - The client has reached [`max_age`](RotatingClientBuilder::max_age), if a maximum age is set.
 ///
-/// The first request that needs a new client creates it. Other requests wait for this client and use it too.
-/// If the creation takes longer than a minute, the next request starts another one. An open watch keeps its
-/// connection until the watch ends. By default a watch ends within ten minutes; see
+/// The first request that needs a new client creates the client. Other requests wait for this client and then
+/// use it. If the creation takes longer than a minute, the next request starts another creation.
+///
+/// An open watch keeps its connection until the watch ends. By default a watch ends within ten minutes; see
 /// [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min).
 ///
 /// ```no_run
@@ -133,7 +143,7 @@ struct Rotation {
 struct Current {
     client: Making,
     since: Instant,
-    /// Time at which the next request replaces the client; `None` if no replacement is scheduled.
+    /// Time at which the next request replaces the client. `None` if no replacement is scheduled.
     until: Option<Instant>,
 }
 
@@ -155,8 +165,8 @@ impl fmt::Debug for RotatingClient {
     }
 }
 
-/// Configures a [`RotatingClient`]: the maximum age of its client, and the clock for the expiry of
-/// certificates.
+/// Configures a [`RotatingClient`]: the maximum age of its client, and the clock that determines whether a
+/// certificate has expired.
 #[must_use]
 #[derive_where(Debug)]
 pub struct RotatingClientBuilder {
@@ -168,15 +178,15 @@ pub struct RotatingClientBuilder {
 }
 
 impl RotatingClient {
-    /// Creates a `RotatingClient` that calls `make` to create each new [`Client`]. `make` reads the current
-    /// configuration.
+    /// Creates a `RotatingClient` that calls `make` to create each new [`Client`]. `make` must read the
+    /// current configuration each time.
     ///
-    /// An error of `make` becomes the cause of an [`Error`], and must not contain secrets. If `make` returns
-    /// kube's error about a credential plugin or a token, that error is replaced, because it may contain
-    /// secrets.
+    /// An error of `make` becomes the source of an [`Error`], and must not contain secrets. If `make` returns
+    /// kube's error about a credential plugin or a token, an error without a source replaces it, because
+    /// kube's error may contain secrets.
     ///
     /// `make` runs in the task of the first request that needs a new client. If that task is cancelled, the
-    /// next request continues the same future.
+    /// next request continues to poll the future that `make` returned.
     pub fn new<F, E>(make: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Client, E>> + Send + 'static,
@@ -217,9 +227,11 @@ impl RotatingClient {
 }
 
 impl RotatingClientBuilder {
-    /// Sets the age at which a client is replaced. Use this for certificates in files that another program
-    /// renews; client-go checks such files every 5 minutes. With zero, the default, clients are not replaced
-    /// because of their age.
+    /// Sets the age at which a client is replaced. With zero, the default, clients are not replaced because
+    /// of their age.
+    ///
+    /// Set the age if the certificates are in files that another program renews. client-go checks such files
+    /// every 5 minutes.
     pub fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
         self
@@ -231,7 +243,7 @@ impl RotatingClientBuilder {
         self
     }
 
-    /// Creates the [`RotatingClient`]. The first request creates its first [`Client`].
+    /// Creates the [`RotatingClient`]. The first request then creates the first [`Client`].
     pub fn build(self) -> RotatingClient {
         let Self { make, max_age, now } = self;
         RotatingClient {
@@ -246,8 +258,10 @@ impl RotatingClientBuilder {
 }
 
 impl Rotation {
-    /// Returns the current client, which may still be in creation. Starts the creation of a new client if the
-    /// current one must be replaced or its creation hangs.
+    /// Returns the current client, whose creation may still be in progress.
+    ///
+    /// Starts the creation of a new client if there is no client yet, if the current client must be replaced,
+    /// or if its creation hangs.
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -276,8 +290,8 @@ impl Rotation {
         }
     }
 
-    /// Schedules the replacement of `client`, created at `since`, before its certificate expires. Called each
-    /// time a request receives the client.
+    /// Schedules the replacement of `client` before the certificate of `client` expires. Called each time a
+    /// request receives the client. `since` is the creation time of the client.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;
@@ -297,7 +311,7 @@ impl ClientSource for RotatingClient {
             let current = self.rotation.current();
             match current.client.await {
                 Ok(client) => {
-                    // For each request, because the wall clock advances while the machine sleeps.
+                    // Repeated for each request, because the wall clock advances while the machine sleeps.
                     self.rotation.given_out(current.since, &client);
                     Ok(client)
                 }

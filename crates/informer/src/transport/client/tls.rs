@@ -1,21 +1,23 @@
-//! Selects the TLS backend and the crypto provider of the client of [`super::connect`].
+//! Selects the TLS backend and the crypto provider for the client of [`super::connect`].
 //!
 //! Guarantees:
 //! - If `kube-client` has both features, `rustls-tls` takes precedence over `openssl-tls`, as in kube's own
 //!   client builder.
-//! - rustls uses the crypto provider that the process has installed. If there is none, this module installs
-//!   the provider that rustls was compiled with: `aws-lc-rs`, otherwise `ring`.
+//! - rustls uses the crypto provider that the process has installed. If the process has installed none, this
+//!   module installs the provider that rustls was compiled with: `aws-lc-rs` if available, otherwise `ring`.
 //! - Without a crypto provider or a TLS backend, the functions return an error that names the features to
 //!   enable. rustls and kube's client builder would panic without a provider.
 //!
-//! A crate can't query the features of its dependencies. Name resolution detects them instead:
-//! [`compiled_in`] and [`rustls_config`] use names that exist only if a feature is enabled. This module
-//! declares an item of the same name, a stand-in, which the compiler selects if the feature is disabled.
+//! A crate can't query the features of its dependencies. This module detects the features by name resolution:
+//! [`compiled_in`] and [`rustls_config`] use names that exist only if a feature is enabled. For each of these
+//! names, this module declares a stand-in, which is an item of the same name. The compiler selects the
+//! stand-in if the feature is disabled.
 
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};
 
-/// The error for a TLS connection if rustls has no crypto provider.
+/// Error for a TLS connection if the process has installed no crypto provider and rustls was compiled without
+/// one.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no crypto provider for TLS: enable feature `aws-lc-rs` or `ring` of kube-client, \
@@ -23,7 +25,7 @@ use rustls::{ClientConfig, crypto::CryptoProvider};
 )]
 struct NoProvider;
 
-/// The error for a TLS connection if `kube-client` was built without a TLS backend.
+/// Error for a TLS connection if `kube-client` was built without a TLS backend.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no TLS backend: enable feature `rustls-tls` of kube-client with `aws-lc-rs` or `ring`, \
@@ -31,7 +33,7 @@ struct NoProvider;
 )]
 struct NoBackend;
 
-/// The error for HTTP/2 with prior knowledge over TLS if `kube-client` was built without rustls.
+/// Error for HTTP/2 with prior knowledge over TLS if `kube-client` was built without rustls.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "HTTP/2 with prior knowledge over TLS needs rustls: \
@@ -50,7 +52,8 @@ pub(super) fn rustls_config(config: &Config) -> Result<Option<ClientConfig>, Err
     build(|| config.rustls_client_config())
 }
 
-/// Creates a client with kube's own client builder, which uses HTTP/1.1 and kube's TLS backend.
+/// Creates a client with kube's own client builder. The client uses HTTP/1.1 and the TLS backend of
+/// `kube-client`.
 ///
 /// # Errors
 /// Returns an error if there is no crypto provider or no TLS backend, or if kube's client builder fails.
@@ -71,19 +74,20 @@ fn build<R: Rustls>(make: impl Fn() -> R) -> Result<Option<ClientConfig>, Error>
     make().config()
 }
 
-/// Installs the crypto provider that rustls was compiled with, if kube uses rustls and the process has no
-/// provider. Without a provider, kube's client builder would panic.
+/// Installs the crypto provider that rustls was compiled with, if kube uses rustls and the process has
+/// installed no provider. Without a provider, kube's client builder would panic.
 ///
-/// The return type `R` of `_make` shows whether kube uses rustls; `_make` is not called.
+/// The return type `R` of `_make` shows whether kube uses rustls. `_make` is not called.
 ///
 /// # Errors
-/// Returns an error if kube uses rustls and rustls was compiled without a provider.
+/// Returns an error if kube uses rustls, the process has installed no provider, and rustls was compiled
+/// without a provider.
 fn require_provider<R: Rustls>(_make: &impl Fn() -> R) -> Result<(), Error> {
     if !R::BUILT_IN || CryptoProvider::get_default().is_some() {
         return Ok(());
     }
     let provider = provider_or_error(compiled_in())?;
-    // Fails if another thread has installed one in between, which then applies.
+    // Fails if another thread has installed a provider in the meantime. That provider then applies.
     drop(provider.install_default());
     Ok(())
 }
@@ -110,8 +114,8 @@ fn compiled_in() -> Option<CryptoProvider> {
     aws_lc_rs.or_else(|| ring::default_provider().provider())
 }
 
-/// Return type of every stand-in, which is an item of this module that replaces an item of rustls or kube if
-/// the feature of the latter is disabled.
+/// Return type of the stand-ins of this module. A stand-in replaces an item of rustls or kube that does not
+/// exist because a feature is disabled.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.
@@ -135,7 +139,8 @@ mod ring {
     }
 }
 
-/// Converts a [`CryptoProvider`] to `Some`, and [`Absent`] to `None`.
+/// Converts the return type of a `default_provider` function to an `Option`: a [`CryptoProvider`] to `Some`,
+/// and [`Absent`] to `None`.
 trait Provider {
     fn provider(self) -> Option<CryptoProvider>;
 }
@@ -152,9 +157,10 @@ impl Provider for Absent {
     }
 }
 
-/// Provides a method `rustls_client_config` that returns [`Absent`]. The compiler selects this method if
-/// `kube-client` lacks feature `rustls-tls`; otherwise kube's `ConfigExt` has a method of the same name,
-/// which takes precedence.
+/// Provides a stand-in method `rustls_client_config` that returns [`Absent`].
+///
+/// The compiler selects this method if `kube-client` lacks feature `rustls-tls`. With the feature, kube's
+/// `ConfigExt` has a method of the same name, which takes precedence.
 trait WithoutRustls {
     fn rustls_client_config(&self) -> Absent;
 }
@@ -165,8 +171,8 @@ impl<C: ConfigExt> WithoutRustls for &C {
     }
 }
 
-/// Converts the result of kube's `rustls_client_config` to `Ok(Some(…))` or an error, and [`Absent`] to
-/// `Ok(None)`.
+/// Converts the return type of `rustls_client_config`. The result of kube's method becomes `Ok(Some(…))` or
+/// an error, and [`Absent`] becomes `Ok(None)`.
 trait Rustls {
     /// Whether `kube-client` was built with feature `rustls-tls`.
     const BUILT_IN: bool;
@@ -201,7 +207,8 @@ mod tests {
             .assert_eq(&missing.to_string());
     }
 
-    /// Cargo enables only the crypto provider ring for the tests of this crate.
+    /// The expected provider is ring, because Cargo enables only the crypto provider ring for the tests of
+    /// this crate.
     #[test]
     fn the_provider_that_rustls_was_compiled_with_is_found() {
         let found = provider_or_error(compiled_in()).unwrap();

@@ -1,5 +1,5 @@
-//! Tests that replacing a file leaves either the old or the new content, and that only its owner can read the
-//! file.
+//! Tests that replacing a file leaves either the old or the new content, and that only the owner of the file
+//! can read it.
 
 use std::{
     io::{Read, Write},

@@ -1,4 +1,5 @@
-//! Tests that reading any file returns the written objects or an error, and that writing respects the limits.
+//! Tests that reading any file returns the written objects or an error, and that the writer respects its
+//! limits.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;
@@ -83,7 +84,8 @@ fn reading_is_given_up_when_nobody_waits_for_it() {
     assert!(matches!(given_up, Err(ColdReason::Unreadable(_))));
 }
 
-/// A writer for a disk with space for this number of bytes; further writes fail with `StorageFull`.
+/// A simulated disk. The value is the number of free bytes. Without free bytes, a write fails with
+/// `StorageFull`.
 struct Full(usize);
 
 impl Write for Full {
@@ -194,7 +196,7 @@ fn an_object_without_a_name_one_body_or_a_source_is_damage() {
     }
 }
 
-/// A reader of an endless file without a newline.
+/// An input that never ends and contains no newline.
 struct Endless;
 
 impl Read for Endless {
@@ -221,8 +223,8 @@ fn a_line_without_an_end_is_given_up() {
     assert!(matches!(read(&deep.concat()), Err(ColdReason::Damaged(_))));
 }
 
-/// Returns the smallest limits that [`written`] does not exceed: its longest line, its size, and its two
-/// objects.
+/// Returns the smallest limits within which [`written`] can write its store: the length of the longest line,
+/// the size of the store, and two objects.
 fn exact() -> Limits {
     let text = written();
     let lines = text.split_inclusive(|byte| *byte == b'\n');
@@ -341,8 +343,8 @@ fn a_revision_that_no_server_would_have_given_is_refused() {
     }
 }
 
-/// Returns a decoder for a cache that stores compressed objects, and builds its dictionaries from this number
-/// of objects.
+/// Returns a decoder for a cache that stores compressed objects. `objects` is the number of objects from
+/// which the cache builds a compression dictionary.
 fn packing(objects: usize) -> Decoder<Pod> {
     let options = FormOptions::packed(Some(objects));
     let form = Form::new(options, crate::decode::open::<Pod>, Box::new(|_| {}));

@@ -21,13 +21,13 @@ use crate::{
     transport::{Error, ListOptions, Response},
 };
 
-/// Whether the serialization of an object named `slow` waits. `WRITING` is true when this serialization has
-/// started.
+/// Whether the serialization of an object named `slow` waits. `WRITING` becomes true when this serialization
+/// starts.
 static HELD: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// A ConfigMap whose name determines the behavior of its serialization and deserialization, such as `slow` or
-/// `panics-when-read`.
+/// A ConfigMap whose name can make its serialization or deserialization wait, fail or panic. Such a name is
+/// `slow` or `panics-when-read`.
 #[derive(Debug)]
 struct Odd(ConfigMap);
 
@@ -114,8 +114,7 @@ fn named(name: &str) -> Odd {
     })
 }
 
-/// A snapshotter whose file is in a temporary directory of the test. Dropping the value removes the
-/// directory.
+/// A snapshotter and the temporary directory of its file. Dropping the value removes the directory.
 struct World {
     snapshotter: Arc<Snapshotter<Odd>>,
     folder: PathBuf,
@@ -148,7 +147,8 @@ impl World {
         self.snapshotter.load(Decoder::new(&(), None)).await
     }
 
-    /// Writes an empty store with the usual header after `change` has modified the header.
+    /// Writes a store without objects to the file. `change` modifies the header of the store before it is
+    /// written.
     fn write(&self, change: impl FnOnce(&mut Header)) {
         let mut header = self.snapshotter.header(&snapshot(&[])).unwrap();
         change(&mut header);

@@ -1,4 +1,4 @@
-//! Compares the delaying queue with a simple model, a list of items and their times.
+//! Compares the delaying queue with a simple model, which is a sorted list of items and their times.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ enum Operation {
     AddAfter(u8, u64),
     Advance(u64),
     Cancel(u8),
-    /// Takes all queued items from the queue, and calls `done` for each of them.
+    /// Takes all queued items from the inner queue, and calls `done` for each item.
     TakeAll,
     ShutDown,
 }
@@ -26,8 +26,9 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..60)
 }
 
-/// A simple model of the delaying queue. `delayed` contains the time, the sequence number and the key of each
-/// item, sorted. `promote` moves items whose time has been reached to `queued`.
+/// A simple model of the delaying queue. `delayed` is a sorted list of the delayed items. Each element
+/// contains the time, the sequence number and the key of an item. `promote` moves items whose time has been
+/// reached to `queued`.
 #[derive(Default)]
 struct Reference {
     delayed: Vec<(u64, usize, u8)>,

@@ -1,4 +1,4 @@
-//! Compares the queue with a simple model that keeps client-go's two sets and its list.
+//! Compares the queue with a simple model that has the two sets and the list of client-go's queue.
 
 use std::cell::Cell;
 use std::hash::Hasher;
@@ -12,14 +12,15 @@ use super::*;
 enum Operation {
     Add(u8),
     Next,
-    /// Ends the work on one of the items in work. Has no effect if no item is in work.
+    /// Ends the work on the item that the index selects from the items in work. Has no effect if no item is
+    /// in work.
     Done(prop::sample::Index),
     ShutDown,
     Drain,
 }
 
-/// A copy of client-go's queue with its fields and rules. Only the rule for the end of a drain is this
-/// library's rule.
+/// A model with the fields and rules of client-go's queue. The only difference is the end of a drain, for
+/// which the model uses this library's rule.
 #[derive(Default)]
 struct Reference {
     dirty: Vec<u8>,
@@ -63,7 +64,7 @@ impl Reference {
     }
 }
 
-/// Returns `next` with the item but without its hash.
+/// Returns `next` with the plain item instead of the [`Hashed`] item.
 fn plain(next: &Next<Hashed<u8>>) -> Next<u8> {
     match next {
         Next::Item(item) => Next::Item(**item),

@@ -1,4 +1,4 @@
-//! Tests of `get` futures that are dropped at any point, and of wake-ups that another task must then receive.
+//! Tests that no item and no wake-up is lost when a `get` future or a drain future is dropped at any point.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of delayed items: their times, their order, and their cancellation.
+//! Tests of delayed items: the time and the order in which they are queued, and their cancellation.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Tests of both kinds of shut-down: which items workers receive, which items are dropped, and when workers
-//! receive `None`.
+//! Tests of a plain shut-down and of a drain: the items that workers receive, the items that are dropped, and
+//! the time at which workers receive `None`.
 
 use super::*;
 

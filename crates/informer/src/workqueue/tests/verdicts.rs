@@ -1,4 +1,4 @@
-//! Tests of rate limits, and of the effect of each verdict on the queue and its limiter.
+//! Tests of rate limits, and of the effect of each method that ends the work on an item.
 
 use super::*;
 use crate::workqueue::rate_limiter::Bucket;

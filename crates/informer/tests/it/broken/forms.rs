@@ -1,7 +1,7 @@
-//! Tests broken objects in each of the cache's representations: decoded (typed), lazy and packed.
+//! Tests undecodable objects in each of the cache's representations: decoded (typed), lazy and packed.
 //!
-//! In each representation, a broken object is counted in the status, omitted from lists after its first read,
-//! and correct again when its next state decodes.
+//! In each representation, an undecodable object is counted in the status and is omitted from lists after its
+//! first read. When the server sends a decodable state of the object, the object is cached normally again.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
     setting::{Running, Trace, builder, labelled, pod, run},
 };
 
-/// A function that sets the representation of objects in the cache: decoded, lazy or packed.
+/// A function that sets the representation of the objects in an informer's cache: decoded, lazy or packed.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [
@@ -26,7 +26,7 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Reads every object that the cache lists, and waits until the informer has processed the decoding errors.
+/// Decodes every object that the cache lists, and waits until the informer has processed the decoding errors.
 async fn read_all(informer: &Running) {
     for object in informer.pods.indexer().snapshot().iter() {
         let _ = object.get();

@@ -1,7 +1,7 @@
-//! Tests the limits on the number of changes: the capacity of the queue, of a batch and of a handler's
-//! buffer, and a store that blocks.
+//! Tests limits on the number of waiting changes: the capacity of the informer's queue, of a batch and of a
+//! handler's buffer.
 //!
-//! The tests also check whether the status reports that the store is full.
+//! The tests also check whether the status reports that the store is full, for example while a store is slow.
 
 use std::{
     num::NonZeroUsize,
@@ -36,7 +36,8 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// A `ListerWatcher` whose watch has an infinite number of events. It counts the events that were read.
+/// A `ListerWatcher` whose watch has an infinite number of events. The field counts the events that the
+/// informer has read.
 struct Endless(Arc<AtomicUsize>);
 
 impl ListerWatcher for Endless {
@@ -130,7 +131,7 @@ async fn the_status_reports_a_full_store_until_the_watch_continues() {
     informer.stop().await;
 }
 
-/// A store that needs five seconds to accept a delta.
+/// A custom store that sleeps for five seconds before it accepts a delta.
 struct Slow;
 
 impl ReflectorStore<Pod> for Slow {
@@ -216,7 +217,7 @@ async fn a_custom_batch_size_is_used_through_a_factory() {
     factory.shutdown().await;
 }
 
-/// A handler that needs the contained time for each event.
+/// A handler that sleeps for the contained duration per event.
 struct Takes(Duration);
 
 impl EventHandler<Pod> for Takes {

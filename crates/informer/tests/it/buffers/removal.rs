@@ -1,4 +1,4 @@
-//! Tests the removal of a handler while one of its callbacks is in progress.
+//! Tests the removal of a handler while the handler is processing an event.
 
 use std::{sync::Arc, time::Duration};
 

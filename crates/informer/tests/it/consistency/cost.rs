@@ -1,4 +1,5 @@
-//! Tests the requests of consistency checks and their times, and the effects of a failed check.
+//! Tests the requests that consistency checks send, the times of the checks, and the effects of a failed
+//! check.
 
 use expect_test::expect;
 use futures_core::future::BoxFuture;
@@ -14,7 +15,10 @@ use tokio::time::Instant;
 use super::*;
 use crate::setting::requests;
 
-/// Returns one line for each request of the consistency checks: revision, match, limit, and response status.
+/// Returns one line for each request of the consistency checks.
+///
+/// A line contains the requested revision, the revision match, the limit, and the status code of the
+/// response.
 fn asked(server: &Server) -> String {
     let line = |request: &LoggedRequest| {
         let options = &request.options;
@@ -52,7 +56,8 @@ async fn a_check_sends_one_paged_list_at_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// A list of complete objects would make a check as expensive as a relist.
+/// Tests that a check requests only metadata. A list of complete objects would make a check as expensive as a
+/// relist.
 #[tokio::test(start_paused = true)]
 async fn a_check_requests_only_metadata_for_every_type() {
     let server = Server::builder().seed([pod("a")]).build();
@@ -89,8 +94,8 @@ async fn no_check_is_sent_without_the_option_or_with_a_period_of_zero() {
 
 #[tokio::test(start_paused = true)]
 async fn checks_are_a_half_to_a_whole_period_apart_and_differ_between_informers() {
-    /// A `ListerWatcher` that forwards all requests, and records the time of each consistency check
-    /// (`list_metadata`).
+    /// A `ListerWatcher` that forwards all requests to the contained `ListWatch`, and records the time of
+    /// each consistency check (`list_metadata`).
     struct Noting(ListWatch<Pod>, Arc<Mutex<Vec<Instant>>>);
 
     impl ListerWatcher for Noting {

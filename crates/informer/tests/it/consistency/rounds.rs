@@ -1,7 +1,7 @@
-//! Tests sequences of consistency checks of one informer.
+//! Tests sequences of several consistency checks of one informer.
 //!
-//! The sequences run during changes, with a difference that relists do not correct, and until the informer is
-//! stopped during a check.
+//! In the tests, the objects change during the checks, a relist does not correct a difference, or the
+//! informer is stopped during a check.
 
 use std::{num::NonZeroUsize, pin::pin};
 
@@ -19,12 +19,14 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Period of the consistency checks in scripted tests. A scripted watch may be silent for a minute, and the
-/// informer still treats the connection as alive.
+/// Period of the consistency checks in tests with scripted responses.
+///
+/// A scripted watch sends nothing for up to a minute, and the informer does not treat the connection as
+/// failed in this time.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// One step of a randomly generated test: a write by another client, a pause in milliseconds, or a fault of
-/// the server.
+/// One step of a randomly generated scenario: a write by another client, a pause in milliseconds, or a fault
+/// of the server.
 #[derive(Clone, Debug)]
 enum Step {
     Create(u8),
@@ -47,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Step {
-    /// Executes the step. An update or deletion of a missing pod, and a creation of an existing pod, have no
+    /// Executes the step. A step that updates or deletes a missing pod, or creates an existing pod, has no
     /// effect.
     async fn take(self, server: &Server) {
         let name = |n: u8| format!("p{n}");
@@ -63,10 +65,11 @@ impl Step {
     }
 }
 
-/// Executes the steps while an informer of two namespaces is checked every second. Returns the numbers of
-/// checks that found no difference, found a difference, and failed.
+/// Executes the steps while an informer of two namespaces checks its consistency every second. `by_key`
+/// selects a `DeltaFifo` as the informer's queue.
 ///
-/// Asserts that the cache finally equals the server's state.
+/// Asserts that the cache finally equals the server's state. Returns three numbers of checks: without a
+/// difference, with a difference, and failed.
 async fn churn(steps: Vec<Step>, by_key: bool) -> [u64; 3] {
     let server = Server::builder().seed([pod("p0"), pod("p1")]).build();
     let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);
@@ -108,7 +111,8 @@ proptest! {
     }
 }
 
-/// Each check's list contains one object more than the relists, so a relist never corrects the difference.
+/// Tests a difference that remains after each relist: the list of each check contains one object more than
+/// the lists of the relists.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
@@ -233,7 +237,9 @@ async fn a_repeated_continue_token_fails_the_check() {
     informer.stop().await;
 }
 
-/// While a delta waits in the `DeltaFifo`, the store does not match a single revision and can't be compared.
+/// Tests that no check starts while a delta waits in the `DeltaFifo`.
+///
+/// The objects in the store then do not belong to a single revision, so they can't be compared with a list.
 #[tokio::test(start_paused = true)]
 async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {

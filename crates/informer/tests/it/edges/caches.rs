@@ -1,5 +1,5 @@
-//! Tests that the cache matches the server: with custom keys, with objects that have no key or no revision,
-//! and after relists whose objects are unchanged.
+//! Tests that the cache matches the server in three cases: the cache uses custom keys, objects have no key or
+//! no revision, and a relist returns unchanged objects.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use super::broken;
 use crate::setting::{Running, Trace, builder, labelled, listing, pod, requests, run};
 
-/// Sleeps for two seconds, so that closing the watch afterwards does not count as a failure. A watch that
+/// Sleeps for two seconds. The test can then close the watch without causing a failure: only a watch that
 /// closes within one second and without an event counts as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;

@@ -1,5 +1,5 @@
-//! Tests of how handlers, informers, factories and waits end. They check which objects and tasks remain after
-//! the end, and that every wait for the end returns.
+//! Tests of how handlers, informers and factories end. After the end, every wait returns, unread events are
+//! delivered or counted as discarded, and no task or cached object remains.
 
 use std::{
     future::pending,
@@ -24,8 +24,8 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-/// Returns a running factory, a semaphore and a trace. The factory has one handler, whose callback is running
-/// and waits for a permit of the semaphore.
+/// Starts a factory with one handler, and waits until the handler's callback is running. The callback waits
+/// for a permit of the returned semaphore, and then records the name of its pod in the returned trace.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = SharedInformerFactory::builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());

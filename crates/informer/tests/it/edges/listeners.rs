@@ -1,5 +1,5 @@
-//! Tests of event delivery: a handler receives every event of an object, no delivery waits forever, and no
-//! handler starves another.
+//! Tests of event delivery to handlers: free space in a full buffer, resync periods, handlers registered
+//! late, yielding to other tasks, and waits for idle handlers and for the sync.
 
 use std::{
     num::NonZeroUsize,
@@ -32,8 +32,10 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that lets the handler take an event out of its full buffer during a call of `pop_batch`. The
-/// informer's loop therefore sees a full buffer before the call, and a buffer with free space after the call.
+/// An informer queue that lets the handler receive an event while the informer calls `pop_batch`.
+///
+/// The handler's buffer is full before this call. After the call, the buffer has free space, because the
+/// handler has removed one event from it. The informer must notice the free space.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -76,12 +78,12 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// Position, counted from 1, of the event in whose callback the handler blocks. Two events precede this
-/// event: the only object of the initial list, and the sync marker.
+/// Number of the event, counted from 1, whose callback blocks. Before this event, the handler receives the
+/// only object of the initial list and the sync marker.
 const HELD: usize = 3;
 
-/// A handler that blocks in the callback of event [`HELD`] until the test releases it. It then reports the
-/// receipt of the next event.
+/// A handler that blocks in the callback of event [`HELD`] until the queue [`RoomMadeMeanwhile`] releases it.
+/// The handler then notifies the queue when it receives the next event.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,

@@ -1,5 +1,5 @@
-//! Tests of the factory's options for all informers and for the informers of one type, and of which option
-//! takes precedence.
+//! Tests of the precedence of a factory's options: options for all informers, options for the informers of
+//! one type, and options of a single informer.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Tests of the precedence of a factory's options for types and namespaces: in the requests that the server
-//! receives, and in the cached objects.
+//! Tests of the precedence between a factory's options, its options for one type, and its options for one
+//! namespace. The tests check the requests that the server receives and the cached objects.
 //!
 //! Every row of the table in the documentation of `InformerOptions` has a test here. Unit tests cover the
 //! code that resolves the options.

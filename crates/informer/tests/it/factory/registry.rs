@@ -71,8 +71,9 @@ async fn concurrent_requests_receive_one_informer() {
     }
 }
 
-/// In client-go, `Run` checks whether the informer has started and marks it as started in two separate steps,
-/// so two concurrent calls can both start it.
+/// In client-go, `Run` first checks whether the informer has started, and marks the informer as started in a
+/// separate step. Two concurrent calls of `Run` can therefore both start the informer. This factory must not
+/// have this race.
 #[tokio::test(start_paused = true)]
 async fn concurrent_starts_of_a_factory_start_each_informer_once() {
     for _ in 0..20 {
@@ -275,7 +276,8 @@ async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_d
     }
 }
 
-/// Runs `ask` in a new thread. The thread is not joined, because it never ends if the constructors deadlock.
+/// Calls `ask` in a new thread and does not join the thread. If the constructors deadlock, the thread never
+/// ends, and a join would block the test.
 fn in_a_thread<T>(
     factory: &SharedInformerFactory,
     together: &Arc<Barrier>,

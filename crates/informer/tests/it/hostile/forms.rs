@@ -1,5 +1,8 @@
-//! Tests that a hostile server produces the same cache content in decoded, packed and lazy caches: the same
-//! listed objects, broken objects and errors.
+//! Tests that decoded, packed and lazy caches have the same content when a server sends invalid objects.
+//!
+//! A decoded cache decodes each object when it arrives. A packed or lazy cache decodes an object when it is
+//! read. An object that cannot be decoded is called broken. All types of caches must list the same objects
+//! and report the same broken objects with the same errors.
 //!
 //! The server sends wrong types, missing metadata, other kinds, duplicate keys, deep nesting and invalid
 //! UTF-8. After each response the test reads every object that the cache lists.
@@ -86,7 +89,8 @@ impl Hostile {
             .into()
     }
 
-    /// Returns the event after the first `behind` events, and waits until the server has recorded this event.
+    /// Waits until the server has recorded more than `behind` events, and returns the event that follows the
+    /// first `behind` events.
     async fn next(self, behind: usize) -> Bytes {
         loop {
             let changed = self.0.changed.notified();
@@ -128,8 +132,8 @@ impl ListerWatcher for Hostile {
     }
 }
 
-/// The observations of one informer: the content of its cache after each step of the script, and the events
-/// that its handler received in each step.
+/// The results of one informer after it has received all responses of the script: the content of its cache
+/// after each step of the script, and the events that its handler received in each step.
 struct Lived {
     shown: Vec<String>,
     received: Vec<String>,
@@ -187,8 +191,9 @@ where
     lived
 }
 
-/// Returns the number of listed objects, the number of broken objects, and one line per object. The line
-/// contains the decoded object, or the error of a broken object.
+/// Returns the cache content as text: the number of objects that can be decoded, the number of broken
+/// objects, which cannot be decoded, and one line per object. The line contains the decoded object or its
+/// error.
 fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     let (snapshot, status) = (informer.indexer().snapshot(), informer.status().get());
     let listed = snapshot.iter().map(|object| {
@@ -238,8 +243,11 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Told {
     }
 }
 
-/// Asserts that decoded, packed and lazy caches have the same content, and that all packed and lazy caches
-/// deliver the same events. Returns the observations of the decoded cache and of a packed cache.
+/// Runs the script with a decoded cache, two packed caches and a lazy cache. Asserts that all caches have the
+/// same content, and that the packed and lazy caches deliver the same events. Decoded caches may deliver
+/// other events, so their events are not compared.
+///
+/// Returns the results of the decoded cache and of a packed cache.
 async fn same_in_every_form<K>(
     what: &str,
     builder: impl Fn(Hostile) -> Builder<K>,
@@ -341,8 +349,8 @@ async fn a_hostile_server_produces_the_same_cache_in_every_form() {
 
 const GUIDE: &str = include_str!("../../../guide.md");
 
-/// Returns the first cell of each row in the guide's table of the differences between decoded caches and
-/// packed or lazy caches.
+/// Returns the first cell of each row in the table of `guide.md` that lists the differences between decoded
+/// caches and packed or lazy caches.
 fn rows_of_the_guide() -> Vec<&'static str> {
     let table = GUIDE
         .lines()
@@ -353,8 +361,9 @@ fn rows_of_the_guide() -> Vec<&'static str> {
 
 const FIRST_DIFFERENCE: &str = "is reported and counted";
 
-/// First cells of the rows in the guide's table. The module `broken::forms` tests the first two rows, and the
-/// test above tests the last two rows.
+/// Expected first cells of the rows in the table of `guide.md`. The tests of the module `broken::forms` cover
+/// the first two rows. The test `a_hostile_server_produces_the_same_cache_in_every_form` covers the last two
+/// rows.
 const DIFFERENCES: [&str; 4] = [
     "| A state that can't be decoded is reported and counted",
     "| A new state of a broken object",

@@ -1,5 +1,5 @@
-//! Tests of watches that never end, of caches that reach their object limit, and of watch events that cannot
-//! be applied to the cache.
+//! Tests of watches that receive data without end, of caches that reach their maximum number of objects, and
+//! of watch events that the informer cannot apply to its cache.
 
 use std::time::Duration;
 

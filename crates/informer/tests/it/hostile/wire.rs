@@ -1,5 +1,5 @@
-//! Tests of responses that never end, sent by a TCP server on the loopback interface. The tests include
-//! response heads, redirects and discovery responses.
+//! Tests of hostile HTTP responses, sent by a TCP server on the loopback interface: heads, bodies and
+//! discovery responses that never end, invalid header fields, and redirects.
 
 use std::{
     net::SocketAddr,
@@ -26,8 +26,8 @@ use tokio::{
 
 use crate::setting::run;
 
-/// A TCP server that sends the same beginning of a response on every connection, and then repeats a text
-/// until the client closes the connection.
+/// A TCP server for responses that never end. On every connection, the server sends the same beginning of a
+/// response, and then repeats a text until the client closes the connection.
 struct Endless {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,

@@ -58,8 +58,8 @@ fn following(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// Lets the server act as if the custom resource `widgets` no longer existed: it answers lists and watches
-/// with status 404, and closes the open watches.
+/// Simulates a server that does not serve the custom resource `widgets`. The server responds to lists and
+/// watches of `widgets` with status 404, and all open watches are closed.
 fn stop_serving(server: &Server) {
     server
         .faults()
@@ -79,8 +79,8 @@ fn delete_definition(server: &Server) {
         .unwrap();
 }
 
-/// Lets the server serve `widgets` again: creates the `CustomResourceDefinition`, deletes object `a` and
-/// creates object `b`.
+/// Ends the simulation that [`stop_serving`] starts, creates the `CustomResourceDefinition` of `widgets`,
+/// deletes object `a`, and creates object `b`.
 fn serve_again(server: &Server) {
     server.faults().clear_answers();
     server
@@ -90,7 +90,7 @@ fn serve_again(server: &Server) {
     server.create(widget("b")).unwrap();
 }
 
-/// A handler that records the type of each event and the name of its object.
+/// A handler that records one line per event: the type of the event and the name of the object.
 struct Heard(Trace);
 
 impl EventHandler<DynamicObject> for Heard {

@@ -1,5 +1,5 @@
-//! The cases of the tests with a restored server: all responses and events from which an informer detects
-//! that the server was restored to an older state, or may have been.
+//! The test cases for a restored server. Each case is a response or an event by which an informer detects or
+//! suspects that the server was restored to an older state.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) struct Notice {
     pub(super) watch: (String, Then),
     /// Returns the server's answers to the requests between the watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,
-    /// Revisions of the relist's response. The test runs once for each of them.
+    /// Possible revisions of the relist's response. The tests use each of these revisions in turn.
     pub(super) revisions: &'static [u64],
     pub(super) verdict: Verdict,
 }

@@ -12,8 +12,8 @@ use kube_informer::{
 
 pub(super) const QUEUES: usize = 5;
 
-/// Returns the name of each type of queue with a builder that uses this queue. Each call of `informer`
-/// returns a new builder.
+/// Calls `informer` once per type of queue, and configures the returned builder with this type. Returns the
+/// builders, each with the name of its type of queue.
 pub(super) fn over_each_queue(
     informer: impl Fn() -> Builder<Pod>,
 ) -> [(&'static str, Builder<Pod>); QUEUES] {
@@ -32,8 +32,8 @@ pub(super) fn over_each_queue(
     ]
 }
 
-/// A custom queue that returns each delta in a batch of its own. It constructs new deltas from the source and
-/// kind of the deltas that it receives.
+/// A custom queue that returns each delta in a separate batch. The queue does not return the received delta
+/// itself. It constructs a new delta with the same source and kind.
 #[derive(Default)]
 struct Plain(VecDeque<Batch<Pod>>);
 

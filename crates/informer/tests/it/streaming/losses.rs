@@ -1,5 +1,5 @@
-//! Tests of streaming lists and watches whose connection receives no more bytes, whose server was restored,
-//! or whose store is full.
+//! Tests of streaming lists and watches in three cases: the connection receives no more data, the server was
+//! restored from a backup, or the store is full and accepts the next change only later.
 
 use kube_informer::{ObjectName, reflector::Reflector, shared_informer::ListenerBuffer};
 use kube_informer_apiserver::Verb;
@@ -31,8 +31,8 @@ fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     )
 }
 
-/// Restores the server to the revision three below the current one, and then creates two other objects. They
-/// receive revisions that were already assigned before the restore.
+/// Restores the server to its state three revisions earlier, and then creates pods `x` and `y`. The server
+/// assigns revisions to these pods that it had already assigned before the restore.
 fn put_back(server: &Server) {
     let revision = server.revision();
     server.faults().restart_at(revision - 3).unwrap();

@@ -304,7 +304,8 @@ async fn every_builder_can_set_the_time_limit_of_the_end_bookmark() {
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_request_respects_retry_after() {
-    /// Returns the time in whole seconds until the informer has synced and its watch is open.
+    /// Runs an informer against a server with the given faults. Returns the time in whole seconds from the
+    /// start until the informer has synced and its watch is open.
     async fn synced_after(faults: &str, initial_list: InitialList) -> u64 {
         let server = Server::builder()
             .seed((0..4).map(|n| setting::pod(&format!("p{n}"))))

@@ -1,4 +1,5 @@
-//! Tests of warm starts of the informers of a factory, which saves all of them in one directory.
+//! Tests of warm starts of the informers of a factory. The factory saves the caches of all its informers in
+//! one directory.
 
 use kube_informer::{InformerOptions, SharedInformerFactory};
 

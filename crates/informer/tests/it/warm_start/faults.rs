@@ -1,6 +1,6 @@
-//! Tests of warm starts whose saved store is unusable or outdated. An informer ignores a damaged store, and a
-//! store of another server, kind or version, and reports the reason. An informer whose saved revision has
-//! expired uses the saved objects and lists again.
+//! Tests of warm starts with an unusable or outdated saved store. An informer ignores a saved store that is
+//! damaged, or that belongs to another server, kind or version, and reports the reason. If the saved revision
+//! has expired, the informer uses the saved objects and then lists again.
 
 mod identity;
 
@@ -19,7 +19,7 @@ fn server(seed: u64, pods: &[&str]) -> Server {
 }
 
 /// Runs an informer until its cache matches the server. Returns whether the start was warm or cold, the
-/// requests of the informer, and the events of a handler.
+/// requests of the informer, and the events that a handler received.
 async fn start(server: &Server, informer: Builder<Pod>) -> String {
     let mut before = requests(server).lines().count();
     let informer = run(informer);

@@ -97,7 +97,7 @@ async fn all_saved_objects_are_in_the_cache_before_the_first_watch_for_every_que
 }
 
 /// Returns a server with pods in three namespaces, and a function that returns the builder of an informer.
-/// The informer has one source per namespace.
+/// The informer has one source per namespace. The function's parameters are the server and the type of queue.
 fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     let namespaces = ["one", "two", "three"];
     let pods_of = |namespace| ["a", "b", "c"].map(|name| in_namespace(name, namespace));
@@ -115,15 +115,15 @@ fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     (server, informer)
 }
 
-/// Registers a handler whose first callback never returns, and whose buffer holds one event.
+/// Registers a handler that blocks the informer: its first callback never returns, and its buffer holds only
+/// one further event.
 fn get_stuck(informer: &Running) {
     let stuck = informer.pods.on_add(|_, _| std::future::pending());
     let one = ListenerBuffer::Block(NonZeroUsize::MIN);
     stuck.buffer(one).register().unwrap();
 }
 
-/// Creates and deletes 25 pods in the namespace `one`, and then waits for ten seconds. The number of pods is
-/// the same as before.
+/// Creates a pod in the namespace `one` and deletes it, 25 times. Then waits for ten seconds.
 async fn change_many(server: &Server) {
     for n in 0..25 {
         let name = format!("new-{n}");

@@ -102,8 +102,8 @@ async fn a_save_during_changes_is_a_consistent_snapshot_from_which_later_changes
     }
 }
 
-/// A handler that maintains the revision of each object from its events. It panics at an event that cannot
-/// follow the earlier events.
+/// A handler that records the last revision of each object from its events. The handler panics if an event
+/// contradicts the earlier events.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<BTreeMap<String, u64>>>);
 

@@ -1,10 +1,12 @@
-//! Parses the requests of an answer: the parameters and the result of each request, and the kind of the pause
-//! before it.
+//! Parses the requests in the answer to an operation: the parameters and the result of each request, and the
+//! kind of the pause before the request.
+//!
+//! The parent module compares the parsed requests.
 
 use super::super::THEN;
 use crate::component::Moment;
 
-/// Verbs of the operations that abort an open watch.
+/// Verbs of the operations that break the connection of an open watch.
 pub(super) const LOSE: [&str; 2] = ["break", "cut_amid"];
 
 /// Verbs of the operations that close an open watch early.
@@ -14,54 +16,56 @@ const CLOSE: [&str; 4] = ["close", "close_at_once", "restart", "compaction"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
     None,
-    /// The next delay of an exponential backoff: twice the previous delay.
+    /// The next delay of an exponential backoff.
     Backoff,
-    /// The delay that the server's `Retry-After` requests, or the delay of client-go's REST client before it
-    /// retries a request whose connection was reset.
+    /// A delay that is not part of a backoff. Either the server requests it with `Retry-After`, or
+    /// client-go's REST client waits before it retries a request whose connection was reset.
     Repeat,
-    /// The timeout of a streaming list that has delivered nothing.
+    /// The time after which the library gives up a streaming list that has delivered nothing.
     InitialEvents,
-    /// The time until the library may send another probe, which is a list of one object. The library sends at
-    /// most one probe per minute while a watch is open.
+    /// The time until the library may send its next probe, which is a list of one object. While a watch is
+    /// open, the library sends at most one probe per minute.
     Minute,
     /// Any other pause, which no rule accepts.
     Strange,
 }
 
-/// One request of an answer.
+/// One list or watch request of a reflector, parsed from the answer to an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The previous request and its result; `None` for the first request after the operation, or after its
-    /// second part.
+    /// The previous request and its result; `None` for the first request of a turn. An operation consists of
+    /// one or two turns.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
-    /// Whether the library may send the request without a pause. This is the first request after an expired
-    /// watch or a closed streaming list, or the first such request after an outage.
+    /// Whether the library may send the request without a pause, because a watch has expired or a streaming
+    /// list was closed. Only the first such request of a turn, or after an outage, may be sent without a
+    /// pause.
     pub(super) is_free: bool,
-    /// Whether the request follows an expired watch or undecodable data. Either can occur again after a list
-    /// at the same revision.
+    /// Whether the request follows an expired watch or undecodable data. Either failure can occur again after
+    /// a list at the same revision.
     pub(super) is_stuck: bool,
 }
 
-/// The reflector that sent a request: that of client-go or that of the library.
+/// Identifies the reflector that sent a request: client-go's or the library's.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Theirs,
     Ours,
 }
 
-/// Splits an answer into its requests and the content of the store; `None` if the answer contains no store.
+/// Splits an answer into its formatted requests and the content of the store. Returns `None` if the answer
+/// contains no store.
 pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     let (requests, store) = answer.split_at(answer.rfind("store [")?);
     let requests = requests.split("; ").filter(|part| !part.is_empty());
     Some((requests.collect(), store))
 }
 
-/// Returns whether `label`, a delay in seconds, is the delay number `nth` of a backoff. Delays are counted
-/// from 0.
+/// Returns whether `label` is the minimum, in seconds, of the backoff delay with the index `nth`. The first
+/// delay has the index 0.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
@@ -124,15 +128,15 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
     requests
 }
 
-/// Returns whether the library may send the next request without a pause, because a watch has expired or a
-/// streaming list was closed.
+/// Returns whether the library may send the next request without a pause. This is the case after an expired
+/// watch or a closed streaming list.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
 }
 
-/// Returns whether the last watch has expired, according to the previous request. Without a previous request,
-/// the operation's verb decides.
+/// Returns whether the previous request was a watch that has expired. Without a previous request, returns
+/// whether the operation `verb` lets the open watch expire.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -141,8 +145,8 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether the server, or a proxy in front of it, was unavailable, according to the previous request.
-/// Without a previous request, the operation's verb decides.
+/// Returns whether the previous request failed because the server, or a proxy in front of the server, was
+/// unavailable. Without a previous request, returns whether the operation `verb` breaks the connection.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -152,7 +156,8 @@ fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether the library retries a watch from the same revision after it was rejected with this result.
+/// Returns whether this result of a watch is a temporary rejection, after which the library retries the watch
+/// from the same revision.
 pub(super) fn is_away(outcome: &str) -> bool {
     ["401", "502", "503"].contains(&outcome)
 }
@@ -174,7 +179,7 @@ pub(super) fn is_page(asked: &str) -> bool {
     asked.starts_with("list ") && asked.contains(" continue=next")
 }
 
-/// Returns the revision that the request contains; empty if the request contains none.
+/// Returns the resource version in the parameters of a request; empty if the request has none.
 pub(super) fn revision(asked: &str) -> &str {
     let value = asked
         .split(' ')
@@ -182,7 +187,7 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// Returns the revisions at which client-go has listed in earlier operations.
+/// Returns the revisions that client-go's list requests in earlier operations contained.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
     let texts = before.filter_map(|answer| answer.text());
@@ -195,8 +200,8 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     lists.filter(|revision| !revision.is_empty()).collect()
 }
 
-/// Returns whether a list may return a newer revision than the last event or bookmark of the watch, because
-/// the last change was made to a resource that is not watched.
+/// Returns whether a list may have a newer revision than the last event or bookmark of the watch. This is the
+/// case if the last change was made to a resource that is not watched.
 pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     let done = moment.sequence.operations[..=moment.at].iter().rev();
     let verbs = done.flat_map(|operation| {
@@ -208,11 +213,11 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// Returns for each of the library's requests after the last operation whether the request may be a probe,
-/// which is a list of one object.
+/// Returns for each of the library's requests after the last operation whether the request may be a probe. A
+/// probe is a list of one object.
 ///
-/// The library must send a probe after a lost connection, or after a watch that was closed early, until a
-/// list succeeds.
+/// The library must send a probe after a lost connection, and after a watch or a complete streaming list that
+/// was closed early. This obligation ends when a list succeeds.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

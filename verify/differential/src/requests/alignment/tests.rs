@@ -1,13 +1,16 @@
-//! Tests each rule with requests that the rule accepts, and with similar requests that it rejects.
+//! Tests each rule that explains different requests of client-go and the library. A test checks requests that
+//! the rule accepts, and similar requests that the rule rejects.
 
 use super::*;
 use crate::sequence::{Answer, Operation, Sequence, Step};
 
-/// The verb of an operation, client-go's requests after it, and the library's requests after it.
+/// The verb of an operation, client-go's requests after the operation, and the library's requests after it.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
-/// Returns the divergences for the last of these operations in alphabetical order, and whether the states
-/// differ after it. Returns `None` if no rule explains a difference.
+/// Compares the requests after the last of these operations.
+///
+/// Returns the names of the divergences that explain the differences, in alphabetical order, and whether the
+/// states differ afterwards. Returns `None` if a difference is unexplained.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {
     let sequence = Sequence {
         component: "requests",

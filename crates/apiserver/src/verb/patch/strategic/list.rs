@@ -50,9 +50,10 @@ pub(super) fn delete(
         .collect())
 }
 
-/// Merges two lists, and orders the result by `order`, the content of `$setElementOrder`.
+/// Merges the patch's list into the object's list, and orders the result by `order`.
 ///
-/// Returns `None` if neither the object nor the patch contains the list.
+/// `order` is the content of `$setElementOrder`. Returns `None` if neither the object nor the patch contains
+/// the list.
 pub(super) fn merge_in_order(
     original: Option<Vec<Value>>,
     patch: Option<Vec<Value>>,
@@ -187,7 +188,7 @@ fn obey_markers(
 
 /// Returns whether the items of both lists are JSON objects.
 ///
-/// Returns an error if the items have different types, or if they are lists.
+/// Returns an error if the items have different types, or if items are lists.
 fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     let mut items = original.iter().chain(patch);
     let Some(first) = items.next() else {
@@ -244,11 +245,11 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     )))
 }
 
-/// Returns the items whose order `$setElementOrder` treats as the order on the server.
+/// Returns items in the order that Kubernetes uses as the server's order when it applies `$setElementOrder`.
 ///
-/// Kubernetes reads this order from the object's slice after the merge has changed the slice: new items have
-/// overwritten deleted ones.
-/// New items that exceed the number of deleted items are not part of the order.
+/// The server's order is not exactly the order of the stored list. Kubernetes reads it from the Go slice of
+/// the stored list, after the merge has overwritten deleted items in this slice with new items.
+/// New items that exceed the number of deleted items are not in the result.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -270,7 +271,10 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Orders the items of a merged list by two orders, which contain indexes by item identity ([`identity`]).
+/// Sorts the items of a merged list by `$setElementOrder`, and keeps the server's order for all other items.
+///
+/// `places` maps the identity of an item ([`identity`]) to its index in `$setElementOrder`, and
+/// `server_places` maps the identity to the item's index in the server's order.
 ///
 /// Items in `places` are sorted by their index in `places`, all other items by their index in
 /// `server_places`.
@@ -307,7 +311,7 @@ fn in_order(
     Ok(all)
 }
 
-/// Returns the first index of every item, by item identity ([`identity`]).
+/// Returns a map from the identity of each item ([`identity`]) to the index of its first occurrence.
 fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {
     let mut places = BTreeMap::new();
     for (place, item) in items.iter().enumerate() {
@@ -316,7 +320,8 @@ fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usiz
     Ok(places)
 }
 
-/// Returns the first index of every item of a `$setElementOrder` list, by item identity ([`identity`]).
+/// Returns a map from the identity of each item of a `$setElementOrder` list to the index of its first
+/// occurrence.
 ///
 /// Returns an error if the list has a merge key, but an item is not an object.
 fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {

@@ -1,4 +1,5 @@
-//! Tests the rate and the kinds of changes on an in-process server, in paused time.
+//! Tests the rate and the kinds of the changes that `--churn` makes. The server is in process, and time is
+//! paused.
 
 use tokio::time::timeout;
 

@@ -1,10 +1,10 @@
-//! Tests which local writes and deletions of an overlay lapse: they end although the cache never showed their
-//! effect.
+//! Tests which local writes and deletions of an overlay lapse, which means that they end although the cache
+//! never showed their effect.
 
 use super::*;
 
-/// Runs each line of the script and reads all objects after the line. Compares the names that lapsed by the
-/// end of each line, or because of that read, with `expected`.
+/// Runs the script line by line, and reads all objects through the layer after each line. Compares the names
+/// that lapsed during each line and its read with `expected`.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

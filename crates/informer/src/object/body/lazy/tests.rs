@@ -1,5 +1,5 @@
-//! Tests that concurrent readers share one decoding of a lazy object, and that a decode error is reported
-//! once.
+//! Tests that concurrent readers of a lazy object share one decoding, and that a decode error is reported
+//! only once.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

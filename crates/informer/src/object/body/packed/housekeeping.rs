@@ -1,7 +1,8 @@
-//! Does the background work ([`Housekeeping`]) for packed objects, which are stored as compressed JSON:
-//! trains compression dictionaries, and compresses objects that are still uncompressed.
+//! Does the background work ([`Housekeeping`]) for packed objects, which are stored as compressed JSON. The
+//! work trains compression dictionaries, and compresses objects that are still uncompressed.
 //!
-//! The module does not decode objects or change their content, so readers are not affected.
+//! The module does not decode objects or change their content. Readers receive the same content before and
+//! after the compression.
 
 use std::sync::Arc;
 
@@ -20,9 +21,9 @@ pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
     Box::new(Packer::new(Arc::clone(decoder)))
 }
 
-/// Trains a compression dictionary if there are enough samples for one, and then compresses `objects` again
-/// with the new dictionary. The call blocks during the training. `more_comes` says whether more objects
-/// follow.
+/// Trains a compression dictionary if there are enough samples, and then compresses `objects` again with the
+/// new dictionary. The call blocks during the training. `more_comes` says whether more objects will follow
+/// `objects`.
 pub(in crate::object) fn keep_house<K>(
     decoder: &PackedDecoder<K>,
     objects: &[Vec<Object<K>>],
@@ -45,8 +46,7 @@ fn is_pending<K>(object: &Object<K>) -> bool {
     body(object).is_some_and(PackedBody::is_pending)
 }
 
-/// Compresses an object's bytes if they were stored uncompressed for later compression. Does nothing
-/// otherwise.
+/// Compresses an object's bytes if they were stored uncompressed for later compression.
 fn pack_now<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.pack_now();
@@ -61,8 +61,9 @@ fn repack<K>(object: &Object<K>) {
     }
 }
 
-/// Number of objects that one step of background work compresses again with a new dictionary. The reflector
-/// checks for a new chunk after each step. For pods, a step takes half a millisecond.
+/// Number of objects that one step of background work compresses again with a new dictionary. After each
+/// step, the reflector checks whether a new chunk of the response has arrived. For pods, a step takes half a
+/// millisecond.
 const STEP: usize = 32;
 
 /// Progress of an iteration over all objects of the store, in the order of their names.
@@ -91,18 +92,19 @@ impl Repacking {
     }
 }
 
-/// Maximum number of objects from which a dictionary is trained on the calling task. Such a training takes
-/// one or two milliseconds.
+/// Maximum number of objects for which a dictionary is trained on the calling task, instead of the runtime's
+/// pool for blocking work. Such a training takes one or two milliseconds.
 const TRAINED_IN_PLACE: usize = 32;
 
-/// Trains dictionaries on the runtime's pool for blocking work, because one training takes as long as some
-/// hundred events.
+/// Trains dictionaries on the runtime's pool for blocking work, because one training takes as long as the
+/// delivery of hundreds of events.
 ///
 /// A list waits for the training of the first dictionary, because the list's objects would otherwise stay
-/// uncompressed. Events do not wait for a later dictionary: until it is trained, their objects are compressed
-/// with the previous dictionary. A dictionary of few objects is trained on the calling task.
+/// uncompressed. Events do not wait for a later dictionary: until its training ends, objects are compressed
+/// with the previous dictionary. A dictionary of at most [`TRAINED_IN_PLACE`] objects is trained on the
+/// calling task.
 struct Training {
-    /// The training in progress; the set contains at most one task.
+    /// The task of the training in progress. The set contains at most one task.
     under_way: JoinSet<()>,
 }
 
@@ -113,8 +115,9 @@ impl Training {
         }
     }
 
-    /// Trains a dictionary if there are enough samples for one. The call waits until the first dictionary is
-    /// trained, but only starts the training of a later one. `more_comes` says whether more objects follow.
+    /// Trains a dictionary if there are enough samples. The call waits for the training of the first
+    /// dictionary. For a later dictionary, the call only starts the training, unless the dictionary is small
+    /// enough to be trained on the calling task. `more_comes` says whether more objects follow.
     async fn tend<K: Send + Sync + 'static>(
         &mut self,
         decoder: &Arc<PackedDecoder<K>>,
@@ -143,22 +146,23 @@ impl Training {
     }
 }
 
-/// Maximum number of objects from watch events that wait for compression. A bookmark also starts the
-/// compression. An uncompressed object takes ten times as much memory as a compressed one.
+/// Number of objects waiting for compression at which the compression of all of them starts. A bookmark also
+/// starts the compression. An uncompressed object takes ten times as much memory as a compressed one.
 const PENDING_MAX: usize = 64;
 
-/// Maximum total size in bytes of the objects from watch events that wait for compression.
+/// Total size in bytes of the objects waiting for compression at which the compression of all of them starts.
 const PENDING_BYTES: u64 = 1 << 20;
 
-/// Number of objects that a task compresses before it yields to other tasks. For pods this takes a thirtieth
-/// of a millisecond, which is the delay that the compression can cause for an event.
+/// Number of objects that a task compresses before it yields to other tasks. For pods, the compression of
+/// this number of objects takes a thirtieth of a millisecond and can delay an event by that time.
 const TURN: usize = 4;
 
 /// Maximum number of concurrent tasks that compress objects for one store.
 const PACKING_MAX: usize = 4;
 
-/// Objects in the store whose bytes are still uncompressed. Dropping this value compresses the objects: they
-/// outlive the reflector, and the next reflector would not compress them.
+/// Objects in the store whose bytes are still uncompressed. Dropping this value compresses the objects. They
+/// would otherwise stay uncompressed after the end of the reflector, because the next reflector does not
+/// compress them.
 struct Unpacked<K>(Vec<Object<K>>);
 
 impl<K> Unpacked<K> {
@@ -181,7 +185,7 @@ impl<K> Drop for Unpacked<K> {
     }
 }
 
-/// The objects from watch events that wait for compression, and the tasks that compress earlier objects.
+/// Objects from watch events that wait for compression, and the tasks that compress earlier objects.
 struct Pending<K> {
     unpacked: Unpacked<K>,
     bytes: u64,
@@ -190,8 +194,8 @@ struct Pending<K> {
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
-    /// Creates an empty value. The call checks whether the current runtime has other workers to compress
-    /// objects.
+    /// Creates a value without objects. The function checks whether the current runtime has more than one
+    /// worker thread, so that compression can run in parallel with the reflector.
     fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
@@ -202,7 +206,7 @@ impl<K: Send + Sync + 'static> Pending<K> {
     }
 
     /// Adds an object if its bytes are still uncompressed. Starts the compression of all waiting objects if
-    /// their number reaches [`PENDING_MAX`] or their size reaches [`PENDING_BYTES`].
+    /// their number reaches [`PENDING_MAX`] or their total size reaches [`PENDING_BYTES`].
     fn push(&mut self, object: &Object<K>) {
         if !is_pending(object) {
             return;
@@ -214,8 +218,8 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Starts a task that compresses all waiting objects. Compresses them in this call if the runtime has no
-    /// other worker, or if [`PACKING_MAX`] tasks are running.
+    /// Starts a task that compresses all waiting objects. The call compresses the objects itself if the
+    /// runtime has only one worker thread, or if [`PACKING_MAX`] tasks are running.
     fn pack(&mut self) {
         if self.unpacked.0.is_empty() {
             return;
@@ -237,7 +241,7 @@ struct Packer<K> {
 }
 
 impl<K: Send + Sync + 'static> Packer<K> {
-    /// Creates the background work of one store, for the current runtime.
+    /// Creates the housekeeping of one store, for the current runtime.
     fn new(decoder: Arc<PackedDecoder<K>>) -> Self {
         Self {
             decoder,
@@ -247,9 +251,9 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Trains a dictionary if there are enough samples for one. If there is a new dictionary, compresses the
-    /// objects of the list in progress (`staged`) again, and starts to do the same for all objects of the
-    /// store.
+    /// Trains a dictionary if there are enough samples. After a training, compresses the objects of the
+    /// incomplete list (`staged`) again with the new dictionary, and restarts the background work that does
+    /// the same for all objects of the store.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();

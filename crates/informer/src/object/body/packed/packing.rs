@@ -5,10 +5,10 @@
 //! well as many objects together. Objects stay uncompressed until there are enough samples for a dictionary.
 //!
 //! Another dictionary is trained when new objects no longer compress well with the current one. At most two
-//! dictionaries are in use, so all objects that use the older one must be compressed again before a third one
-//! is trained.
+//! dictionaries are in use. All objects that use the older dictionary must be compressed again before a third
+//! dictionary is trained.
 //!
-//! Guarantees: an object that can't be compressed is stored uncompressed; no object is rejected or lost.
+//! Guarantees: an object that can't be compressed is stored uncompressed. No object is rejected or lost.
 
 mod dictionary;
 mod samples;
@@ -27,8 +27,8 @@ use self::{
 /// dictionary and its compression contexts take as much memory as fifty uncompressed pods.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum exponent of the backoff between trainings that yield no dictionary. The backoff is the number of
-/// objects that are skipped before the next sample, and it doubles with each failed training.
+/// Maximum exponent of the backoff after trainings that yielded no dictionary. The backoff is the number of
+/// objects that are skipped before the next sample. It doubles with each failed training.
 const PAUSES: u32 = 12;
 
 /// Compresses the objects of one informer, and trains the compression dictionaries.
@@ -40,11 +40,12 @@ pub(super) struct Packing {
 }
 
 struct Learning {
-    /// Samples for the next dictionary; `None` while new objects compress well with the current dictionary,
-    /// and during a training.
+    /// Samples for the next dictionary. `None` during a training, and while new objects compress well with
+    /// the current dictionary.
     samples: Option<Samples>,
     fit: Fit,
-    /// The dictionary before the current one. The reference is dangling after no object uses that dictionary.
+    /// The dictionary before the current one. The reference can't be upgraded after no object uses that
+    /// dictionary.
     previous: Weak<Dictionary>,
     generation: u64,
     /// Number of trainings so far that yielded no dictionary.
@@ -61,13 +62,13 @@ pub(super) struct Packed {
     length: u32,
 }
 
-/// Error of decompressing stored bytes that are damaged.
+/// Error for stored bytes that can't be decompressed, because they are damaged.
 #[derive(Debug)]
 pub(super) struct Damaged;
 
 impl Packing {
-    /// Creates the state for one informer, without a dictionary. Each dictionary will be trained from
-    /// `samples` objects.
+    /// Creates a compressor for one informer's objects, without a dictionary. Each dictionary will be trained
+    /// from `samples` objects.
     pub(super) fn new(samples: usize) -> Self {
         Self {
             samples,
@@ -102,8 +103,8 @@ impl Packing {
         packed
     }
 
-    /// Compresses an object again with the current dictionary, unless it is already compressed with that
-    /// dictionary. Returns whether the stored bytes were replaced.
+    /// Compresses an object again with the current dictionary, unless the object is already compressed with
+    /// that dictionary. Returns whether the stored bytes were replaced.
     pub(super) fn repack(&self, packed: &mut Packed) -> bool {
         let current = self.current.load();
         let Some(current) = &*current else {
@@ -123,18 +124,18 @@ impl Packing {
         changed
     }
 
-    /// Whether there are enough samples to train a dictionary, and no object uses a dictionary older than the
-    /// current one. More samples are required if `more_comes`, which says whether more objects follow, is
-    /// true.
+    /// Returns whether a dictionary can be trained: there are enough samples, and no object uses a dictionary
+    /// older than the current one. If `more_comes` is true, more objects follow, and more samples are
+    /// required.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
-    /// Trains a dictionary if [`is_due`](Self::is_due) is true. Later objects are compressed with the new
-    /// dictionary.
+    /// Trains a dictionary if [`is_due`](Self::is_due) returns true. Later objects are compressed with the
+    /// new dictionary.
     ///
-    /// The call blocks during the training. Returns whether there is a new dictionary. If the samples yield
-    /// none, new samples are collected from later objects.
+    /// The call blocks during the training. Returns whether a new dictionary was trained. If the samples did
+    /// not yield a dictionary, later objects provide new samples.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;
@@ -156,7 +157,7 @@ impl Packing {
         true
     }
 
-    /// Returns the number of dictionaries that were trained so far.
+    /// Returns the number of dictionaries that have been trained.
     pub(super) fn generation(&self) -> u64 {
         self.learning.lock().generation
     }
@@ -199,8 +200,8 @@ impl Learning {
         self.samples.as_ref().is_some_and(are_due) && self.previous.strong_count() == 0
     }
 
-    /// Removes and returns the samples if there are enough of them for a dictionary. Only the first of
-    /// several concurrent callers receives them.
+    /// Removes and returns the samples if there are enough of them for a dictionary. If several callers are
+    /// concurrent, only the first receives the samples, and the others receive `None`.
     fn take_due(&mut self, objects: usize, more_comes: bool) -> Option<Samples> {
         if self.is_due(objects, more_comes) {
             self.samples.take()

@@ -1,5 +1,5 @@
-//! Tests that packed objects with a shared decoder each return their own content, and that a decode error is
-//! reported once.
+//! Tests that each packed object returns its own content although all objects share one decoder. Also tests
+//! that a decode error is reported only once.
 
 use std::sync::atomic::AtomicUsize;
 

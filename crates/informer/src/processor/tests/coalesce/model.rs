@@ -1,5 +1,5 @@
-//! Compares a `Coalesce` buffer with a `Grow` buffer in a model test: the events of both buffers must lead to
-//! the same state.
+//! Compares a `Coalesce` buffer with a `Grow` buffer in a model test. After all events of either buffer, the
+//! listener's state must be equal to the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 enum Step {
     Put(usize),
     Delete(usize),
-    /// Applies a list. The first array says which of [`NAMES`] the list contains, and the second array says
-    /// which of these objects are unchanged.
+    /// Applies a list. The first array says which objects of [`NAMES`] the list contains. The second array
+    /// says which of the listed objects have the same revision as in the cache.
     List([bool; 4], [bool; 4]),
     Resync,
     Synced,
@@ -32,7 +32,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A listener's buffer, and the revision of each object in the last event that the listener received.
+/// A listener's buffer, with the state that the listener has derived from the received events: the last
+/// delivered revision of each object.
 struct Listener {
     buffer: Arc<Buffer<Pod>>,
     taken: Option<Expansion<Pod>>,
@@ -42,8 +43,8 @@ struct Listener {
 }
 
 impl Listener {
-    /// Receives one event, if an event is waiting, and asserts that the event is valid after the previous
-    /// events. Returns whether an event was received.
+    /// Receives one event if an event is waiting. Asserts that the event is consistent with the events before
+    /// it. Returns whether an event was received.
     fn receive(&mut self) -> bool {
         loop {
             if let Some(event) = self.taken.as_mut().and_then(Expansion::next) {
@@ -89,8 +90,8 @@ struct Both {
     world: World,
     revision: u64,
     listeners: Option<[Listener; 2]>,
-    /// Names of the objects that existed when the `Synced` event was pushed and were not deleted since.
-    /// `None` until that event is pushed.
+    /// Names of the objects that were in the cache when the `Synced` event was pushed, without those that
+    /// were deleted since. `None` until the `Synced` event is pushed.
     beginning: Option<BTreeSet<String>>,
     ids: Vec<ListenerId>,
 }

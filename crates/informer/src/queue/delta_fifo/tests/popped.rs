@@ -1,4 +1,5 @@
-//! Tests the methods of a key that was popped from a `DeltaFifo`.
+//! Tests the methods of [`Popped`](crate::queue::Popped), a key that was popped from a `DeltaFifo` with its
+//! deltas.
 
 use crate::{
     queue::{

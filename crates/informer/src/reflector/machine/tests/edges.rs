@@ -1,5 +1,5 @@
-//! Tests edge cases: resets of the backoff, short and rejected watches, a page size of zero, and the reported
-//! progress.
+//! Tests edge cases of the state machine: resets of the backoff, short watches, rejected watches, a page size
+//! of zero, and the reported number of pages and last revision.
 
 use super::*;
 

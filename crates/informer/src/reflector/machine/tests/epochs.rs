@@ -1,4 +1,5 @@
-//! Tests that a new epoch begins after the machine has detected or suspected a rollback of the server.
+//! Tests that a new epoch begins after the state machine has detected or suspected that the server has gone
+//! back to an earlier state.
 
 use super::*;
 use crate::object::Epoch;
@@ -10,10 +11,10 @@ enum Noticed {
     Rollback,
 }
 
-/// Runs a script, and returns whether the machine has detected or suspected a rollback of the server, as its
-/// epoch shows.
+/// Runs a script, and returns whether the state machine has detected or suspected that the server has gone
+/// back to an earlier state. The result is derived from the change of the epoch.
 ///
-/// Asserts that a further list does not change the epoch.
+/// Asserts that another list after the script does not change the epoch again.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
     let mut now = Instant::now();

@@ -1,4 +1,4 @@
-//! Tests the revision and the page size in the requests for lists.
+//! Tests the revision and the page size that requests for lists contain.
 
 use super::*;
 

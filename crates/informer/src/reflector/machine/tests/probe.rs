@@ -1,4 +1,5 @@
-//! Tests when probes for a rollback of the server are sent, and when the silence of a watch is limited.
+//! Tests when the state machine sends probes, which show whether the server has gone back to an earlier
+//! state. Also tests when the time between two events of a watch is limited.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Tests whether, and for how long, a watch that the server does not open is retried before a list follows.
+//! Tests which request follows a watch that the server does not open: the same watch again, and for how long,
+//! or a list.
 
 use super::*;
 use crate::reflector::TimeoutConfig;
@@ -84,8 +85,8 @@ async fn a_probe_rejected_as_unavailable_or_unauthorized_is_still_required() {
     }
 }
 
-/// Requests this number of watches, which all time out without headers. Returns the header timeout of each
-/// watch in seconds.
+/// Requests the given number of watches. Each watch times out without response headers. Returns the timeout
+/// of each watch in seconds.
 fn header_timeouts(machine: &mut Machine, watches: usize) -> Vec<u64> {
     let now = Instant::now();
     let mut allowed = Vec::new();

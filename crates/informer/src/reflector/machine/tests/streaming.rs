@@ -1,4 +1,5 @@
-//! Tests each row of the table of streaming lists in the documentation of `machine`.
+//! Tests which request follows a streaming list: each row of the table of streaming lists, in the
+//! documentation of the `machine` module.
 
 use super::*;
 
@@ -196,11 +197,11 @@ async fn an_open_streaming_list_does_not_count_as_health_before_its_end() {
     );
 }
 
-/// Passes events of a streaming list to a machine, and returns the deadline of the end bookmark, in seconds
-/// after the server opened the list.
+/// Passes events of a streaming list to the state machine. Returns the deadline of the end bookmark, in
+/// seconds after the server has opened the streaming list.
 ///
-/// Each event contains the seconds since the previous event, its type, its revision, and whether its object
-/// is new.
+/// Each element of `events` contains the seconds since the previous event, the type of the event, its
+/// revision, and whether its object is new.
 fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
     let mut machine = Machine::new(streaming(), fastrand::Rng::with_seed(7));
     let requested = Instant::now();

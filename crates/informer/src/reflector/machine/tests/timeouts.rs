@@ -1,4 +1,5 @@
-//! Tests the server-side timeouts of watches, and the limit of a pause that a server requests.
+//! Tests the server-side timeouts that watches request, and the maximum pause after a response with
+//! `Retry-After`.
 
 use super::*;
 

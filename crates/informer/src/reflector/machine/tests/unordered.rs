@@ -1,4 +1,5 @@
-//! Tests when an event below the last revision requires a probe, and when it shows a rollback of the server.
+//! Tests events whose revision is below the last revision: which of them require a probe, and which of them
+//! show that the server has gone back to an earlier state.
 
 use super::*;
 use crate::object::Epoch;

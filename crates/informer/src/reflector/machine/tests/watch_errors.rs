@@ -1,4 +1,4 @@
-//! Tests which errors of a watch are followed by another watch, and which by a list.
+//! Tests which errors of a watch are followed by another watch, and which errors are followed by a list.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests when a `RotatingClient` replaces its client, and how many clients it creates.
+//! Tests the times at which a `RotatingClient` replaces its client, and the number of clients it creates.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Number of clients created; clones share the number.
+/// Counter of the created clients. All clones of a counter share the same count.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 
@@ -165,8 +165,8 @@ async fn a_failed_connection_replaces_a_client_that_is_a_minute_old() {
     );
 }
 
-/// Returns a builder whose clients expire 30 minutes after their creation. `begun` is the start of the test,
-/// and `count` counts the created clients.
+/// Returns a builder of a `RotatingClient` whose clients expire 30 minutes after their creation. `begun` is
+/// the start time of the test. `count` counts the created clients.
 fn expiring(begun: Instant, server: &Server, count: &Count) -> RotatingClientBuilder {
     let (server, count) = (server.clone(), count.clone());
     RotatingClient::builder(move || {

@@ -1,4 +1,4 @@
-//! The script of the hostile server: the successive states that it stores for one object.
+//! The script of the hostile server: the states of object `a` that the server stores one after another.
 
 /// One step of the script: a description, the server's action (`write` or `delete`), and the bytes of the
 /// object.
@@ -19,8 +19,8 @@ pub(super) fn script() -> Vec<Step> {
     .concat()
 }
 
-/// Returns steps whose objects have valid metadata. The other fields are valid in some steps and cannot be
-/// decoded in others.
+/// Returns steps whose objects have valid metadata. In some steps the other fields are valid. In the other
+/// steps they cannot be decoded.
 fn bodies() -> Vec<Step> {
     let deep = format!(r#","spec":{}{}"#, "[".repeat(200), "]".repeat(200));
     let mut no_utf8 = object("", r#","spec":{"nodeName":"X"}"#);
@@ -117,8 +117,8 @@ fn metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps with the field `kind` after the object's other fields, and steps with an object of another
-/// kind.
+/// Returns one step whose object has the correct `kind` after all other fields, and two steps whose objects
+/// have another kind.
 fn kinds() -> Vec<Step> {
     vec![
         (
@@ -141,8 +141,8 @@ fn kinds() -> Vec<Step> {
     ]
 }
 
-/// Returns steps whose JSON values have no metadata and therefore no object name. The first and the last step
-/// have a valid object.
+/// Returns a step with a valid object, steps with JSON values that have no metadata and therefore no object
+/// name, and another step with a valid object.
 fn without_metadata() -> Vec<Step> {
     vec![
         ("healthy before no metadata", "write", good("")),
@@ -154,7 +154,8 @@ fn without_metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps that delete the object while its state is valid or broken.
+/// Returns steps that write the object and then delete it. In some steps, the stored object or the final
+/// state in the `DELETED` event cannot be decoded.
 fn deletions() -> Vec<Step> {
     vec![
         ("deleted while healthy", "delete", good("")),

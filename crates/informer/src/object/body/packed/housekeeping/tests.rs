@@ -21,8 +21,8 @@ fn json(number: usize) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// Returns a decoder that leaves the compression of objects to the background work. A dictionary has already
-/// been trained.
+/// Returns a decoder that leaves the compression of objects to the background work. The decoder already has a
+/// trained dictionary.
 fn decoder() -> Decoder<ConfigMap> {
     let packed = PackedDecoder::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
     let packed = Arc::new(packed);
@@ -112,8 +112,8 @@ async fn with_several_threads_packing_runs_in_parallel() {
     }
 }
 
-/// Returns a decoder with a dictionary trained from `samples` objects that no longer fits: the decoder has
-/// since compressed objects of another kind, and enough of them to train a second dictionary.
+/// Returns a decoder that needs a second dictionary. The first one was trained from `samples` objects. The
+/// decoder has since compressed objects of another kind, which are enough samples for the second training.
 fn outgrown(samples: usize) -> Arc<PackedDecoder<ConfigMap>> {
     let decoder = PackedDecoder::new(PackOptions::new(samples), open, Box::new(|_| {}));
     let mut rng = fastrand::Rng::with_seed(1);

@@ -13,10 +13,10 @@ use super::samples::Samples;
 /// smaller, but takes a quarter more time.
 const LEVEL: i32 = 1;
 
-/// Minimum length in bytes of the repeated text for which the compression searches. JSON repeats whole
-/// members rather than short character sequences. Compared with the level's default, pods become 5 % smaller
-/// and custom resources 2 %, while `ConfigMaps` and Secrets stay the same size. Compression takes no longer
-/// for any of them.
+/// Minimum length in bytes of the repeated text for which the compression searches. The value is higher than
+/// the level's default, because JSON repeats whole members rather than short character sequences. The higher
+/// value makes pods 5 % smaller and custom resources 2 %, while `ConfigMaps` and Secrets stay the same size.
+/// Compression takes no longer for any of them.
 const MATCH_MIN: u32 = 7;
 
 /// The zstd parameter `targetLength`. With this value, the compression skips every second byte after a failed
@@ -24,13 +24,13 @@ const MATCH_MIN: u32 = 7;
 const TARGET_LENGTH: u32 = 2;
 
 /// Maximum size of a dictionary in bytes. With twice this size, pods become 1 % smaller, and with four times
-/// this size 4 %. But a dictionary evicts other data from the processor's caches: with twice this size,
-/// events take 2 % longer.
+/// this size 4 % smaller. But a larger dictionary evicts more data from the processor's caches: with twice
+/// this size, the delivery of events takes 2 % longer.
 const BYTES: usize = 16 * 1024;
 
-/// Maximum number of idle compression contexts that are kept for reuse, and also of idle decompression
-/// contexts. Each context takes some 150 KB. Creating a context for each object would take seven times as
-/// long as compressing the object.
+/// Maximum number of idle compression contexts that are kept for reuse. The same number is the maximum of
+/// idle decompression contexts. Each context takes some 150 KB. Creating a context for each object would take
+/// seven times as long as compressing the object.
 const IDLE: usize = 16;
 
 /// Maximum size in bytes of a context's output buffer. A context with a larger buffer is dropped after use.

@@ -12,23 +12,23 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// four times as long.
 const TAKEN_MAX: usize = 64;
 
-/// Total size in bytes of the received objects at which a dictionary is trained even if fewer objects than
-/// requested were received. Until the first dictionary is trained, these objects stay uncompressed.
+/// Total size in bytes of the added objects at which a dictionary can be trained, even if fewer objects than
+/// requested were added. Until the first dictionary is trained, these objects stay uncompressed.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Factor by which the requested number of objects is multiplied while a list still delivers objects, because
-/// neighbouring objects of a list belong to few workloads. For pods this saves 9 % of memory. A larger factor
-/// saves no more.
+/// Factor by which the requested number of objects is multiplied while a list still delivers objects. Without
+/// the factor, the samples would be from few workloads, because a list delivers the objects of one workload
+/// one after the other. For pods, the factor saves 9 % of memory. A larger factor saves no more.
 const SPREAD: usize = 4;
 
-/// Training data for a dictionary: the concatenated first bytes of sampled objects. The sampled objects are
-/// evenly distributed over all objects that were added.
+/// Training data for a dictionary: the first bytes of each sampled object, concatenated. The sampled objects
+/// are evenly distributed over all objects that were added.
 pub(super) struct Samples {
     /// Number of objects that are still skipped before sampling starts.
     skips: usize,
     bytes: Vec<u8>,
     lengths: Vec<usize>,
-    /// Number of objects from one sampled object to the next.
+    /// Distance between two consecutive samples: one of every `stride` objects is sampled.
     stride: usize,
     seen: usize,
     seen_bytes: usize,
@@ -47,8 +47,8 @@ impl Samples {
         }
     }
 
-    /// Counts an object. If the object is at a position to be sampled, the first bytes of its JSON become a
-    /// sample.
+    /// Counts an object. If the position of the object is one to be sampled, the first bytes of its JSON
+    /// become a sample.
     pub(super) fn add(&mut self, json: &[u8]) {
         if self.skips > 0 {
             self.skips -= 1;
@@ -66,31 +66,31 @@ impl Samples {
         self.seen_bytes += json.len();
     }
 
-    /// Whether the next object is to be sampled.
+    /// Returns whether the next object is to be sampled.
     fn is_one(&self) -> bool {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Whether a dictionary can be trained: at least `objects` objects were added, or their size limit is
-    /// reached.
+    /// Returns whether a dictionary can be trained: at least `objects` objects were added, or their total
+    /// size reaches [`SEEN_BYTES_MAX`].
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Whether more objects would not improve the dictionary: at least [`SPREAD`] times `objects` objects
-    /// were added, or their size limit is reached.
+    /// Returns whether the dictionary would not improve with more objects: at least [`SPREAD`] times
+    /// `objects` objects were added, or their total size reaches [`SEEN_BYTES_MAX`].
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Whether the added objects reach their size limit, [`SEEN_BYTES_MAX`], and there are enough samples for
-    /// a dictionary.
+    /// Returns whether the total size of the added objects reaches [`SEEN_BYTES_MAX`], and the number of
+    /// objects is enough for a training.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }
 
-    /// Removes every second sample, and doubles the distance between sampled objects. Samples of later
-    /// objects can then be added.
+    /// Removes every second sample and doubles the distance between sampled objects, which makes room for
+    /// samples of later objects.
     fn thin_out(&mut self) {
         let (mut from, mut to) = (0, 0);
         let mut lengths = Vec::with_capacity(self.lengths.len());
@@ -116,16 +116,17 @@ impl Samples {
     }
 }
 
-/// Number of objects in a window. The compression ratio is measured for each window of consecutive objects,
-/// and windows are compared with each other.
+/// Number of consecutive objects in a window. The compression ratio is measured for each window, and the
+/// ratio of the newest window is compared with that of the first one.
 const WINDOW: u32 = 1000;
 
-/// Minimum number of windows of [`WINDOW`] objects each before a dictionary is replaced. With fewer windows,
-/// objects with alternating content would cause more training than the better compression saves.
+/// Minimum number of windows of [`WINDOW`] objects before a dictionary is replaced. With fewer windows,
+/// objects with alternating content would cause frequent trainings that cost more than the better compression
+/// saves.
 const WINDOWS_MIN: u32 = 8;
 
 /// Detects when new objects no longer compress well with a dictionary. It compares the compression ratio of
-/// the first [`WINDOW`] objects with the ratio of the latest [`WINDOW`] objects.
+/// the latest [`WINDOW`] objects with the ratio of the first [`WINDOW`] objects.
 #[derive(Default)]
 pub(super) struct Fit {
     /// Number of compressed bytes per thousand uncompressed bytes in the first window of objects; `None`
@@ -140,9 +141,9 @@ pub(super) struct Fit {
 impl Fit {
     /// Counts a compressed object, and returns whether the dictionary should be replaced.
     ///
-    /// The result can be true only at the end of a window of objects, after at least [`WINDOWS_MIN`] windows.
-    /// It is true if the compressed size relative to the uncompressed size is more than 1.5 times that of the
-    /// first window.
+    /// The method returns true only at the end of a window of objects, and only after at least
+    /// [`WINDOWS_MIN`] windows. The condition is that the ratio of compressed size to uncompressed size is
+    /// more than 1.5 times that of the first window.
     pub(super) fn worsens(&mut self, packed: &Packed) -> bool {
         self.objects += 1;
         self.json += u64::from(packed.length);

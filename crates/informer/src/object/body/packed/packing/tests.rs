@@ -1,5 +1,5 @@
-//! Tests that compressed objects decompress to the original bytes, whichever dictionaries were trained, and
-//! which objects are sampled.
+//! Tests that compressed objects decompress to the original bytes before and after each training of a
+//! dictionary. Also tests when a training is due, and which objects are sampled.
 
 use super::*;
 
@@ -130,8 +130,8 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
     assert_eq!(samples.bytes().len(), 64 * 32 * 1024);
 }
 
-/// Packs numbered objects until a training from `objects` objects is due, and returns the numbers of the
-/// sampled objects. `more_comes` says whether more objects follow.
+/// Compresses numbered objects until the training of a dictionary from `objects` objects is due. Returns the
+/// numbers of the sampled objects. `more_comes` says whether more objects follow.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);
     let seen = (0..objects * 8).find(|number| {

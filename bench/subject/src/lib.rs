@@ -17,7 +17,7 @@ mod fan_out;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use self::observe::Store;
+use self::observe::{Encoding, Store};
 
 /// Without a subcommand, measures an informer that reads from a source
 #[derive(Debug, Parser)]
@@ -30,6 +30,9 @@ struct Arguments {
     /// Form of the objects in the cache
     #[arg(long, value_enum, default_value_t = Store::Typed)]
     store: Store,
+    /// Encoding that the informer requests
+    #[arg(long, value_enum, default_value_t = Encoding::Json)]
+    encoding: Encoding,
 }
 
 #[derive(Debug, Subcommand)]
@@ -56,7 +59,7 @@ pub async fn run() -> Result<()> {
         (Some(Command::Reads(options)), _) => readers::run(&options).await,
         (Some(Command::Queue(options)), _) => queue::run(&options).await,
         (Some(Command::FanOut(options)), _) => fan_out::run(&options).await,
-        (None, Some(flags)) => observe::run(&flags, arguments.store).await,
+        (None, Some(flags)) => observe::run(&flags, arguments.store, arguments.encoding).await,
         (None, None) => anyhow::bail!(
             "--server or --kubeconfig is missing; --help explains what can be measured"
         ),

@@ -15,6 +15,7 @@ use kube_client::{
 use kube_informer::{
     Event, EventHandler, InitialList, Object, SharedInformer,
     client::{self, ListWatch},
+    transport,
 };
 use tokio::{sync::oneshot, task::JoinSet};
 
@@ -27,8 +28,15 @@ pub(crate) enum Store {
     Packed,
 }
 
+/// Encoding of lists and watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Encoding {
+    Json,
+    Protobuf,
+}
+
 /// Runs the informer with these flags and prints the measurements.
-pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
+pub(crate) async fn run(flags: &Flags, store: Store, encoding: Encoding) -> Result<()> {
     let told = Arc::new(Told::default());
     let start = Start::new();
     let config = config(flags.source()?).await?;
@@ -46,6 +54,10 @@ pub(crate) async fn run(flags: &Flags, store: Store) -> Result<()> {
     if flags.prune {
         builder = builder.prune(["metadata.managedFields".parse()?])?;
     }
+    builder = builder.encoding(match encoding {
+        Encoding::Json => transport::Encoding::Json,
+        Encoding::Protobuf => transport::Encoding::Protobuf,
+    });
     if store == Store::Packed {
         builder = builder.packed();
     }

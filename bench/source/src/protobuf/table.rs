@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, bail};
 
 /// The text of the table of protobuf message types. Comments at the start of the text describe its format.
-const V1_36: &str = include_str!("../../../../crates/apiserver/src/kinds/wire_v1_36.tsv");
+const V1_36: &str = include_str!("../../../../crates/protobuf/src/table/v1_36.tsv");
 
 /// Messages whose JSON members Go does not write in the order of the field numbers. Each entry has the name
 /// of the message, and the JSON names of the members that Go writes before all other members.

@@ -99,7 +99,8 @@ impl ListSplitter {
         mut chunk: Bytes,
         items: &mut Vec<Frame>,
     ) -> Result<(), SplitError> {
-        while !chunk.is_empty() {
+        // An empty value is complete although no byte follows.
+        while !chunk.is_empty() || matches!(self.state, State::Value(_, 0)) {
             match self.state {
                 State::Magic => {
                     let missing = Envelope::MAGIC.len() - self.carry.bytes().len();
@@ -324,7 +325,9 @@ fn list_end(metadata: &[u8]) -> Result<ListEnd, WireError> {
     for field in WireFields::new(metadata) {
         match field? {
             (2, value) => end.resource_version = text(value)?,
-            (3, value) => end.continue_token = Some(text(value)?),
+            (3, value) => {
+                end.continue_token = Some(text(value)?).filter(|token| !token.is_empty());
+            }
             (4, WireValue::Varint(count)) => end.remaining_item_count = Some(count.cast_signed()),
             _ => {}
         }

@@ -7,6 +7,57 @@
 //! - the depth and the number of visited values are limited by [`Options`], also for small inputs;
 //! - an error contains the field's path in JSON.
 
+/// Forwards the methods that request one kind of value to methods of the deserializer.
+///
+/// A method that visits every kind of value is compiled for each visitor, and is too large to be inlined.
+macro_rules! by_kind {
+    () => {
+        by_kind! { @scalar
+            deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+            deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32
+            deserialize_f64 deserialize_char deserialize_str deserialize_string deserialize_bytes
+            deserialize_byte_buf deserialize_identifier
+        }
+    };
+    (@scalar $($name:ident)*) => {
+        $(
+            #[inline]
+            fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+                self.scalar(visitor)
+            }
+        )*
+
+        #[inline]
+        fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            self.list(visitor)
+        }
+
+        #[inline]
+        fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            self.object(visitor)
+        }
+
+        #[inline]
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            _: &'static [&'static str],
+            visitor: V,
+        ) -> Result<V::Value, Error> {
+            self.object(visitor)
+        }
+
+        #[inline]
+        fn deserialize_newtype_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            visitor: V,
+        ) -> Result<V::Value, Error> {
+            visitor.visit_newtype_struct(self)
+        }
+    };
+}
+
 mod level;
 mod value;
 mod field;
@@ -15,7 +66,9 @@ mod message;
 use std::cell::Cell;
 
 use serde::{
-    de::{self, DeserializeSeed, SeqAccess, Visitor, value::MapAccessDeserializer},
+    de::{
+        self, DeserializeSeed, Deserializer as _, SeqAccess, Visitor, value::MapAccessDeserializer,
+    },
     forward_to_deserialize_any,
 };
 
@@ -30,9 +83,6 @@ use field::FieldValue;
 use level::Level;
 use message::MessageAccess;
 use value::ScalarValue;
-
-#[cfg(test)]
-pub(crate) use message::INLINE_MAX;
 
 /// How a message is decoded, and the limits on what it may produce.
 ///
@@ -256,10 +306,36 @@ impl<'de, 'c> Deserializer<'de, 'c> {
     }
 }
 
+impl<'de> Deserializer<'de, '_> {
+    /// Visits a message that is one JSON value.
+    #[inline]
+    fn scalar<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.message.form {
+            Form::Object | Form::List | Form::Either => self.deserialize_any(visitor),
+            special => Scalar::special(special, self.bytes)?.visit(visitor),
+        }
+    }
+
+    /// Visits a message that is a JSON object.
+    #[inline]
+    fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.message.form {
+            Form::Object => visitor.visit_map(self.members()?),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    /// Visits a message that is a JSON list.
+    #[inline]
+    fn list<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_any(visitor)
+    }
+}
+
 impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
     type Error = Error;
 
-    #[inline]
+    #[inline(never)]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.shape()? {
             Shape::Object => visitor.visit_map(self.members()?),
@@ -290,14 +366,7 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
         }
     }
 
-    #[inline]
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
+    by_kind! {}
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
@@ -316,8 +385,7 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map struct identifier ignored_any
+        unit unit_struct tuple tuple_struct ignored_any
     }
 }
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use jiff::{SignedDuration, Timestamp};
+use jiff::{Timestamp, tz::Offset};
 use serde::de::{Deserializer as _, Visitor};
 
 use crate::{
@@ -30,12 +30,14 @@ pub(crate) enum Scalar<'de> {
     Integer(i64),
     Double(f64),
     Text(Cow<'de, str>),
+    Time(Written),
     /// The bytes of a JSON value.
     Json(&'de [u8]),
 }
 
 impl<'de> Scalar<'de> {
     /// Reads a value of a type that is not a message.
+    #[inline]
     pub(crate) fn of(value_type: Type, value: WireValue<'de>) -> Result<Self, Reason> {
         match (value_type, value) {
             (Type::Text, WireValue::Bytes(bytes)) => Ok(text(bytes)),
@@ -77,6 +79,7 @@ impl<'de> Scalar<'de> {
     }
 
     /// Passes the value to a visitor.
+    #[inline]
     pub(crate) fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
             Self::Null => visitor.visit_unit(),
@@ -85,18 +88,19 @@ impl<'de> Scalar<'de> {
             Self::Double(value) => visitor.visit_f64(value),
             Self::Text(Cow::Borrowed(text)) => visitor.visit_borrowed_str(text),
             Self::Text(Cow::Owned(text)) => visitor.visit_string(text),
+            Self::Time(time) => visitor.visit_str(time.text()),
             Self::Json(json) => embedded(json, visitor),
         }
     }
 }
 
 /// Whether the bytes of a message with its own JSON encoding are the JSON value null.
+#[inline]
 pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
     match form {
-        Form::Time | Form::MicroTime if bytes.is_empty() => Ok(true),
-        Form::Time | Form::MicroTime | Form::Json => {
-            Ok(matches!(Scalar::special(form, bytes)?, Scalar::Null))
-        }
+        Form::Time => Ok(since_1970(bytes, false)?.is_none()),
+        Form::MicroTime => Ok(since_1970(bytes, true)?.is_none()),
+        Form::Json => Ok(matches!(Scalar::special(form, bytes)?, Scalar::Null)),
         _ => Ok(false),
     }
 }
@@ -123,8 +127,12 @@ fn embedded<'de, V: Visitor<'de>>(json: &'de [u8], visitor: V) -> Result<V::Valu
 }
 
 /// Reads a text; replaces invalid UTF-8, which protobuf allows and JSON can't represent.
+#[inline]
 fn text(bytes: &[u8]) -> Scalar<'_> {
-    Scalar::Text(String::from_utf8_lossy(bytes))
+    Scalar::Text(match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
+    })
 }
 
 /// Keeps the lower 32 bits, as Go does.
@@ -181,10 +189,26 @@ fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     Ok(found)
 }
 
-/// Reads `{1: seconds, 2: nanoseconds}` since 1970; an absent value is Go's zero time, which is null in JSON.
-fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'_>, Reason> {
-    if bytes.is_empty() {
+/// Reads `{1: seconds, 2: nanoseconds}` since 1970 as RFC 3339 text.
+fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'static>, Reason> {
+    let Some((seconds, nanos)) = since_1970(bytes, micro)? else {
         return Ok(Scalar::Null);
+    };
+    let time = Timestamp::new(seconds, nanos)
+        .ok()
+        .filter(|time| time.as_second() >= FIRST_SECOND)
+        .ok_or_else(|| Reason::new("a time that RFC 3339 can't represent"))?;
+    Ok(Scalar::Time(Written::new(time, micro)))
+}
+
+/// Reads the seconds and the nanoseconds of `{1: seconds, 2: nanoseconds}`. Returns `None` for Go's zero time,
+/// which is null in JSON and has no fields.
+///
+/// A time with seconds has no nanoseconds, and one with microseconds has whole microseconds.
+#[inline]
+fn since_1970(bytes: &[u8], micro: bool) -> Result<Option<(i64, i32)>, Reason> {
+    if bytes.is_empty() {
+        return Ok(None);
     }
     let (mut seconds, mut nanos) = (0, 0);
     for field in WireFields::new(bytes) {
@@ -195,21 +219,56 @@ fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'_>, Reason> {
             _ => {}
         }
     }
-    // `Time` has no fraction; `MicroTime` truncates it.
     let nanos = if micro { nanos / 1_000 * 1_000 } else { 0 };
-    let time = Timestamp::from_second(seconds)
-        .and_then(|time| time.checked_add(SignedDuration::from_nanos(i64::from(nanos))))
-        .ok()
-        .filter(|time| time.as_second() >= FIRST_SECOND)
-        .ok_or_else(|| Reason::new("a time that RFC 3339 can't represent"))?;
-    if time.as_second() == FIRST_SECOND && time.subsec_nanosecond() == 0 {
-        return Ok(Scalar::Null);
+    Ok(Some((seconds, nanos)).filter(|time| *time != (FIRST_SECOND, 0)))
+}
+
+/// RFC 3339 text of a time, without an allocation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    bytes: [u8; Self::BYTES],
+    length: usize,
+}
+
+impl Written {
+    /// Length of the longest text: `2006-01-02T15:04:05.000000Z`.
+    const BYTES: usize = 27;
+
+    fn new(time: Timestamp, micro: bool) -> Self {
+        let civil = Offset::UTC.to_datetime(time);
+        let mut written = Self {
+            bytes: [0; Self::BYTES],
+            length: 0,
+        };
+        let number = |number: i8| u32::from(number.unsigned_abs());
+        written.digits(4, u32::from(civil.year().unsigned_abs()), b'-');
+        written.digits(2, number(civil.month()), b'-');
+        written.digits(2, number(civil.day()), b'T');
+        written.digits(2, number(civil.hour()), b':');
+        written.digits(2, number(civil.minute()), b':');
+        written.digits(2, number(civil.second()), if micro { b'.' } else { b'Z' });
+        if micro {
+            let micros = civil.subsec_nanosecond().unsigned_abs() / 1_000;
+            written.digits(6, micros, b'Z');
+        }
+        written
     }
-    Ok(Scalar::Text(Cow::Owned(if micro {
-        format!("{time:.6}")
-    } else {
-        time.to_string()
-    })))
+
+    /// Appends a number with this many digits, and the byte after it.
+    fn digits(&mut self, count: usize, mut number: u32, after: u8) {
+        let place = &mut self.bytes[self.length..=self.length + count];
+        for digit in place[..count].iter_mut().rev() {
+            let [low, ..] = (number % 10).to_le_bytes();
+            *digit = b'0' + low;
+            number /= 10;
+        }
+        place[count] = after;
+        self.length += count + 1;
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
 }
 
 #[cfg(test)]

@@ -150,12 +150,6 @@ impl Messages {
         self.delete_options
     }
 
-    /// Iterates over all messages.
-    #[cfg(test)]
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Message> {
-        self.all.iter()
-    }
-
     /// Returns a message.
     #[inline]
     pub fn get(&self, MessageId(at): MessageId) -> &Message {

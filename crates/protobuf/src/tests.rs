@@ -118,7 +118,14 @@ fn every_kind_decodes_to_kubernetes_json() {
             !pairs().iter().any(is_it)
         })
         .collect();
-    assert_eq!(unproven, ["apiregistration.k8s.io/v1/APIService"]);
+    assert_eq!(
+        unproven,
+        [
+            "apiregistration.k8s.io/v1/APIService",
+            "meta.k8s.io/v1/PartialObjectMetadata",
+            "v1/Status",
+        ]
+    );
 }
 
 #[test]
@@ -204,20 +211,6 @@ fn the_order_of_fields_does_not_change_an_object() {
         let decoded: Value = pair.read(&turned).unwrap();
         assert_eq!(decoded, pair.json, "{} {}", pair.api_version, pair.kind);
     }
-}
-
-#[test]
-fn members_of_a_parent_are_nested_at_most_twice() {
-    fn depth(message: &Message) -> usize {
-        let inlined = message.fields.iter().filter(|field| field.is_inline());
-        let depths = inlined.map(|field| match field.value {
-            Type::Message(id) => 1 + depth(Messages::builtin().get(id)),
-            _ => 0,
-        });
-        depths.max().unwrap_or_default()
-    }
-    let messages = Messages::builtin().all();
-    assert_eq!(messages.map(depth).max(), Some(de::INLINE_MAX));
 }
 
 proptest! {

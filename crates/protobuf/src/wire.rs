@@ -109,17 +109,21 @@ impl<'a> WireFields<'a> {
         Self { rest: bytes }
     }
 
-    /// Reads a varint: a tag, a length, a number, or one packed number.
+    /// Reads one varint, which may be a tag, a length, a number, or one of several packed numbers.
     ///
     /// # Errors
     /// The bytes end within the varint, or it exceeds 64 bits.
     #[inline]
-    /// Reads one varint, which may be a tag, a length, a number, or one of several packed numbers.
     pub fn varint(&mut self) -> Result<u64, WireError> {
         // Most tags, lengths and numbers are below 128.
         if let [byte @ ..0x80, rest @ ..] = self.rest {
             self.rest = rest;
             return Ok(u64::from(*byte));
+        }
+        // The first byte is not below 128, so only the second can end the varint here.
+        if let [low, high @ ..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(u64::from(low & 0x7f) | u64::from(*high) << 7);
         }
         self.long_varint()
     }
@@ -147,6 +151,7 @@ impl<'a> WireFields<'a> {
         Ok(taken)
     }
 
+    #[inline]
     fn bytes(&mut self) -> Result<&'a [u8], WireError> {
         let length = usize::try_from(self.varint()?).map_err(|_| WireError::Truncated)?;
         let (taken, rest) = self
@@ -157,6 +162,7 @@ impl<'a> WireFields<'a> {
         Ok(taken)
     }
 
+    #[inline]
     fn part(&mut self) -> Result<Part<'a>, WireError> {
         let tag = self.varint()?;
         let (number, wire_type) = (tag >> 3, tag & 7);
@@ -182,12 +188,20 @@ impl<'a> WireFields<'a> {
         Ok(Part::Field(number, value))
     }
 
+    #[inline]
     fn field(&mut self) -> Result<(u32, WireValue<'a>), WireError> {
         let number = match self.part()? {
             Part::Field(number, value) => return Ok((number, value)),
             Part::GroupEnd => return Err(WireError::GroupEnd),
             Part::GroupStart(number) => number,
         };
+        self.skip_group()?;
+        Ok((number, WireValue::Group))
+    }
+
+    /// Skips the content of a group and its end.
+    #[cold]
+    fn skip_group(&mut self) -> Result<(), WireError> {
         // A counter instead of recursion, because a nested group costs a sender only one byte.
         let mut open = 1_usize;
         while open > 0 {
@@ -197,13 +211,14 @@ impl<'a> WireFields<'a> {
                 Part::GroupEnd => open -= 1,
             }
         }
-        Ok((number, WireValue::Group))
+        Ok(())
     }
 }
 
 impl<'a> Iterator for WireFields<'a> {
     type Item = Result<(u32, WireValue<'a>), WireError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;

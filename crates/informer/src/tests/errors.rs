@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use expect_test::expect;
 
 use crate::{
-    codec::Codec,
+    codec::Encoding,
     limits::Limits,
     object::{DecodeError, ObjectName, ResourceVersion},
     reflector::{self, StoreError},
@@ -115,7 +115,7 @@ fn created() -> Vec<Error> {
         exceeded().more_bytes(1).unwrap_err(),
         list("[]").unwrap_err(),
         list(r#"{"items":[{"#).unwrap_err(),
-        Codec::of_content_type("application/vnd.kubernetes.protobuf")
+        Encoding::of_content_type("application/cbor")
             .unwrap_err()
             .into(),
     ]
@@ -172,12 +172,13 @@ async fn transport_errors() {
         timeout: the list took longer than 0ns; to allow more time, raise Limits::list_time
         protocol: the response to the list is not a single JSON object
         connection: the response to the list ended before the end of the list
-        protocol: the server responded with application/vnd.kubernetes.protobuf instead of application/json
-    "#]].assert_eq(&lines.collect::<String>());
+        protocol: the server responded with application/cbor instead of application/json
+    "#]]
+    .assert_eq(&lines.collect::<String>());
 }
 
 fn list(body: &'static str) -> Result<(), Error> {
-    let mut splitter = Codec::Json.list_splitter(1 << 20);
+    let mut splitter = Encoding::Json.list_splitter(1 << 20);
     splitter.feed(body.into(), &mut Vec::new())?;
     splitter.finish()?;
     Ok(())

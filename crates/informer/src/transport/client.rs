@@ -6,6 +6,7 @@
 //!
 //! This module does not retry requests and does not decode objects.
 
+mod accept;
 mod classify;
 #[cfg(feature = "http2")]
 mod shared_connection;
@@ -28,6 +29,7 @@ use http_body_util::{BodyExt, BodyStream, Limited};
 use kube_client::{Client, client::Body};
 use kube_core::Resource;
 
+use accept::Wanted;
 #[cfg(feature = "http2")]
 use shared_connection::Protocol;
 
@@ -40,34 +42,6 @@ use crate::{
 
 /// Value of the `User-Agent` header that [`connect`] sends if the configuration has no `User-Agent` header.
 pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION"));
-
-/// Value of the `Accept` header that requests only the metadata of objects, in a watch or in a request for
-/// one object.
-const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-
-/// Value of the `Accept` header that requests only the metadata of objects, in a list.
-const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-
-/// Value of the `Accept` header of a list that requests only the metadata of objects, but accepts whole
-/// objects if the server can't return only the metadata.
-const METADATA_IF_IT_CAN: &str =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-
-/// `Accept` header of a list request or a watch request.
-const JSON: &str = "application/json";
-
-/// `Accept` header of a list request or a watch request. The server then responds with protobuf if it can, and
-/// with JSON otherwise.
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
-
-/// [`METADATA_ALONE`], as protobuf if the server can.
-const METADATA_ALONE_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-
-/// [`METADATA_OF_LIST`], as protobuf if the server can.
-const METADATA_OF_LIST_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-
-/// [`METADATA_IF_IT_CAN`], as protobuf if the server can.
-const METADATA_IF_IT_CAN_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/vnd.kubernetes.protobuf,application/json";
 
 /// Creates a client for informers from a kube configuration.
 ///
@@ -285,33 +259,6 @@ impl<K: Resource> ListWatch<K> {
     }
 }
 
-/// Type of a request: a list, a list of metadata, or a watch. The type determines the `Accept` header and
-/// whether the query contains `watch=true`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
-    List,
-    ListOfMetadata,
-    Watch,
-}
-
-impl Wanted {
-    /// Returns the `Accept` header of the request.
-    fn accept(self, metadata_only: bool, encoding: Encoding) -> &'static str {
-        let (json, protobuf) = match (metadata_only, self) {
-            (true, Self::Watch) => (METADATA_ALONE, METADATA_ALONE_PROTOBUF),
-            (true, Self::List | Self::ListOfMetadata) => {
-                (METADATA_OF_LIST, METADATA_OF_LIST_PROTOBUF)
-            }
-            (false, Self::ListOfMetadata) => (METADATA_IF_IT_CAN, METADATA_IF_IT_CAN_PROTOBUF),
-            (false, Self::List | Self::Watch) => (JSON, PROTOBUF),
-        };
-        match encoding {
-            Encoding::Json => json,
-            Encoding::Protobuf => protobuf,
-        }
-    }
-}
-
 impl<K> ListWatch<K> {
     fn request(&self, options: &ListOptions, wanted: Wanted) -> Result<http::Request<Body>, Error> {
         let watch = wanted == Wanted::Watch;
@@ -472,7 +419,7 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(async {
             let request = http::Request::get("/api/v1/namespaces/kube-system")
-                .header(http::header::ACCEPT, METADATA_ALONE)
+                .header(http::header::ACCEPT, accept::METADATA_ALONE)
                 .body(Body::empty())
                 .map_err(|error| {
                     let what = "the request for namespace kube-system can't be built";

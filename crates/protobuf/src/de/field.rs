@@ -1,7 +1,7 @@
 //! [`FieldValue`]: visits the value, the list or the map of one field.
 
 use serde::{
-    de::{self, DeserializeSeed, MapAccess, SeqAccess, Visitor},
+    de::{self, DeserializeSeed, Deserializer as _, MapAccess, SeqAccess, Visitor},
     forward_to_deserialize_any,
 };
 
@@ -53,10 +53,49 @@ impl<'de, 'c> FieldValue<'_, 'de, 'c> {
     }
 }
 
+impl<'de> FieldValue<'_, 'de, '_> {
+    /// Visits a field that is one JSON value.
+    #[inline]
+    fn scalar<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.field.container == Container::One && self.first.is_some() {
+            return self.item()?.scalar(visitor);
+        }
+        self.deserialize_any(visitor)
+    }
+
+    /// Visits a field that is a JSON object.
+    #[inline]
+    fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match (self.field.container, self.first) {
+            (Container::One, Some(_)) => self.item()?.object(visitor),
+            (Container::Map, Some(_)) => {
+                self.context.count_container()?;
+                visitor.visit_map(Entries {
+                    field: self,
+                    value: None,
+                })
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    /// Visits a field that is a JSON list.
+    #[inline]
+    fn list<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match (self.field.container, self.first) {
+            (Container::List, Some(_)) => {
+                self.context.count_container()?;
+                visitor.visit_seq(Items::new(self))
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+}
+
 impl<'de> de::Deserializer<'de> for FieldValue<'_, 'de, '_> {
     type Error = Error;
 
-    #[inline]
+    #[inline(never)]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         if self.is_missing_null() {
             return visitor.visit_unit();
@@ -76,23 +115,18 @@ impl<'de> de::Deserializer<'de> for FieldValue<'_, 'de, '_> {
 
     #[inline]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let is_null = self.is_missing_null()
-            || (self.field.container == Container::One && self.item()?.is_null()?);
-        if is_null {
+        let may_be_null = matches!(
+            (self.field.container, self.field.value),
+            (Container::One, Type::Message(_))
+        );
+        if self.is_missing_null() || (may_be_null && self.item()?.is_null()?) {
             visitor.visit_none()
         } else {
             visitor.visit_some(self)
         }
     }
 
-    #[inline]
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
+    by_kind! {}
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
@@ -111,8 +145,7 @@ impl<'de> de::Deserializer<'de> for FieldValue<'_, 'de, '_> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map struct identifier
+        unit unit_struct tuple tuple_struct
     }
 }
 
@@ -160,6 +193,16 @@ impl<'l, 'de, 'c> Items<'l, 'de, 'c> {
 
 impl<'de> SeqAccess<'de> for Items<'_, 'de, '_> {
     type Error = Error;
+
+    /// Returns the number of items of a list that is not packed, so that a vector gets its exact capacity.
+    fn size_hint(&self) -> Option<usize> {
+        let is_number = matches!(
+            self.field.field.value,
+            Type::Bool | Type::Int32 | Type::Int64
+        );
+        let first = usize::from(self.field.first.is_some());
+        (!is_number).then(|| first + self.field.level.count(self.field.field.number()))
+    }
 
     #[inline]
     fn next_element_seed<S: DeserializeSeed<'de>>(

@@ -49,6 +49,14 @@ impl<'de> Level<'de> {
         Ok(next.map(|(_, value)| value))
     }
 
+    /// Returns how many values of the field with this number follow each other from here.
+    pub(super) fn count(&self, number: u32) -> usize {
+        let next = self.next.into_iter().map(|(next, _)| next);
+        let rest = self.fields.clone().map_while(Result::ok);
+        let numbers = next.chain(rest.map(|(next, _)| next));
+        numbers.take_while(|next| *next == number).count()
+    }
+
     /// Skips fields up to the first value of the field with this number, and returns this value.
     pub(super) fn find(&mut self, number: u32) -> Result<Option<WireValue<'de>>, WireError> {
         while let Some((next, value)) = self.peek()? {

@@ -12,9 +12,6 @@ use crate::{
     wire::WireValue,
 };
 
-/// Maximum nesting of messages whose members are members of their parent. A test compares it with the table.
-pub(crate) const INLINE_MAX: usize = 2;
-
 /// Visits the fields of a message in the order of their numbers.
 ///
 /// The fields of the bytes and those of the table are read side by side, so that a field that is missing in the
@@ -24,7 +21,7 @@ pub(super) struct MessageAccess<'de, 'c> {
     depth: usize,
     level: Level<'de>,
     /// The messages around a message whose members are members of its parent; the innermost is last.
-    outer: [Option<Level<'de>>; INLINE_MAX],
+    outer: Vec<Level<'de>>,
     /// The member whose key was visited last.
     current: Option<Member<'de>>,
     /// The API version and the kind, which are visited first.
@@ -56,7 +53,7 @@ impl<'de, 'c> MessageAccess<'de, 'c> {
             context,
             depth,
             level: Level::new(message, bytes),
-            outer: [const { None }; INLINE_MAX],
+            outer: Vec::new(),
             current: None,
             type_meta,
             kind: None,
@@ -68,7 +65,7 @@ impl<'de, 'c> MessageAccess<'de, 'c> {
     fn next_member(&mut self) -> Result<Option<(&'static Field, Option<WireValue<'de>>)>, Error> {
         loop {
             let Some((field, value)) = self.level.advance(self.context)? else {
-                match self.outer.iter_mut().rev().find_map(Option::take) {
+                match self.outer.pop() {
                     Some(outer) => self.level = outer,
                     None => return Ok(None),
                 }
@@ -97,8 +94,7 @@ impl<'de, 'c> MessageAccess<'de, 'c> {
         let bytes = bytes.map_err(|error| Error::from(error).below(Step::Member(field.name)))?;
         let inner = Level::new(self.context.messages.get(id), bytes);
         let outer = std::mem::replace(&mut self.level, inner);
-        let free = self.outer.iter_mut().find(|outer| outer.is_none());
-        *free.ok_or_else(|| Reason::new("too many inlined messages"))? = Some(outer);
+        self.outer.push(outer);
         Ok(())
     }
 

@@ -43,6 +43,32 @@ impl<'de, 'c> ItemValue<'de, 'c> {
     }
 }
 
+impl<'de> ItemValue<'de, '_> {
+    #[inline]
+    pub(super) fn scalar<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self {
+            Self::Scalar(scalar) => scalar.0.visit(visitor),
+            Self::Message(message) => message.scalar(visitor),
+        }
+    }
+
+    #[inline]
+    pub(super) fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self {
+            Self::Message(message) => message.object(visitor),
+            Self::Scalar(scalar) => scalar.0.visit(visitor),
+        }
+    }
+
+    #[inline]
+    pub(super) fn list<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self {
+            Self::Message(message) => message.list(visitor),
+            Self::Scalar(scalar) => scalar.0.visit(visitor),
+        }
+    }
+}
+
 impl<'de> de::Deserializer<'de> for ItemValue<'de, '_> {
     type Error = Error;
 
@@ -62,14 +88,7 @@ impl<'de> de::Deserializer<'de> for ItemValue<'de, '_> {
         }
     }
 
-    #[inline]
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
+    by_kind! {}
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
@@ -84,8 +103,7 @@ impl<'de> de::Deserializer<'de> for ItemValue<'de, '_> {
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map struct identifier ignored_any
+        unit unit_struct tuple tuple_struct ignored_any
     }
 }
 

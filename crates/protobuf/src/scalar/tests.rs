@@ -13,6 +13,7 @@ fn written(result: Result<Scalar<'_>, Reason>) -> String {
         Ok(Scalar::Integer(value)) => Value::from(value),
         Ok(Scalar::Double(value)) => Value::from(value),
         Ok(Scalar::Text(text)) => Value::from(text),
+        Ok(Scalar::Time(time)) => Value::from(time.text()),
         Ok(Scalar::Json(json)) => return String::from_utf8(json.to_vec()).unwrap(),
         Err(reason) => return format!("refused: {reason}"),
     };

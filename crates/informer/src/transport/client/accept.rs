@@ -1,0 +1,61 @@
+//! Defines the `Accept` header of each type of request ([`Wanted`]).
+//!
+//! A server selects the first media type of the header that the server supports.
+
+use crate::transport::Encoding;
+
+/// Value of the `Accept` header that requests only the metadata of objects, in a watch or in a request for
+/// one object.
+pub(super) const METADATA_ALONE: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// Value of the `Accept` header that requests only the metadata of objects, in a list.
+const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// Value of the `Accept` header of a list that requests only the metadata of objects, but accepts whole
+/// objects if the server can't return only the metadata.
+const METADATA_IF_IT_CAN: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/// Value of the `Accept` header of a list or a watch.
+const JSON: &str = "application/json";
+
+/// Value of the `Accept` header of a list or a watch that the server sends as protobuf if it can, and as JSON
+/// otherwise.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
+
+/// Like [`METADATA_ALONE`], but requests protobuf if the server can send protobuf.
+const METADATA_ALONE_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// Like [`METADATA_OF_LIST`], but requests protobuf if the server can send protobuf.
+const METADATA_OF_LIST_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+/// Like [`METADATA_IF_IT_CAN`], but requests protobuf if the server can send protobuf.
+const METADATA_IF_IT_CAN_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/vnd.kubernetes.protobuf,application/json";
+
+/// Type of a request: a list, a list of metadata, or a watch. The type determines the `Accept` header and
+/// whether the query contains `watch=true`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    List,
+    ListOfMetadata,
+    Watch,
+}
+
+impl Wanted {
+    /// Returns the value of the `Accept` header of the request.
+    pub(super) fn accept(self, metadata_only: bool, encoding: Encoding) -> &'static str {
+        let (json, protobuf) = match (metadata_only, self) {
+            (true, Self::Watch) => (METADATA_ALONE, METADATA_ALONE_PROTOBUF),
+            (true, Self::List | Self::ListOfMetadata) => {
+                (METADATA_OF_LIST, METADATA_OF_LIST_PROTOBUF)
+            }
+            (false, Self::ListOfMetadata) => (METADATA_IF_IT_CAN, METADATA_IF_IT_CAN_PROTOBUF),
+            (false, Self::List | Self::Watch) => (JSON, PROTOBUF),
+        };
+        match encoding {
+            Encoding::Json => json,
+            Encoding::Protobuf => protobuf,
+        }
+    }
+}

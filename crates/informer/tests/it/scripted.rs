@@ -49,10 +49,15 @@ fn labelled(content_type: &'static str, answer: Answer) -> Answer {
 
 #[tokio::test(start_paused = true)]
 async fn a_response_in_another_encoding_fails_and_leaves_the_cache_as_it_is() {
+    // The second list and the second watch claim to be protobuf, and are JSON.
     let protobuf = "application/vnd.kubernetes.protobuf;stream=watch";
+    let cbor = "application/cbor";
     let script = Script::new([
+        labelled(cbor, body(list(4, "", &[pod("not", 4)]))),
         labelled(protobuf, body(list(4, "", &[pod("not", 4)]))),
         labelled("text/plain", body(list(5, "", &[pod("a", 5)]))),
+        labelled(cbor, hangs(event("ADDED", &pod("not", 6)))),
+        body(list(6, "", &[pod("a", 5)])),
         labelled(protobuf, hangs(event("ADDED", &pod("not", 6)))),
         body(list(7, "", &[pod("a", 5), pod("b", 7)])),
         Answer::Never,
@@ -62,14 +67,19 @@ async fn a_response_in_another_encoding_fails_and_leaves_the_cache_as_it_is() {
     let informer = run(builder(&script).on_error(move |error| noted.note(error.to_string())));
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     assert_eq!(names(&informer), "[default/a@5]");
-    sleep(Duration::from_secs(10)).await;
+    sleep(Duration::from_secs(60)).await;
     assert_eq!(names(&informer), "[default/a@5, default/b@7]");
     assert_eq!(
         script.requests.take(),
-        "list 0\nlist 0\nwatch 5\nlist 5\nwatch 7\n"
+        "list 0\nlist 0\nlist 0\nwatch 5\nlist 5\nwatch 6\nlist 6\nwatch 7\n"
     );
-    let error = "the server responded with application/vnd.kubernetes.protobuf instead of application/json\n";
-    assert_eq!(errors.take(), error.repeat(2));
+    expect![[r#"
+        the server responded with application/cbor instead of application/json
+        the response to the list is labelled as protobuf, and does not begin as protobuf
+        the server responded with application/cbor instead of application/json
+        an object is larger than 16777216 bytes; to allow it, raise Limits::object_bytes
+    "#]]
+    .assert_eq(&errors.take());
     // The informer's copy of the script and the open watch exist; the rejected bodies are dropped.
     assert_eq!(script.under_way(), 2);
     informer.stop().await;

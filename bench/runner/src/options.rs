@@ -23,7 +23,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Returns whether the runner must build the programs before the measurement.
+    /// Returns whether the runner must build the programs: neither `--built` nor `--log` is set.
     pub(crate) fn builds(&self) -> bool {
         !self.built && self.log.is_none()
     }

@@ -39,9 +39,8 @@ pub(super) struct Start {
 }
 
 impl Meter {
-    /// Creates a meter for the process `id`, which must have no clients yet. Waits as
-    /// [`settle`](Self::settle) does, and then measures the CPU time that the process uses without clients
-    /// for [`IDLE`].
+    /// Creates a meter for the process `id`, which must have no clients yet. Waits until the process has
+    /// settled, and then measures the CPU time that the process uses without clients.
     ///
     /// # Errors
     /// Returns an error if the process does not exist, or the kernel is not Linux.

@@ -22,7 +22,7 @@ pub(crate) enum Topic {
     /// Cost of a key in the work queue, and cost of the delivery of an event to one handler and to many
     /// handlers.
     Queue,
-    /// Time and memory of the sync by the number of objects, from 10,000 to 1,000,000.
+    /// Time and memory of the sync for 10,000 to 1,000,000 objects.
     Scale,
 }
 

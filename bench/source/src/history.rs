@@ -30,8 +30,8 @@ pub(crate) struct History {
     count: u64,
     /// Minimum number of changes ([`Moment::changes`]) of a state from which a list or a watch can start.
     floor: u64,
-    /// Minimum revision from which a list or a watch can start: the revision that the last expiry created, or
-    /// the initial revision if there was no expiry.
+    /// Minimum revision that has not expired: the revision that the last expiry created, or the initial
+    /// revision if there was no expiry.
     oldest: u64,
     revision: u64,
 }
@@ -61,8 +61,8 @@ pub(crate) enum NoMoment {
 #[derive(Clone, Copy, Debug)]
 struct Order {
     objects: u64,
-    /// Constant by which the index increases. It is coprime to the number of objects, so every object changes
-    /// once in each cycle.
+    /// Difference between the indexes of two objects that change one after the other, modulo the number of
+    /// objects. It is coprime to the number of objects, so every object changes once in each cycle.
     step: u64,
     /// Modular inverse of `step`, modulo the number of objects. It converts the index of an object to the
     /// position of the object in the cyclic order.
@@ -107,7 +107,8 @@ impl History {
 
     /// Makes all revisions up to the current one too old for new lists and watches.
     ///
-    /// Increases the current revision by one. Only this new revision is then not too old.
+    /// Increases the current revision by one. Lists and watches can then start only from this revision or a
+    /// later one.
     pub(crate) fn expire(&mut self) {
         self.revision += 1;
         self.floor = self.count;
@@ -134,11 +135,12 @@ impl History {
         self.check(moment).map(|()| moment)
     }
 
-    /// Checks that a list or a watch can start from the state `moment`: the state is not followed by more
-    /// than [`KEPT`] changes, and its revision has not expired.
+    /// Checks that a list or a watch can start from the state `moment`: at most [`KEPT`] changes follow the
+    /// state, and its revision has not expired.
     ///
     /// # Errors
-    /// Returns an error with the lowest revision from which a list or a watch can start.
+    /// Returns an error if the state is too old. The error contains the lowest revision from which a list or
+    /// a watch can start.
     pub(crate) fn check(&self, moment: Moment) -> Result<(), NoMoment> {
         if moment.revision < self.oldest || moment.changes < self.floor {
             let floor = self.floor.checked_sub(1).and_then(|last| self.get(last));
@@ -190,15 +192,15 @@ impl Order {
         }
     }
 
-    /// Returns the index of the object that the change with the number `change` changes. The first change has
-    /// the number 0.
+    /// Returns the index of the object that the change with the number `change` changes. The changes of all
+    /// objects are numbered together, starting at 0.
     fn object(self, change: u64) -> usize {
         let object = change % self.objects * self.step % self.objects;
         usize::try_from(object).expect("objects are counted by a usize")
     }
 
-    /// Returns the number of the first change of the object with the index `object`. The first change of all
-    /// objects has the number 0.
+    /// Returns the number of the first change of the object with the index `object`. The changes of all
+    /// objects are numbered together, starting at 0.
     fn place(self, object: usize) -> u64 {
         object as u64 * self.back % self.objects
     }

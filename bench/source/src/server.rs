@@ -4,7 +4,8 @@
 //!
 //! Guarantees:
 //! - at most [`CONNECTIONS_MAX`] connections are open;
-//! - a response is encoded while it is sent, and is never completely in memory;
+//! - lists and watches are encoded while they are sent, so their memory does not depend on the number of
+//!   objects;
 //! - the tasks of all connections are aborted when [`serve`] returns.
 
 use std::convert::Infallible;

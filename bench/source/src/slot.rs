@@ -1,7 +1,7 @@
 //! Computes the values that differ between the generated objects of one template.
 //!
 //! A template contains the bytes that are the same in all of its objects, and a range of fixed width for each
-//! value that differs. A [`Slot`] is a kind of such a value, for example a UUID.
+//! value that differs. Each [`Slot`] is one of these values, for example a UUID.
 //!
 //! Guarantees:
 //! - a value is computed from the object's [`Identity`] and the slot, so no value is kept in memory;

@@ -209,8 +209,8 @@ impl Source {
         state.history.now()
     }
 
-    /// Creates a reader at the position `at` in the sequence of changes. The caller has checked with
-    /// [`Source::check`] that the history still contains this position.
+    /// Creates a reader at the position `at` in the sequence of changes. The caller ensures that
+    /// [`Source::check`] accepts this position.
     pub(crate) fn read(self: &Arc<Self>, at: Moment) -> Reader {
         let mut state = self.state.lock();
         state.last_reader += 1;
@@ -223,8 +223,8 @@ impl Source {
         }
     }
 
-    /// Creates a follower that reads the changes after the position `after`. The caller has checked with
-    /// [`Source::check`] that the history still contains this position.
+    /// Creates a follower that reads the changes after the position `after`. The caller ensures that
+    /// [`Source::check`] accepts this position.
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
         let counts = self.counts.subscribe();
         let cuts = counts.borrow().cuts;

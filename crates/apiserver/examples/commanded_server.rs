@@ -4,9 +4,9 @@
 //! server. The server accepts fault plans at the path `/faults`, as
 //! [`Faults`](kube_informer_apiserver::Faults) documents them.
 //!
-//! The program responds to each line of standard input with one line of output. The response to `requests` is
-//! a JSON array of all requests since the previous `requests` line, in order of arrival. The response to any
-//! other line is `error: …`. The program ends when its input is closed.
+//! The program responds to each line of standard input with one line of output. The response to the line
+//! `requests` is a JSON array of all requests since the previous such line, in order of arrival. The response
+//! to any other line is `error: …`. The program ends when its input is closed.
 //!
 //! The server also supports a custom kind, `widgets` of `example.com/v1`.
 //!

@@ -15,8 +15,8 @@
 //! The task [`tick`] yields in a loop and records each gap, the time from one poll of the task to the next.
 //! On Linux, a gap excludes the time in which the thread was runnable but had no processor.
 //!
-//! The program first runs for two seconds without an informer. If a gap exceeds the limit then and also while
-//! an informer runs, the result is inconclusive and the exit code is 2.
+//! The program first runs for two seconds without an informer. If a gap exceeds the limit both in these two
+//! seconds and while an informer runs, the result is inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 

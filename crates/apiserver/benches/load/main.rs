@@ -14,8 +14,8 @@
 //! - `build`: a server without a socket, built in less than 10 ms.
 //!
 //! An object has 1 KB. The server runs in a child process, so its CPU time and memory are measured without
-//! those of the clients. Most of the CPU time of a delivery is spent in the kernel's TCP code. For
-//! comparison, the benchmark also measures a process that only writes events to the same number of sockets.
+//! those of the clients. Most of the CPU time of a delivery is spent in the kernel. For comparison, the
+//! benchmark also measures a process that only writes events to the same number of sockets.
 //!
 //! The lag of an event is the time from before the write request until a watcher has read the event. The run
 //! fails if a watcher does not receive every matching write exactly once, or if a limit is exceeded.

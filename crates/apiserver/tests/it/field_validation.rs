@@ -11,7 +11,8 @@ use crate::ask::{Reply, builder, get, pod, request, send};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A pod with an unknown or a duplicate field at many different places.
+/// A pod with unknown and duplicate fields at several places: in its metadata, its spec, its containers and a
+/// volume.
 const WRONG: &str = r#"{"metadata":{"name":"a","foo":1},"spec":{"containers":[
     {"name":"c","image":"i","imagex":"j","livenessProbe":{"httpGet":{"port":1,"b":2},"exec":{}}},
     {"name":"d","image":"i","image":"k"}],

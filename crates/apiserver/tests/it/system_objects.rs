@@ -15,7 +15,7 @@ fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// Returns the object `kubernetes` of a type in the namespace `default`, without the metadata name,
+/// Returns the object `kubernetes` of the resource `plural` in the namespace `default`, without its name,
 /// namespace, uid, creation time and generation.
 fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {
     let mut object = server

@@ -18,7 +18,8 @@ fn server() -> Server {
     server
 }
 
-/// Opens a watch with the query `query`, creates pod `z`, and asserts that `trace` lists the received events.
+/// Opens a watch with the query `query` on a new server, creates pod `z`, and asserts that `trace` lists the
+/// received events.
 ///
 /// A line `--` in `trace` separates the events before the creation from the events after it.
 async fn check(query: &str, trace: &Expect) {

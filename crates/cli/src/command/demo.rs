@@ -1,4 +1,4 @@
-//! `demo`: runs the control loops of a small control plane, and prints the steps of these loops.
+//! `demo`: runs the control loops of a small control plane, and prints their steps, such as a pod's creation.
 //!
 //! The loops are those of a deployment controller, a replica set controller, a scheduler and node agents.
 //! They communicate only through an API server.
@@ -41,7 +41,7 @@ use crate::{
     output,
 };
 
-/// `User-Agent` of the process that runs the deployment controller and the replica set controller.
+/// `User-Agent` that the deployment controller and the replica set controller send.
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
 /// The options of the `demo` subcommand.
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) without: Option<Loop>,
     /// CPU request of each pod, as a Kubernetes quantity.
     pub(crate) cpu: String,
-    /// Maximum time from the start of the demo until the demo must have ended.
+    /// Maximum duration of the demo, from its start. If the goal is not reached by then, the demo fails.
     pub(crate) deadline: Duration,
     pub(crate) target: Target,
     /// File to which the embedded server's request log is written, or `None` to write no log.
@@ -274,7 +274,8 @@ impl Stage<'_> {
     }
 }
 
-/// Prints a table with the numbers of requests and cache reads of each process.
+/// Prints a table with the numbers of requests and cache reads of each process. A process is a group of
+/// control loops with the same `User-Agent`.
 ///
 /// Below the table, prints the number of lists that the processes have requested after request number
 /// `synced`.

@@ -27,7 +27,7 @@ const FEW: u32 = 12;
 /// later steps are summarized.
 const FIRST: u64 = 3;
 
-/// Approximate number of summary lines of each kind and loop.
+/// Approximate number of summary lines for all steps of one kind and loop.
 const SUMS: u64 = 10;
 
 /// The steps whose lines are not printed yet. Orders these steps by revision and converts them to lines.

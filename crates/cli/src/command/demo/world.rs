@@ -35,7 +35,7 @@ use crate::control_plane::Scope;
 /// Key of a label that all objects of a demo have. On a real server, the label's value is random.
 const LABEL: &str = "kube-informer-demo";
 
-/// `User-Agent` of the requests that the demo sends itself, such as the creation of the Deployment.
+/// `User-Agent` of the requests that the demo itself sends, for example to create the Deployment.
 const USER: &str = "user";
 
 /// Names of the nodes that the demo creates. On a real server, `World::prefix` is added before each name.

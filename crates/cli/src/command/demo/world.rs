@@ -1,5 +1,4 @@
-//! Provides the demo's API server, embedded or real, and creates and removes the demo's objects on this
-//! server.
+//! Provides the demo's API server, embedded or real, and creates and removes the demo's objects there.
 //!
 //! Guarantees:
 //! - every object of the demo has a label that identifies the demo, and the loops observe only these objects;
@@ -47,19 +46,17 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Maximum time to remove the demo's objects from a real server.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// The API server of a demo, with the connection settings, the namespace, and the label and names of the
-/// demo's objects.
+/// The API server of a demo, with the connection settings, the namespace, and the names of the demo's
+/// objects.
 pub(super) struct World {
     config: Config,
     namespace: String,
     /// Value of the label on the demo's objects.
     run: String,
-    /// Prefix of the names of the demo's objects. Contains the label's value, and is empty on the embedded
-    /// server.
+    /// Prefix of the names of the demo's objects, with the label's value. Empty on the embedded server.
     prefix: String,
     backend: Backend,
-    /// Whether the demo has tried to create objects on the server. If false, no objects are removed at the
-    /// end.
+    /// Whether the demo has tried to create objects. If false, no objects are removed at the end.
     has_made: AtomicBool,
 }
 
@@ -126,9 +123,8 @@ impl World {
         })
     }
 
-    /// Checks that the server responds and that the demo's namespace exists.
-    ///
-    /// If the user is not allowed to read the namespace, the check assumes that it exists.
+    /// Checks that the server responds and that the demo's namespace exists. Assumes that the namespace
+    /// exists if the user is not allowed to read it.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;
@@ -204,8 +200,8 @@ impl World {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns the nodes of the demo, each with its name in [`NODES`] and its name on the server. The list is
-    /// empty if the loops only observe.
+    /// Returns the name in [`NODES`] and the name on the server of each node. Empty if the loops only
+    /// observe.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
@@ -392,8 +388,7 @@ fn node(name: &str, run: &str) -> Value {
 
 /// Converts a JSON value to an object of its Rust type.
 ///
-/// The function parses the value's text, because deserializing from a `Value` would add 0.6 MB of code to the
-/// program.
+/// Deserializing from the `Value` instead of its text would add 0.6 MB of code to the program.
 fn typed<K: DeserializeOwned>(value: &Value) -> Result<K, serde_json::Error> {
     serde_json::from_str(&value.to_string())
 }

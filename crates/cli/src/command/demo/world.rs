@@ -123,8 +123,8 @@ impl World {
         })
     }
 
-    /// Checks that the server responds and that the demo's namespace exists. Assumes that the namespace
-    /// exists if the user is not allowed to read it.
+    /// Checks that the server responds and does not report the demo's namespace as missing. Other errors of
+    /// this request are ignored, because the user may not be allowed to read namespaces.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;

@@ -124,7 +124,7 @@ impl World {
     }
 
     /// Checks that the server responds and does not report the demo's namespace as missing. Other errors of
-    /// this request are ignored, because the user may not be allowed to read namespaces.
+    /// the request for the namespace are ignored, because the user may not be allowed to read namespaces.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;

@@ -1,4 +1,4 @@
-//! Measures the time to deliver each event of an informer to many handlers.
+//! Measures the mean time to deliver one event of an informer to many handlers.
 //!
 //! Events are written as fast as the informer reads them. The measurement ends when every handler has
 //! received every event.
@@ -31,9 +31,8 @@ pub(crate) struct Options {
     pods: usize,
 }
 
-/// Runs the measurement and prints the mean time per event.
-///
-/// The time is measured from the first write until all handlers have received all events.
+/// Runs the measurement and prints the mean time per event: the time from the first write until all handlers
+/// have received all events, divided by the number of events.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let (handlers, events) = (options.handlers, options.events);
     ensure!(

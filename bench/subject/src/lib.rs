@@ -2,10 +2,10 @@
 //!
 //! Guarantees: each subcommand prints its result as one line of JSON to standard output and exits with 0, or
 //! prints an error to standard error and exits with a nonzero code. With `--kubeconfig`, the program also
-//! prints lines for its parent process before the result.
+//! prints progress lines, such as `synced`, which its parent process reads, before the result.
 //!
-//! The program uses Tokio's multi-threaded runtime with one worker per processor. It uses the library's
-//! defaults unless a flag changes them. The binary that calls [`run`] selects the allocator.
+//! The program uses Tokio's multi-threaded runtime with one worker per processor, and the library's defaults
+//! unless a flag changes them. The binary that calls [`run`] selects the allocator.
 
 mod line;
 mod memory_source;

@@ -1,4 +1,4 @@
-//! Integration tests of the API server. The clients use the server in process with paused time, or over TCP.
+//! Integration tests of the API server. The clients use the server in process, with paused time, or over TCP.
 
 #![expect(
     clippy::unwrap_used,

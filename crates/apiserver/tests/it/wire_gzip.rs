@@ -14,8 +14,8 @@ use tower_service::Service;
 use crate::ask::{builder, pod, request};
 use crate::wire::{connect, loopback};
 
-/// Length in bytes up to which the server never compresses a response. The server compresses longer responses
-/// if the client accepts gzip.
+/// Maximum length of a response that the server never compresses, in bytes. The server compresses longer
+/// responses if the client accepts gzip.
 const THRESHOLD: usize = 128 * 1024;
 
 const MAP: &str = "/api/v1/namespaces/default/configmaps/m";
@@ -48,8 +48,7 @@ fn unzip(gzip: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns a server with config map `m`. The server's response with this config map has a body of `bytes`
-/// bytes.
+/// Returns a server with config map `m`. The body of an uncompressed GET response for `m` has `bytes` bytes.
 async fn with_answer_of(bytes: usize) -> Server {
     let server = builder().seed([map(bytes)]).build();
     let (_, plain) = get(&server, MAP, "identity").await;

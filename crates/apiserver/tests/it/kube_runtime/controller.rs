@@ -1,4 +1,4 @@
-//! Tests that `kube_runtime::Controller` reconciles all changed objects, also after a disconnection.
+//! Tests that `kube_runtime::Controller` reconciles all changed objects, also if its watch was disconnected.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -49,8 +49,8 @@ impl Labelling {
         }
     }
 
-    /// Returns the names of the reconciled config maps. Returns when there was no reconciliation for five
-    /// times [`SILENCE`].
+    /// Returns the names of the config maps that are reconciled from now on. Returns when no config map was
+    /// reconciled for five times [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {

@@ -21,7 +21,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
 
 /// Starts the agent of a node and waits one second of virtual time.
 ///
-/// The first `doomed` containers that start end within this second.
+/// The first `doomed` containers that start fail within this second.
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

@@ -1,4 +1,4 @@
-//! Tests the scheduler with the embedded server and paused time. Each test waits for reported steps.
+//! Tests the scheduler with the embedded server and paused time.
 
 use std::time::Duration;
 

@@ -39,7 +39,8 @@ const ROUNDS: usize = 5;
 /// Number of writes per round of the write measurement, and of gets per round of the get measurement.
 const STEPS: usize = 20_000;
 
-/// The value that each candidate map contains for an object. The library's store uses the same type.
+/// The value that each candidate map contains for an object: the object and its source, as in the library's
+/// store.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {

@@ -13,7 +13,7 @@ use crate::binary::{Running, file, run};
 
 /// Runs the program, and asserts that its exit code is `code` and that it writes one line to standard error.
 ///
-/// Returns this line. Each pair in `replaced` is a text in the line, and the text that replaces it.
+/// Returns this line. Each pair in `replaced` contains a text to replace in the line, and its replacement.
 async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) -> String {
     let mut line = run(arguments).await.with_code(code).err;
     assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");

@@ -176,8 +176,8 @@ async fn a_streaming_list_restores_lost_events_too() {
     informer.stop().await;
 }
 
-/// Tests kubernetes#107457: after a restore from a backup, objects get revisions that other states had before
-/// the restore.
+/// Tests kubernetes#107457: after a restore from a backup, new states of objects get revisions that other
+/// states had before the restore.
 ///
 /// The watch resumes without an error, because the restored server has reached its earlier revision again.
 /// The consistency check finds that the uid of pod `b` differs. The relist also corrects pod `a`, whose

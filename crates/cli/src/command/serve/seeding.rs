@@ -45,8 +45,8 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Number of seeded objects that `--churn` maintains. It alternates between deletions and creations, so
-    /// the actual number is this number or one more.
+    /// Number of seeded objects that `--churn` maintains. `--churn` alternates between deletions and
+    /// creations, so the actual number is this number or one more.
     ///
     /// The value is the requested number. If the server has more seeded objects than requested, the value is
     /// the number of existing objects minus one.

@@ -93,8 +93,7 @@ async fn informer_by_hand() -> anyhow::Result<()> {
 
 /// Returns the process function, which applies the deltas of one object to the store.
 ///
-/// For each resulting change of the store, the function sends a line to `lines`. client-go's `processDeltas`
-/// calls its handlers for the same changes.
+/// For each resulting change of the store, the function sends a line to `lines`.
 fn process(
     mut writer: IndexerWriter<Pod>,
     lines: mpsc::Sender<String>,

@@ -111,8 +111,8 @@ impl Binder {
         }
     }
 
-    /// Binds the volumes that refer to the claim `name`, or releases the volumes if the claim no longer
-    /// exists.
+    /// Binds the volumes that refer to the claim `name`. Releases them instead if the claim no longer exists
+    /// or has another uid.
     ///
     /// If the claim is marked for deletion, also removes the claim's finalizers.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {

@@ -268,7 +268,8 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Deletes a volume and its disk, if the volume is released and this provisioner created it.
+    /// Deletes a volume and its disk, if this provisioner created the volume, and the volume is released and
+    /// has the reclaim policy `Delete`.
     async fn sync_volume(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(volume) = self.volumes.find(name) else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Tests of the precedence of a factory's options: options for all informers, options for the informers of
-//! one type, and options of a single informer.
+//! Tests that the options of a single informer override a factory's options for one type, and that these
+//! override the factory's options for all informers.
 
 use std::collections::BTreeMap;
 

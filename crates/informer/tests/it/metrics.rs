@@ -58,8 +58,7 @@ impl Recorder {
         Arc::new(self.clone())
     }
 
-    /// Returns the number of recordings that have not been dropped. Each informer and each work queue drops
-    /// its [`Recording`] when it has ended.
+    /// Returns the number of [`Recording`]s that have not been dropped.
     fn under_way(&self) -> usize {
         Arc::strong_count(&self.0.held) - 1
     }

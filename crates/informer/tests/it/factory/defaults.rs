@@ -1,5 +1,5 @@
-//! Tests that the options of a single informer override a factory's options for one type, and that these
-//! override the factory's options for all informers.
+//! Tests of options that apply to all informers of a factory, to the informers of one type, or to a single
+//! informer. The tests check which option applies, and in which order transforms run.
 
 use std::collections::BTreeMap;
 

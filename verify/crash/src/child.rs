@@ -93,7 +93,7 @@ impl Running {
         })
     }
 
-    /// Waits until the server listens, and returns the server's message.
+    /// Waits until the server listens, and returns the message that the server process has printed.
     ///
     /// # Errors
     /// Returns an error if the process ends before it listens.

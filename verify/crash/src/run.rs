@@ -79,11 +79,11 @@ pub(crate) struct Arguments {
 /// The time at which a server process is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// This time after the start of the process, whether or not the server already listens.
+    /// This duration after the start of the process, whether or not the server already listens.
     Starting(Duration),
     /// After the server has acknowledged this number of writes.
     Acknowledged(usize),
-    /// This time after the server has started to listen.
+    /// This duration after the server has started to listen.
     Within(Duration),
     /// After every writer has completed a fixed number of writes, [`CALM_WRITES`].
     Calm,

@@ -98,7 +98,7 @@ pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     format!("[{}]{initial}", deltas.join(", "))
 }
 
-/// Returns the name of the behaviour that the coverage counts for a delta of this type.
+/// Returns the name under which the coverage counts deltas of this type.
 pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     match &delta.kind {
         DeltaKind::Added(_) => "delta Added",

@@ -14,8 +14,8 @@ use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
-    /// A second, unused subscriber. Without it, `tracing` would cache for all threads whether a log line is
-    /// enabled, as decided for the first thread that emits the line, and captured lines could be missing.
+    /// A second, unused subscriber. With only one subscriber, `tracing` would cache whether the first thread
+    /// that emits a log line captures the line, and apply the cached result to all threads.
     _second: Dispatch,
 }
 

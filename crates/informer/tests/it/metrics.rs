@@ -35,8 +35,8 @@ use crate::{
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
-/// The recorded data that all clones of a [`Recorder`] share: the reports, and the samplers of the informers
-/// and work queues.
+/// The data that all clones of a [`Recorder`] share: the reports, and the samplers, which return the current
+/// metrics of an informer or work queue.
 #[derive(Default)]
 struct Recorded {
     told: Trace,

@@ -1,5 +1,5 @@
-//! Tests of an informer whose server is restored from a backup. The restored server assigns revisions that
-//! the informer has already received to other changes.
+//! Tests of an informer whose server is restored from a backup. The restored server assigns some revisions a
+//! second time. The informer has already received these revisions for other changes.
 //!
 //! The informer must detect the restore by an event or a response, list again, store the new list, and
 //! deliver the differences as events. Most tests run once per type of queue.

@@ -1,5 +1,4 @@
-//! Tests of `wait_for_revision` and `wait_for_deleted`, which wait until the cache contains a write, and of
-//! `MutationCache`, an overlay of pending writes.
+//! Tests of `wait_for_revision`, `wait_for_deleted` and `MutationCache`, an overlay of pending writes.
 
 use std::{task::Poll, time::Duration};
 
@@ -388,9 +387,8 @@ async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_orde
     informer.stop().await;
 }
 
-/// Simulates a controller that creates pod `b` on the server whenever the overlay does not contain this pod.
-/// The controller reads the overlay at the start, at each event, and when a write lapses. A write lapses if
-/// the overlay drops the write before the cache contains it.
+/// Creates pod `b` on the server whenever the overlay does not contain this pod. Reads the overlay at the
+/// start, at each event, and when the overlay drops a write that the cache never contained.
 async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
     let mut events = informer.subscribe().unwrap();
     let mut lapsed = overlay.lapsed();

@@ -27,7 +27,7 @@ const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message
 const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
 const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
-/// Runs a reflector against a source that gives these answers in order, and compares the requests with
+/// Runs a reflector against a source that gives these answers in order, and asserts that its requests equal
 /// `expected`. Returns the reflector's errors and its final store.
 async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {
     check_with(answers, |reflector| reflector, expected).await

@@ -56,8 +56,8 @@ pub(crate) struct Script {
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
-    /// A value to which every pending request and response body holds a reference until it is dropped. The
-    /// reference count is used to count the pending requests and bodies.
+    /// A value to which every pending request and every response body holds a reference. The reference count
+    /// gives the number of requests and bodies that have not been dropped.
     under_way: Arc<()>,
 }
 

@@ -23,7 +23,8 @@ struct History {
     open: Open,
 }
 
-/// The state of an object after its pending write, a write whose response has not been received.
+/// The state that an object has if the server stores the pending write, a write whose response has not been
+/// received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Open {
     /// No write is pending.
@@ -34,8 +35,8 @@ enum Open {
 }
 
 impl Known {
-    /// Returns the number that the last acknowledged write stored in the object, or `None` if the object does
-    /// not exist.
+    /// Returns the number that the last acknowledged write stored in the object. Returns `None` if this write
+    /// was a deletion, or if no write was acknowledged.
     pub(crate) fn value(&self, key: &Key) -> Option<u64> {
         let (value, _) = self.0.get(key)?.acknowledged?;
         Some(value)

@@ -11,10 +11,11 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{known::Known, object::KINDS};
 
-/// The tables of the server's database file, as `crates/apiserver/src/storage/disk.rs` defines them.
-/// `OBJECTS` contains the stored objects. `ABOUT` contains numbers, such as the revision of the store.
+/// The table of the stored objects in the server's database file, as `crates/apiserver/src/storage/disk.rs`
+/// defines it.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
+/// The table of numbers in the server's database file, such as the revision of the store.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
 
 bugs! {

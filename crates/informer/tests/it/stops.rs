@@ -113,8 +113,8 @@ impl Replay {
         pods.handler(self.clone()).register().unwrap()
     }
 
-    /// Asserts that no event contradicted the earlier events, and that the objects according to the events
-    /// are the objects in the cache.
+    /// Asserts that no event contradicted the earlier events, and that the objects computed from the events
+    /// equal the objects in the cache.
     fn check(&self, pods: &SharedInformer<Pod>) {
         let told = self.0.lock();
         assert_eq!(told.faults, [""; 0]);
@@ -129,8 +129,8 @@ impl Replay {
     }
 }
 
-/// The handlers of an informer, and pending waits for the informer and its handlers. The test asserts that
-/// all handlers and waits end when the informer stops.
+/// The handlers of an informer, and pending waits for the informer and its handlers. All of them must end
+/// when the informer stops.
 struct Hanging {
     pods: SharedInformer<Pod>,
     registrations: Vec<Registration<Pod>>,

@@ -1,5 +1,5 @@
-//! Tests of a reflector with a slow store or source, or with a source that sends events without pause. They
-//! also test the status that the reflector reports during lists and watches.
+//! Tests of a reflector whose store or source is slow, or whose source sends events without pause. Also tests
+//! the status that the reflector reports during lists and watches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -163,8 +163,8 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// A source whose watches send nothing. The field of type `Duration` is the time between the requested
-/// timeout of a watch and its end.
+/// A source whose watches send nothing. Each watch ends this duration after the timeout that the watch
+/// request contains.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

@@ -113,10 +113,10 @@ const ENDS: &[(u32, &str)] = &[
 
 const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
 
-/// Errors with which the server can fail a request.
+/// Failures that the server can inject into a request, such as an error status or a connection reset.
 ///
-/// client-go's REST client returns the first [`UNREPEATED`] of these errors to the reflector. After one of
-/// the other errors, the REST client retries the request itself.
+/// client-go's REST client returns the first [`UNREPEATED`] of these failures to the reflector. After one of
+/// the other failures, the REST client retries the request itself.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -129,7 +129,7 @@ const REFUSALS: [&str; 9] = [
     "reset",
 ];
 
-/// Number of errors at the start of [`REFUSALS`] that client-go's REST client returns to the reflector
+/// Number of failures at the start of [`REFUSALS`] that client-go's REST client returns to the reflector
 /// without a retry.
 const UNREPEATED: usize = 6;
 

@@ -7,7 +7,7 @@ use crate::{compare::Failure, sequence::Sequence};
 
 /// A sequence for which the comparison of the library with client-go failed.
 pub(crate) struct Finding {
-    /// The seed from which the sequence was drawn.
+    /// The seed from which the sequence was generated.
     pub(crate) seed: u64,
     /// The failing sequence. [`shrink`] replaces it by a shorter one.
     pub(crate) sequence: Sequence,

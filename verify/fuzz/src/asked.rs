@@ -112,8 +112,8 @@ fn is_known_500(message: &str) -> bool {
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 
-/// Checks that an error response is a `Status` object with the same code as the response, and that it is not
-/// an unexpected server error.
+/// Checks that an error response is a `Status` object with the same code as the response, and that the
+/// response is not an unexpected server error.
 ///
 /// If the request was a strategic merge patch (`is_strategic`), any error with code 500 and without a reason
 /// is accepted.

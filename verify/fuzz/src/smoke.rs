@@ -225,8 +225,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Calls `does`, and returns the result. Aborts the process if `given` does not change for [`INPUT_MAX`],
-/// because an input hangs then. `does` must increment `given` before it runs each input.
+/// Calls `does`, and returns the result. `does` must increment `given` before it runs each input. If `given`
+/// does not change for [`INPUT_MAX`], an input hangs, and the function aborts the process.
 fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     let (ended, told) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {

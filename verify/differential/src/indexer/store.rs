@@ -54,7 +54,7 @@ fn index(indexers: Indexers<K>, name: &'static str) -> Indexers<K> {
 /// Runs the operations of a sequence on a new store. Returns one [`Step`] per operation, which contains the
 /// answer to the operation.
 ///
-/// If `bug` is given, the store contains this deliberate bug.
+/// If `bug` is given, the store has this deliberate bug.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     match bug {
         None => Replay::over(Sound::new(), sequence),

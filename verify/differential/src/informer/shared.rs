@@ -54,7 +54,7 @@ const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 /// Runs the operations of a sequence on a new informer, in paused tokio time. Returns one [`Step`] per
 /// operation, which contains the answer to the operation.
 ///
-/// If `bug` is given, the informer contains this deliberate bug.
+/// If `bug` is given, the informer has this deliberate bug.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -387,7 +387,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Stores the value of the informer's property `name` in `said`. Returns the property as text, or `None` if
+/// Stores `value` in `said` as the value of the property `name`. Returns the property as text, or `None` if
 /// the value has not changed.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);

@@ -27,7 +27,7 @@ const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
 /// Divergence: the library lists the newest state in pages. client-go lists it without pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
-/// Divergence: after the server has rejected a streaming list with 422, the library lists plainly for 1 h.
+/// Divergence: after a streaming list is rejected with 422, the library sends no streaming list for 1 h.
 const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_hour";
 /// Divergence: after 10 s without data from a streaming list, the library lists. client-go keeps waiting.
 const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
@@ -114,9 +114,9 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Matches all requests from index `i` of `theirs` and index `j` of `ours`. Returns the divergences of
-    /// the first rules that match all these requests. `newer` is true if the library has listed the newest
-    /// state where client-go has listed at a given revision.
+    /// Matches the requests from index `i` of `theirs` with the requests from index `j` of `ours`. Returns
+    /// the divergences of the first rules that match all of them. `newer` is true if the library has listed
+    /// the newest state where client-go has listed at a given revision.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,

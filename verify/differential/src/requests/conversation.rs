@@ -53,7 +53,8 @@ impl Conversation {
         }
     }
 
-    /// Adds the requests that the server has received since the last call to the last entry of `said`.
+    /// Updates the last entry of `said`: appends the requests that the server has received since the previous
+    /// call of `note`.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

@@ -1,8 +1,8 @@
 //! Runs the embedded server for one reflector, and records the requests of the reflector.
 //!
 //! client-go's reflector and the library's reflector each use their own [`Host`]. Both hosts receive the same
-//! operations, so their revisions are equal. The clock of a host is paused, so the revisions do not depend on
-//! the length of the reflector's pauses.
+//! operations, so their revisions are equal. The clock of a host is paused, so the behaviour of the host does
+//! not depend on the length of the reflector's pauses.
 //!
 //! The host does not send watch events on its own. It returns the events together with the result of the
 //! operation or the response that caused them.

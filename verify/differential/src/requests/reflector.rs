@@ -55,7 +55,7 @@ type Pieces = Pin<Box<dyn futures_core::Stream<Item = Piece> + Send>>;
 /// Runs a sequence on a new reflector and a new server, in paused tokio time. Returns one [`Step`] per
 /// operation, which contains the answer to the operation.
 ///
-/// If `bug` is given, the reflector's requests show this deliberate bug.
+/// If `bug` is given, the reflector has this deliberate bug.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     // The server has its own runtime, which must not be created or dropped inside the client's.
     let host = Arc::new(Mutex::new(Host::new(sequence)));

@@ -42,10 +42,10 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// a task that runs may wake another task.
 const SETTLING: usize = 8;
 
-/// Runs a sequence on a new work queue in paused tokio time. Returns one [`Step`] per operation, which
+/// Runs a sequence on a new work queue, in paused tokio time. Returns one [`Step`] per operation, which
 /// contains the answer to the operation.
 ///
-/// If `bug` is given, the run contains this deliberate bug.
+/// If `bug` is given, the work queue has this deliberate bug.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -230,8 +230,8 @@ impl Workers {
     /// clock therefore advances in three steps: to the next whole millisecond, to the last whole millisecond
     /// before the end of `time`, and to the end of `time`.
     ///
-    /// The call of `len` polls the queue. Without the call, a delay that ended during the last step would
-    /// wake a worker only at the next whole millisecond.
+    /// Finally, the method calls `len` to poll the queue. Otherwise, a delay that ended during the last step
+    /// would wake a worker only at the next whole millisecond.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;
@@ -307,14 +307,14 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Returns the items that a worker is processing and that the queue will also add after a delay.
+    /// Returns the items that a worker is processing and that the queue will add again after a delay.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// Updates `again`, the set of items that were added again while a worker processes them.
+    /// Updates `again`, the set of items that were added again while they are being processed.
     ///
     /// `delayed_before` contains the result of [`Self::delayed_in_work`] before the operation.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {

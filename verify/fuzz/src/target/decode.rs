@@ -1,7 +1,7 @@
 //! Fuzz target for the decoding of one object.
 //!
-//! A decoded object must have the same metadata as the result of a JSON parser. An error message must not
-//! contain values of the object.
+//! A decoded object must have the same name, namespace and UID as the result of a JSON parser. An error
+//! message must not contain values of the object, except for its name and namespace.
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;

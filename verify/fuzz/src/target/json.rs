@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::pieces;
 use crate::planted::Bug;
 
-/// Number of digits from which on a number triggers the planted bug `LongNumberHidesRest`.
+/// Minimum number of digits with which a number triggers the planted bug `LongNumberHidesRest`.
 const LONG: usize = 19;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {

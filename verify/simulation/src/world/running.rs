@@ -24,7 +24,7 @@ use crate::{
     wire::{Watched, Wire},
 };
 
-/// A started informer, its overlay of local writes, and the tasks that run and observe the informer.
+/// A started informer, its overlay of local writes, and the tasks that run, observe and read the informer.
 pub(super) struct Running<K> {
     sampler: Sampler,
     pub(super) informer: SharedInformer<K>,
@@ -52,17 +52,16 @@ impl Metrics for Sampler {
     }
 }
 
-/// Metrics receiver of an informer that ignores all observations.
+/// Metrics receiver that ignores all observations of an informer.
 struct Unheard;
 
 impl InformerMetrics for Unheard {
     fn observe(&self, _: Observed) {}
 }
 
-/// Creates an informer with these settings, and starts the informer.
+/// Creates an informer with the settings `setting`, and starts the informer.
 ///
-/// If `bug` is set, the informer contains the planted bug. `seed` is the seed of the informer's random
-/// choices.
+/// `bug` is the bug to plant in the informer. `seed` is the seed of the informer's random choices.
 pub(super) fn start<K: Stored>(
     setting: &Setting,
     bug: Option<Bug>,

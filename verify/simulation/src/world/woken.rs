@@ -49,7 +49,7 @@ impl<K: Stored> Woken<K> {
         Self { view, _task: task }
     }
 
-    /// Reads an object through the overlay after the controller has written or deleted the object.
+    /// Makes the controller read an object that it has written or deleted.
     pub(super) fn wrote(&self, name: &ObjectName) {
         self.view.look(name);
     }

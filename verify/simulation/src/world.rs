@@ -99,13 +99,11 @@ struct World<'a, K> {
     users: Vec<User<K>>,
     /// Background tasks that wait until the cache reflects a write of the user, and then check the cache.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether `truth` lacks some states of the server.
-    ///
-    /// The server deletes the objects of a deleted namespace one by one, but only the final state is
-    /// recorded.
+    /// Whether `truth` lacks states of the server: of a deleted namespace, only the final state is recorded.
     gaps: bool,
-    /// Names of past faults that falsified or lost events, or restored the server. If not empty, some checks
-    /// are skipped.
+    /// Names of past faults that falsified or lost events, or restored the server.
+    ///
+    /// Some checks are skipped after such a fault.
     harm: BTreeSet<&'static str>,
     /// Cached objects that failed to decode, each with the time at which it was read.
     unreadable: Vec<(Instant, Object<K>)>,
@@ -336,8 +334,8 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Restores the server to an older state, and waits until the informer has recovered.
     ///
-    /// No object is written until then, because the informer detects the restore only while the server's
-    /// revision is less than the revision of the cache.
+    /// No object is written before the recovery, because the informer detects the restore only while the
+    /// server's revision is less than the revision of the cache.
     async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
         let faults = self.server.faults();
         faults.clear();
@@ -379,7 +377,7 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// Ends the informer as [`end`](Self::end) does, and starts a new informer with the same handlers.
+    /// Ends the informer with [`end`](Self::end), and starts a new informer with the same handlers.
     async fn restart(&mut self, kill: bool) -> Result<(), Wrong> {
         self.end(kill).await?;
         let setting = &self.life.setting;
@@ -475,7 +473,8 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// Returns a pod in the state `written`, without a `resourceVersion`: writes of the pod are unconditional.
+/// Returns a pod in the state `written`, without a `resourceVersion`: the server does not check for
+/// conflicts.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {

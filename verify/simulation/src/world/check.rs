@@ -33,8 +33,8 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 
 /// Maximum time until a handler with a resync period receives a resync.
 ///
-/// It exceeds twice the longest resync period, which is less than 60 s. A resync can be up to one period
-/// late, because the informer checks only periodically whether it is due.
+/// It exceeds two resync periods of less than 60 s each, because a resync is delayed until the informer's
+/// next periodic check.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
 /// Number of requests that a source may send in an interval, in addition to [`PER_MINUTE`] per minute.
@@ -124,7 +124,7 @@ impl<K: Stored> World<'_, K> {
         2 * self.life.setting.capacity + 2 * objects
     }
 
-    /// Checks that a synced informer has all objects that have not changed since it started.
+    /// Checks that a synced informer has all objects that have not changed since the informer started.
     ///
     /// The cache must contain these objects, and each handler that has received the initial-sync marker must
     /// have received them. Nothing is checked after a fault that falsified or lost events, or restored the
@@ -189,8 +189,8 @@ impl<K: Stored> World<'_, K> {
 
     /// Returns `read`, the result of a wait for the user's own write.
     ///
-    /// Returns `Ok` after a fault that falsified or lost events, or restored the server, because such a fault
-    /// can cause an error.
+    /// After a fault that falsified or lost events, or restored the server, returns `Ok` instead, because
+    /// such a fault can cause the error.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }
@@ -254,7 +254,7 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits until the cache equals the server's state. Returns an error if it differs for longer than
+    /// Waits until the cache equals the server's state, and returns an error if this takes longer than
     /// `within`.
     ///
     /// If `mends` is `true`, objects that failed to decode are written again in a decodable state. If `mends`

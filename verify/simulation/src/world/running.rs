@@ -24,7 +24,7 @@ use crate::{
     wire::{Watched, Wire},
 };
 
-/// A started informer, its overlay of local writes, and the tasks that run, observe and read the informer.
+/// A started informer, its overlay of local writes, and the tasks that run and observe the informer.
 pub(super) struct Running<K> {
     sampler: Sampler,
     pub(super) informer: SharedInformer<K>,

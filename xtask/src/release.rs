@@ -177,7 +177,7 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the bill of materials, and the release archive that contains it and the executable `program`.
+    /// Writes the bill of materials, and the release archive with the executable `program`.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");
@@ -253,8 +253,9 @@ fn next(section: &Section, version: &str, commit: &str) -> String {
     )
 }
 
-/// Returns a line that reports whether `CHANGELOG.md` has a section for `version`, and if not, how to create
-/// it.
+/// Returns a line that reports whether `CHANGELOG.md` has a section for `version`.
+///
+/// If the section is missing, the line describes how to create it.
 fn heading(section: &Section, version: &str) -> String {
     if section.is_dated {
         format!("CHANGELOG.md has a section for {version}")

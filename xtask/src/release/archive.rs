@@ -40,7 +40,7 @@ pub(super) fn name(program: &str, version: &str, target: &str) -> String {
 
 /// Writes `entries` to the archive `name.tar.gz` in `folder`, and returns the path of the archive.
 ///
-/// All files are inside one folder `name` of the archive. `seconds` is the modification time of all files, in
+/// The archive contains one folder `name` with all files. `seconds` is the modification time of all files, in
 /// seconds since the Unix epoch.
 ///
 /// # Errors

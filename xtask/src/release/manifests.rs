@@ -40,8 +40,8 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns one line for each dependency of `package` that is a workspace crate and that `package` requires in
-/// a version other than its own.
+/// Returns one line for each required version of a workspace crate that differs from the version of
+/// `package`.
 ///
 /// Dev-dependencies are exempt.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
@@ -58,8 +58,8 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
 
 /// Returns one line for each feature of `package` that `[package.metadata.docs.rs]` does not list.
 ///
-/// The feature `default` and internal features, which start with `__`, are exempt. A package without a
-/// library has no such line.
+/// The feature `default` and internal features, which start with `__`, are exempt. Returns no line if
+/// `package` has no library.
 fn documented(package: &Package) -> Vec<String> {
     let is_library = package
         .targets

@@ -10,7 +10,7 @@ use super::token::{Kind, PlanToken};
 use super::{Mistake, Parsed};
 use crate::fault::rule::Share;
 
-/// Maximum duration in a fault plan. Its sum with the current time can't overflow.
+/// Maximum duration of a delay, or of a refusal of connections, in a fault plan.
 const PERIOD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads the tokens of a fault plan one by one.

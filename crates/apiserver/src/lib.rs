@@ -26,8 +26,8 @@
 //!
 //! - The server has one revision, which every write increments by one. Every write produces one event.
 //! - No event is lost or delivered twice between a list and a watch that starts at the list's revision.
-//! - The same [`Builder::rng_seed`] and the same calls produce the same bytes. All waits use tokio's clock, so
-//!   an in-process server works with paused time.
+//! - The same [`Builder::rng_seed`] and the same calls produce the same bytes.
+//!   All waits use tokio's clock, so an in-process server works with paused time.
 //! - An in-process server needs no background task and no socket, because the future of a request does the
 //!   work when it is polled.
 //! - With the feature `persistence`, a server opened on a data directory (`Builder::open`) keeps every

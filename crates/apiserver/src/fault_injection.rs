@@ -3,12 +3,13 @@
 //! The submodules build the responses that faults send, and serve the fault plan over HTTP.
 //!
 //! Guarantees:
-//! - a fault is active when the call that adds it returns, and affects as many requests as its limits allow;
+//! - a fault is active when the call that adds it returns, and affects at most as many requests as its limits
+//!   allow;
 //! - faults are evaluated in the order in which they were added;
-//! - faults affect requests and responses, never the store, except for a restart at an older revision;
-//! - direct calls such as [`crate::Server::get`] always return the true state of the store;
-//! - calls are synchronous: on a single-threaded runtime, no client runs between two calls that are not
-//!   separated by an `.await`;
+//! - faults never change stored objects, except for a restart at an older revision;
+//! - direct calls such as [`crate::Server::get`] are not affected by faults;
+//! - the methods are synchronous: on a single-threaded runtime, no client runs between two calls unless the
+//!   caller awaits between them;
 //! - in-process clients and clients over TCP observe the same faults.
 
 mod answer;
@@ -30,8 +31,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 
 /// Handle that adds and removes the faults of a server; cheap to clone.
 ///
-/// Each common fault has a method.
-/// A [fault plan](#fault-plans) can express all faults.
+/// Each common fault has a method, and a [fault plan](#fault-plans) can express all faults.
 /// Pass the plan to [`Builder::faults`](crate::Builder::faults) or [`Faults::inject`], or send it over HTTP.
 ///
 /// ```
@@ -58,8 +58,8 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// `skip=N` leaves the first `N` matching requests unaffected.
 /// `chance=P%` is the probability that each later matching request is affected.
 /// `xN` limits the number of affected requests.
-/// If several rules would replace the response, the rule added first replaces it.
-/// All other rules that match a request apply together, but do not change the body of a replaced response.
+/// If several matching rules would replace the response, the rule that was added first replaces it.
+/// All other matching rules apply together, but do not change the body of a replaced response.
 /// A name that contains a space, `:`, `;`, `#` or `"` must be in double quotes with JSON's escapes.
 /// The `TEXT` of a `send` must always be in such quotes.
 ///
@@ -93,7 +93,8 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// For example, with `drop end-bookmark` a streamed list never completes, and `drop bookmarks` simulates a
 /// server without bookmarks.
 ///
-/// An action on watches selects them with the conditions of a rule (`named`, `in`, `from`), written `…` here.
+/// An action on watches can select them with the conditions `named`, `in` and `from` of a rule.
+/// In the table below, `…` stands for these conditions.
 ///
 /// | Action | Effect |
 /// | --- | --- |
@@ -120,7 +121,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// [`Builder::fault_endpoint`](crate::Builder::fault_endpoint) serves the path `/faults`.
 /// GET returns the active plan as text.
 /// POST executes the statements of a plan, which adds its rules to the active plan.
-/// If the plan has a mistake, the response is a 400 with the mistake's position.
+/// If the plan can't be parsed, the response is a 400 with the position of the mistake.
 /// DELETE removes all faults, like [`Faults::clear`].
 ///
 /// ```text
@@ -129,16 +130,16 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// ```
 ///
 /// Faults do not affect requests to this path, and the request log does not contain such requests.
-/// While connections are refused, clients can't open a new connection to this path either.
-/// Therefore limit the duration of the refusal with `refuse connections for`.
+/// While connections are refused, this path is unreachable for new connections too, so limit the duration
+/// with `refuse connections for`.
 #[derive(Clone)]
 pub struct Faults {
     shared: Arc<Shared>,
 }
 
-/// Handle that adjusts a response planned by [`Faults::answer`].
+/// Handle that adjusts an error response planned by [`Faults::answer`].
 ///
-/// The planned response is active immediately, and stays active if this handle is dropped.
+/// The response is planned immediately, and stays planned if this handle is dropped.
 #[derive(Clone)]
 pub struct Answer {
     shared: Arc<Shared>,
@@ -148,9 +149,9 @@ pub struct Answer {
 // === impl Answer ===
 
 impl Answer {
-    /// Sets the number of requests that receive this response from this call on.
+    /// Sets the number of requests that receive the response from this call on; 0 disables the response.
     ///
-    /// Without this call, one request receives the response; 0 disables the response.
+    /// Without this call, one request receives the response.
     pub fn times(&self, n: u64) -> &Answer {
         self.shared.faults.set_times(self.id, n);
         self
@@ -195,20 +196,19 @@ impl Faults {
     /// # Errors
     ///
     /// Returns an error if the plan can't be parsed; then no statement takes effect.
-    /// Returns an error if a restart names an unavailable revision; then only the statements before the
-    /// restart take effect.
+    /// Returns an error if the plan restarts the server at an unavailable revision; then only the statements
+    /// before the restart take effect.
     pub fn inject(&self, plan: &str) -> Result<(), PlanError> {
         self.carry_out(&Plan::parse(plan)?)
     }
 
     /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A new server with the printed plan produces the same faults.
-    /// Each rule is printed with its original limits.
-    /// A comment after the rule contains the number of requests that the rule can still affect, if this
-    /// number has changed.
-    /// An exhausted rule, which has affected its maximum number of requests, is also printed.
-    /// A server with 1,000 or more rules drops exhausted rules, and no longer prints them.
+    /// A new server with this plan produces the same faults.
+    /// Each rule has its original limits; a comment after the rule states how many requests it can still
+    /// affect, if this number has changed.
+    /// Rules that can affect no further request are included until the server has 1,000 rules and removes
+    /// them.
     pub fn plan(&self) -> String {
         self.shared.faults.plan()
     }
@@ -219,7 +219,9 @@ impl Faults {
         self.shared.faults.clear();
     }
 
-    /// Ends every open watch without an error; events that a watch has not delivered are lost.
+    /// Ends every open watch without an error.
+    ///
+    /// Events that a watch has not delivered are lost.
     pub fn cut_watches(&self) {
         self.end(&Match::watches(), Ending::Cut);
     }
@@ -232,15 +234,15 @@ impl Faults {
     /// Freezes all open watches and all watches that are opened later.
     ///
     /// The server sends nothing on a frozen watch, and does not end the watch at its deadline.
-    /// A frozen watch that misses more events than its queue holds is closed at the thaw, like the watch of a
-    /// slow reader.
+    /// If a frozen watch misses more events than its queue holds, it ends after [`Faults::thaw_watches`],
+    /// like the watch of a slow reader.
     pub fn freeze_watches(&self) {
         self.end(&Match::watches(), Ending::Freeze);
     }
 
     /// Resumes all frozen watches, which then deliver the events since the freeze.
     ///
-    /// A [freeze of later watches](Faults::freeze_watches) ends, but the rules of fault plans stay active.
+    /// Watches opened later are no longer frozen, unless a `freeze` rule of a fault plan matches them.
     pub fn thaw_watches(&self) {
         self.shared.faults.open().thaw(&Match::watches());
     }
@@ -255,8 +257,7 @@ impl Faults {
     /// Drops all events from the server's history.
     ///
     /// A new watch from a revision below the current revision receives an ERROR event with code 410.
-    /// A list at an older revision, or with an older continue token, receives HTTP 410.
-    ///
+    /// A list at an older revision, or with a continue token for an older revision, receives HTTP 410.
     /// Open watches stay open and lose no events.
     pub fn expire_history(&self) {
         let mut state = self.shared.lock();
@@ -267,7 +268,6 @@ impl Faults {
     /// Simulates a restart of the server.
     ///
     /// Every open watch ends without an error, and no new watch can start below the current revision.
-    ///
     /// The store is unchanged and keeps its older revisions, as etcd does.
     pub fn restart(&self) {
         let mut state = self.shared.lock();
@@ -278,8 +278,8 @@ impl Faults {
     /// Simulates a restart from a backup of the store at the older `revision`.
     ///
     /// Afterwards the store has the objects of this revision, and no history.
-    /// Later writes continue from this revision.
-    /// Revisions that clients have already received are therefore assigned again, with different contents.
+    /// The next write receives the revision `revision + 1`.
+    /// Clients can therefore observe a revision number twice, with different contents.
     ///
     /// # Errors
     ///
@@ -294,10 +294,10 @@ impl Faults {
         })
     }
 
-    /// Plans a response with this HTTP status for the next matching request.
+    /// Plans an error response with the given HTTP status for the next matching request.
     ///
     /// [`Answer::times`] sets the number of requests that receive the response.
-    /// The body is Kubernetes' `Status` for this HTTP status.
+    /// The body is the `Status` object that Kubernetes sends with this HTTP status.
     /// If several planned responses match a request, the server sends the response that was planned first.
     pub fn answer(&self, matches: Match, status: u16) -> Answer {
         let refusal = ErrorResponse {
@@ -314,18 +314,15 @@ impl Faults {
     }
 
     /// Removes every planned error response, including the error responses of fault plans.
-    ///
-    /// No later request receives such a response.
     pub fn clear_answers(&self) {
         let is_planned = |fault: &Fault| matches!(fault, Fault::Answer(_));
         self.shared.faults.remove(is_planned);
     }
 
-    /// Starts to refuse connections if `refuse` is true; otherwise accepts connections again.
+    /// Refuses new connections if `refuse` is true, and accepts connections again if it is false.
     ///
     /// While connections are refused, an in-process request fails with an [`std::io::Error`] of kind
     /// `ConnectionRefused`, and the TCP listener is closed.
-    ///
     /// Open watches continue.
     /// To simulate a server that is down, also call [`Faults::cut_watches`].
     pub fn refuse_connections(&self, refuse: bool) {
@@ -341,14 +338,14 @@ impl Faults {
         self.bookmark(&Match::watches());
     }
 
-    /// Sends these bytes unchanged to every open watch.
+    /// Sends `bytes` unchanged to every open watch.
     ///
     /// The bytes can be an event of an unknown type, an object that clients can't decode, or arbitrary data.
     pub fn send_raw_to_watches(&self, bytes: impl Into<Bytes>) {
         self.send(&Match::watches(), &bytes.into());
     }
 
-    /// Executes the statements of a plan in order, and stops at the first action that fails.
+    /// Executes the statements of a fault plan in order, and stops at the first action that fails.
     pub(crate) fn carry_out(&self, plan: &Plan) -> Result<(), PlanError> {
         for Placed { statement, at } in &plan.statements {
             match statement {
@@ -386,7 +383,7 @@ impl Faults {
         self.end_in(&mut self.shared.lock(), matches, ending);
     }
 
-    /// Ends or freezes the watches that `matches` selects, and records this fault in the request log.
+    /// Ends or freezes the open watches that `matches` selects, and records this fault in the request log.
     ///
     /// The caller holds the lock on `state`, so no watch opens during this call.
     fn end_in(&self, state: &mut State, matches: &Match, ending: Ending) {

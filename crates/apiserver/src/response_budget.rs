@@ -32,7 +32,7 @@ const SLOT_BYTES: usize = size_of::<usize>();
 /// Number of slots that a response reserves for the chunk of its body that is being sent.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Maximum size in bytes of a response body that reserves no slots.
+/// Maximum size in bytes of a response body that is complete in memory and reserves no slots.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
 /// Minimum age of a response that is evicted because a new response needs slots.
@@ -63,7 +63,7 @@ struct Response {
     content: Weak<dyn Content>,
 }
 
-/// Content of a response, of any type, that the budget can drop before the client has read it.
+/// The type-erased content of a response, which the budget can drop before the client has read it.
 trait Content: Send + Sync {
     fn evict(&self);
 }

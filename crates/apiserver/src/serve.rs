@@ -148,7 +148,8 @@ impl Arrived {
 
     /// Returns whether the response may be compressed.
     ///
-    /// It may if the path names a resource, the request is not a watch, and the client accepts gzip.
+    /// Compression requires that the path names a resource, that the request is not a watch, and that the
+    /// client accepts gzip.
     fn compresses(&self) -> bool {
         self.destination.target().is_some()
             && self.request.verb != Verb::Watch
@@ -221,7 +222,7 @@ fn user_agent(headers: &HeaderMap) -> String {
 /// Reserves memory for the body of `response`. Returns a 429 response if too little memory is free.
 ///
 /// The response to a successful write is never replaced by a 429 response, because the write is already
-/// stored. Instead, reading the body of that response fails.
+/// stored. If too little memory is free for such a response, reading its body fails.
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
     let is_final = verb.is_write() && response.status().is_success();
     let (parts, body) = response.into_parts();

@@ -1,7 +1,7 @@
 //! Builds the error responses of the API: [`ApiError`], and the `metav1.Status` that it contains.
 //!
 //! Guarantees:
-//! - an error that Kubernetes can return too has the HTTP code, reason and message of a Kubernetes 1.36 API
+//! - an error that Kubernetes also returns has the HTTP code, reason and message of a Kubernetes 1.36 API
 //!   server;
 //! - [`ApiError`] displays as the message of its [`Status`].
 

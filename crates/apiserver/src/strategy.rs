@@ -1,8 +1,8 @@
 //! Defines how each resource type behaves on writes and in responses, as the strategies of Kubernetes do.
 //!
 //! Guarantees:
-//! - every resource type, also a custom one, has a strategy, which is looked up once when the type is
-//!   registered;
+//! - every resource type has a strategy, including custom types. The strategy is looked up once, when the
+//!   type is registered;
 //! - a strategy consists only of plain data and functions.
 //!
 //! The module does not access storage. The handlers of the verbs read and write objects, and pass them to the
@@ -66,8 +66,8 @@ pub(crate) struct Strategy {
     pub(crate) creates_on_update: bool,
     /// Whether the response to a deletion is the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
-    /// Prefix of the etcd keys that some error messages contain; `None` if it is the plural name of the
-    /// resource.
+    /// Prefix of the etcd keys that some error messages contain; `None` if the prefix is the plural
+    /// name of the resource.
     pub(crate) stored_at: Option<&'static str>,
     /// The fields that field selectors can compare.
     pub(crate) fields: FieldTable,

@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - each batch is one transaction, which is synced before [`Disk::write`] returns. After a crash the file
 //!   contains every written batch completely;
-//! - only one server at a time has the directory open. It locks a separate file in the directory;
+//! - a server that has the directory open locks a file in it, so no other server can open the directory;
 //! - a damaged file, or a file with an unsupported format, is rejected with the reason;
 //! - a new file is created under a temporary name, and renamed when it is complete;
 //! - on systems with file modes, only the owner can access new files and directories, because objects may be
@@ -191,8 +191,8 @@ impl Disk {
 
     /// Calls `each` with every stored object, grouped by collection, and returns the stored revision.
     ///
-    /// For a new directory, this method returns 0. It compacts the file if more than three quarters of the
-    /// file are unused.
+    /// For a new directory, this method returns 0. It compacts a file of more than [`COMPACT_BYTES_MIN`]
+    /// bytes if more than three quarters of the file are unused.
     ///
     /// # Errors
     ///

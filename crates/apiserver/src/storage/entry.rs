@@ -128,7 +128,7 @@ impl Entry {
         })
     }
 
-    /// Returns an entry of the same object with another revision in its metadata.
+    /// Returns an entry of the same object with `revision` in its metadata.
     pub(crate) fn at_revision(&self, revision: u64) -> Entry {
         let metadata: Value = serde_json::from_slice(self.metadata())
             .expect("the metadata of an entry was written as JSON");

@@ -1,7 +1,8 @@
 //! Measures the memory of object states that the event history has dropped but lists or watches still hold.
 //!
 //! Guarantees: the measured size is never less than the size that lists and watches hold. It may also include
-//! states that are no longer held, because these states are removed only from time to time.
+//! states that are no longer held: they are subtracted only after the measured size has grown by an eighth of
+//! the limit.
 
 use std::sync::{Arc, Weak};
 

@@ -39,7 +39,7 @@ fn put(storage: &mut Storage, resource: &Resource, key: &str) {
 }
 
 proptest! {
-    /// Checks that every state after the last compaction can be reconstructed.
+    /// Checks that every state since the last compaction can be reconstructed.
     ///
     /// The test also applies the later events to each reconstructed state, and expects the current state.
     #[test]

@@ -202,7 +202,7 @@ fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> 
     ))
 }
 
-/// Returns the key of the new object. If the object has no name, generates one from `generateName`.
+/// Returns the key of the new object. If the object has no name, generates a name from `generateName`.
 ///
 /// # Errors
 ///

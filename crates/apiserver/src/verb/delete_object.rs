@@ -4,8 +4,8 @@
 //! - preconditions are checked against exactly the state that is then marked or removed;
 //! - an object with finalizers is first marked for deletion (MODIFIED), and removed later (DELETED);
 //! - a client's DELETE first marks a pod. A pod on a node then stays until a DELETE with grace period 0, such
-//!   as a kubelet sends. A pod without a node, or in the phase `Succeeded` or `Failed`, is removed by the same
-//!   DELETE;
+//!   as a kubelet sends. A pod without a node, or in the phase `Succeeded` or `Failed`, is removed by the
+//!   same DELETE unless it has finalizers;
 //! - a second deletion can only shorten the grace period;
 //! - a direct call on the server uses no grace period.
 //!

@@ -260,9 +260,9 @@ impl Storage {
 
     /// Returns the commit time of the newest dropped event if lists and watches hold too many dropped states.
     ///
-    /// A dropped state is an object state that only a dropped event contained. Lists and watches that started
-    /// after the returned time hold none. Returns `None` if the total size of the held states is within the
-    /// limit.
+    /// An object state is dropped together with the event that replaced it. Lists and watches that started
+    /// after the returned time hold no dropped state. Returns `None` if the total size of the held states is
+    /// within the limit.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }

@@ -1,8 +1,8 @@
 //! Measures the memory of object states that the event history has dropped but lists or watches still hold.
 //!
-//! Guarantees: the measured size is never less than the size that lists and watches hold.
-//! States that are no longer held are subtracted only after the size has grown by an eighth of the limit, so
-//! the average cost per write is constant.
+//! Guarantees: the measured size is never less than the size that lists and watches hold. It may also include
+//! states that are no longer held: they are subtracted only after the measured size has grown by an eighth of
+//! the limit.
 
 use std::sync::{Arc, Weak};
 
@@ -38,8 +38,7 @@ impl Outlived {
         }
     }
 
-    /// Drops an event of the history, and records its old object state if a list or watch still holds the
-    /// state.
+    /// Drops `event`, and records its old object state if a list or watch still holds this state.
     pub(super) fn leave(&mut self, event: Arc<Event>) {
         let Some(old) = &event.old else { return };
         let (left, bytes) = (Arc::downgrade(old), old.bytes());
@@ -50,7 +49,7 @@ impl Outlived {
         }
     }
 
-    /// Returns whether lists and watches hold more bytes of dropped states than the limit.
+    /// Returns whether lists and watches hold more than `bytes_max` bytes of dropped states.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

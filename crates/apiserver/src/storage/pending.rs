@@ -5,9 +5,10 @@
 //!   only durable states;
 //! - writes become durable in the order of their revisions, one batch at a time, and each batch completely or
 //!   not at all;
-//! - if a batch fails, all later accepted writes fail too, because they are based on the failed batch.
+//! - if a batch fails, all later accepted writes fail too, because they may depend on the writes of this
+//!   batch.
 //!
-//! Without a data directory no write is ever pending. The module does not write to the disk.
+//! Without a data directory this module holds no writes. The module does not write to the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(crate) struct Write {
 /// The result of a batch; `None` while the result is not known.
 pub(crate) type Outcome = Option<Result<(), ApiError>>;
 
-/// A receiver of the result of one batch; the result is set once, when the batch is stored or has failed.
+/// A receiver of the result of one batch. The result is set once, when the batch is stored or has failed.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
 /// Accepted writes that are stored together in one transaction, and the sender of their common result.
@@ -42,7 +43,7 @@ pub(crate) struct Batch {
     called_for: bool,
 }
 
-/// The newest accepted state of an object whose write is not durable yet.
+/// The newest accepted state of an object, if this state is not durable yet.
 pub(crate) struct Accepted {
     revision: u64,
     /// The new state of the object; `None` if the write removes the object.
@@ -55,8 +56,8 @@ pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
     /// Revision of the last accepted write; 0 if no write was accepted since the start or the last failure.
     revision: u64,
-    /// The batch to which new writes are added; `None` if no write was accepted since the last batch was
-    /// taken.
+    /// The batch to which new writes are added; `None` if no write was accepted since the last
+    /// [`Pending::take`].
     open: Option<Batch>,
     /// The receiver for the batch that is being written to the disk; `None` if no batch is being written.
     in_flight: Option<Ticket>,
@@ -74,7 +75,7 @@ impl Pending {
         self.latest.get(&collection)?.get(key)
     }
 
-    /// Returns the newest accepted states of the objects whose keys start with `prefix`, ordered by key.
+    /// Returns the pending states of the objects whose keys start with `prefix`, ordered by key.
     ///
     /// Objects without pending writes are not included.
     pub(crate) fn below<'a>(
@@ -92,7 +93,7 @@ impl Pending {
         self.revision
     }
 
-    /// Returns the number of failed batches since the start.
+    /// Returns the number of batches that have failed since the server started.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -120,8 +121,7 @@ impl Pending {
     /// Returns the receiver for the newest batch, and whether the caller is responsible for storing this
     /// batch.
     ///
-    /// Batches are stored in order, so the result of the newest batch covers all accepted writes. Returns
-    /// `None` if all accepted writes are durable.
+    /// Returns `None` if all accepted writes are durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
         if let Some(batch) = &mut self.open {
             let first = !std::mem::replace(&mut batch.called_for, true);
@@ -130,7 +130,7 @@ impl Pending {
         Some((self.in_flight.clone()?, false))
     }
 
-    /// Removes and returns the batch to which new writes are added, so that the caller can store the batch.
+    /// Removes and returns the batch to which new writes are added. The caller must store the batch.
     ///
     /// The caller must then call [`Pending::written`] or [`Pending::fail`].
     pub(crate) fn take(&mut self) -> Option<Batch> {
@@ -144,7 +144,9 @@ impl Pending {
         &self.doubtful
     }
 
-    /// Removes a write that has become visible to readers from the pending writes.
+    /// Removes `write`, which has become visible to readers, from the pending writes.
+    ///
+    /// A later pending write to the same object is kept.
     pub(crate) fn published(&mut self, write: &Write) {
         let Some(objects) = self.latest.get_mut(&write.collection) else {
             return;
@@ -166,8 +168,8 @@ impl Pending {
     /// Drops all accepted writes after a failure, and reports `error` to the callers that wait for the open
     /// batch.
     ///
-    /// `touched` are the objects of the failed batch. They may have any state on the disk, so the next batch
-    /// writes them again.
+    /// `touched` contains the objects of the failed batch. The next batch writes these objects again, because
+    /// their state on the disk is unknown.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

@@ -58,7 +58,7 @@ fn removal(key: &str, revision: u64) -> Write {
     }
 }
 
-/// Opens the directory, and returns the collection and key of every stored object, and the stored revision.
+/// Opens the directory, and returns the stored objects, each as collection and key, and the stored revision.
 fn found(scratch: &Scratch) -> (Vec<String>, u64) {
     let mut keys = Vec::new();
     let revision = scratch.open().load(|stored| {

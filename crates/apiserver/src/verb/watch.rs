@@ -250,7 +250,7 @@ fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Even
             return Err(ApiError::watch_compacted());
         }
     } else {
-        // When the event log is full, it may drop events of any collection.
+        // Storage may drop events of any collection when its event logs exceed their total size limit.
         // The cache of that collection adjusts its horizon only at the collection's next event.
         let horizon = horizon.max(cache.horizon());
         if after < horizon {

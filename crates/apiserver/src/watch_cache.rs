@@ -59,12 +59,11 @@ pub enum WatchCache {
     Size(usize),
     /// No watch cache, as with `--watch-cache=false` or `#0` in `--watch-cache-sizes`.
     ///
-    /// Lists and watches are served from storage.
-    ///
-    /// A list at `resourceVersion=0` honours `limit`, and a watch can start from any event that storage still
-    /// keeps.
-    /// A request for a future revision is rejected without waiting.
-    /// The only bookmark in a watch is the bookmark that ends the initial events.
+    /// Lists and watches are served from storage, with these effects:
+    /// - a list at `resourceVersion=0` honours `limit`;
+    /// - a watch can start from any event that storage still keeps;
+    /// - a list at a future revision is rejected without waiting;
+    /// - the only bookmark in a watch is the bookmark that ends the initial events.
     Off,
 }
 

@@ -3,8 +3,8 @@
 //!
 //! This controller is not a reconciler. Use a [`workqueue`](crate::workqueue) to act on the cluster.
 //!
-//! One task runs the loop and owns the queue, the store and the handlers' buffers, so the loop needs no locks
-//! to process a change. Other tasks send commands, which the loop executes between two batches.
+//! One task runs the loop, and only this task modifies the queue and the store. Other tasks send commands,
+//! which the loop executes between two batches.
 //!
 //! Use [`Config`] for a controller that passes deltas to a function, without a store and handlers.
 
@@ -74,7 +74,7 @@ pub(crate) enum Command<K> {
     ),
     /// Removes an index from the store, and returns the removed index in the reply.
     ///
-    /// The caller drops the index instead of the loop, because freeing a large index could delay the loop.
+    /// The caller, not the loop, drops the index, because freeing a large index could delay the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
@@ -423,8 +423,8 @@ where
 
     /// Executes one command.
     ///
-    /// For [`Command::FoundBroken`], also receives the commands that follow in the channel. Returns the first
-    /// of these commands that the caller must still execute.
+    /// For [`Command::FoundBroken`], also receives and executes the `FoundBroken` commands that follow in the
+    /// channel. If a command of another type was received, returns this command. The caller must execute it.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

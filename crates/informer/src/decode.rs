@@ -217,7 +217,7 @@ where
         known: Option<&KnownStates<K>>,
     ) -> Decoded<K> {
         let wire_bytes = encoded.bytes().len();
-        // A shorter object can't have as many.
+        // An object of at most `PARTS` bytes can't contain more than `PARTS` arrays and maps.
         if wire_bytes > PARTS && encoded.parts() > PARTS {
             let reason = format!("more than {PARTS} arrays and maps");
             return broken(encoded, ".", &reason);

@@ -231,7 +231,7 @@ fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
 
 /// Removes the finalizer `kubernetes` from a Terminating namespace that contains no objects.
 ///
-/// Removes the namespace too, unless it has other finalizers.
+/// Removes the namespace too, unless it has other finalizers. Does nothing if the namespace is not empty.
 fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
     let subject = Subject {
         resource: namespaces,

@@ -235,11 +235,11 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// Maps the full name of each schema of a built-in type to the kinds that have this schema.
+    /// Maps the full name of each recorded schema of a built-in type to the kinds that have this schema.
     ///
     /// A kind is given as `(apiVersion, kind)`.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
-    /// Maps the name of each schema without known fields to the kind that it describes, given as
+    /// Maps the name of each recorded schema without known fields to its kind, given as
     /// `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,
     needs_patch: bool,

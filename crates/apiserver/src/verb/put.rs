@@ -44,7 +44,7 @@ pub(crate) fn put(
         let mut new = object.clone();
         new.set_meta("resourceVersion", None);
         match create(shared, resource, subject.namespace, new, how) {
-            // Another client has created it: update it.
+            // Another client has created the object, so the loop updates it.
             Err(error) if error.reason() == "AlreadyExists" => {}
             made => return made.map(|entry| (entry, true)),
         }

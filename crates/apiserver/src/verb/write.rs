@@ -1,5 +1,5 @@
-//! Defines what all writes share: the options of a write, the address of an object, and the function that
-//! stores a change.
+//! Defines the parts that all writes share: the options of a write, the address of an object, and the
+//! function that stores a change.
 //!
 //! Guarantees: a write replaces an object only if the object is still in the state from which the change was
 //! computed.

@@ -80,7 +80,7 @@ pub(super) fn malformed(what: impl Into<String>) -> SplitError {
 pub(super) enum Limit {
     /// Maximum number of bytes of an item of a list, or of an event of a watch.
     Object(usize),
-    /// Maximum of [`LIST_ENVELOPE_BYTES`] bytes for all fields of a list besides its items together.
+    /// Maximum total size of all fields of a list besides its items: [`LIST_ENVELOPE_BYTES`] bytes.
     Envelope,
 }
 

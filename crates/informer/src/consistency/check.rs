@@ -70,8 +70,8 @@ struct Source {
 
 /// The difference for which the check last requested a list, and the backoff until the next request.
 ///
-/// A list can't remove every difference, for example an object that the informer skipped. While the
-/// difference persists, the check requests further lists at increasing intervals.
+/// A list does not resolve every difference, because the informer may skip an invalid object in every list.
+/// While the difference persists, the check requests further lists at increasing intervals.
 struct ListedFor {
     fingerprint: u64,
     /// Number of rounds of checks between the last requested list and the next request.

@@ -1,7 +1,7 @@
 //! Adds changes to the queue and applies batches to the store, for the informer's loop.
 //!
 //! The loop's thread applies small batches. Long lists and very large batches are applied on tokio's thread
-//! pool for blocking work, because they would delay other tasks of the loop's thread.
+//! pool for blocking work, because on the loop's thread they would delay other tasks.
 //!
 //! Guarantees: batches are applied one after the other, on the loop's thread or the pool, and each batch
 //! becomes visible to readers as a whole. The loop waits for each batch.

@@ -5,8 +5,7 @@
 //! affect other objects. A splitter buffers at most one unfinished object. No error quotes a value of an
 //! object.
 //!
-//! The module sends no requests, and keeps no state between two response bodies. A body with an unknown
-//! content type is read as JSON.
+//! The module sends no requests, and keeps no state between two response bodies.
 
 mod frame;
 mod identity;
@@ -38,8 +37,8 @@ pub(crate) enum Codec {
 impl Codec {
     /// Returns the codec for a response with the given content type.
     ///
-    /// A response with an unknown content type is read as JSON, because servers and proxies label JSON in
-    /// many ways.
+    /// A response with an unknown content type is read as JSON, because servers and proxies send JSON with
+    /// various content types.
     ///
     /// # Errors
     /// The content type names an encoding of the Kubernetes API that the library does not support.
@@ -54,14 +53,16 @@ impl Codec {
         }
     }
 
-    /// Creates a splitter for the body of a list, which rejects an item of more than `object_bytes` bytes.
+    /// Creates a splitter for the body of a list. The splitter rejects items of more than `object_bytes`
+    /// bytes.
     pub(crate) fn list_splitter(self, object_bytes: usize) -> ListSplitter {
         match self {
             Self::Json => ListSplitter::new(object_bytes),
         }
     }
 
-    /// Creates a splitter for the body of a watch, which rejects an event of more than `object_bytes` bytes.
+    /// Creates a splitter for the body of a watch. The splitter rejects events of more than `object_bytes`
+    /// bytes.
     pub(crate) fn watch_splitter(self, object_bytes: usize) -> WatchSplitter {
         match self {
             Self::Json => WatchSplitter::new(object_bytes),
@@ -159,7 +160,8 @@ impl<'a> Encoded<'a> {
 
     /// Reads the object's identity from its metadata, even if the rest of the object is invalid.
     ///
-    /// Parses the whole object if the metadata can't be located.
+    /// Parses the whole object if the metadata can't be located. Returns `None` if the identity can't be
+    /// read.
     pub(crate) fn identity_in_place(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_in_place(self.bytes),
@@ -188,9 +190,9 @@ impl<'a> Encoded<'a> {
     /// Returns the bytes of the object without the fields that `pruning` drops, without a search for the
     /// fields.
     ///
-    /// The positions of annotations and managed fields are known from `identity`, which must have been read
-    /// from the same bytes.
-    /// Returns `None` if `pruning` drops any other field. The caller then uses [`Encoded::cut`].
+    /// `identity`, which must have been read from the same bytes, contains the positions of the annotations
+    /// and the managed fields. Returns `None` if `pruning` drops any other field. The caller then uses
+    /// [`Encoded::cut`].
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,

@@ -12,8 +12,6 @@ use crate::resource::{Registry, Resource};
 use crate::storage::{Entry, Event};
 
 /// A watch cache together with the event log from which its watches start.
-///
-/// A test writes events to the log one at a time.
 struct Window {
     cache: Cache,
     log: VecDeque<Arc<Event>>,

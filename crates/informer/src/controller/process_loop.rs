@@ -80,8 +80,7 @@ where
     /// server or of the process function do not end the controller.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the controller at once. A call of the process function is not
-    /// interrupted.
+    /// Dropping the future stops the controller between two calls of the process function.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         // Declared first, so it is dropped last.
         let _stopped = self.stopped;

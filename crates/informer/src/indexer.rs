@@ -178,8 +178,8 @@ impl<K> Indexer<K> {
     /// Returns an immutable copy of the store: its current objects and indices.
     ///
     /// A call costs about as much as a clone of an `Arc`. A snapshot keeps its objects in memory, even after
-    /// a list has replaced them in the store. They are freed at the writer's next change after the snapshot
-    /// is dropped.
+    /// a list has replaced them in the store. These objects are freed at the writer's next change after
+    /// the snapshot is dropped.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }

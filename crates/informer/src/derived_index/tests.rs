@@ -119,7 +119,7 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs the next operations of the test, up to the next `Answer`. The index functions of the test call it.
+/// Runs the next operations of the test, up to the next `Answer`. Called by the index functions.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }

@@ -174,7 +174,7 @@ impl FactoryBuilder {
     /// Sets the time for which an unused informer runs after its last hold is dropped; the default is one
     /// minute.
     ///
-    /// This time applies to an informer that was only requested with [`hold`](SharedInformerFactory::hold).
+    /// This time applies to an informer that was requested only with [`hold`](SharedInformerFactory::hold).
     /// If the time is zero, the informer ends as soon as its last hold is dropped.
     pub fn idle_grace(mut self, grace: Duration) -> Self {
         self.idle_grace = grace;

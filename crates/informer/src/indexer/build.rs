@@ -20,9 +20,9 @@ use crate::object::ObjectName;
 /// If an index function decodes packed objects, this number of objects takes about 2 ms.
 const SLICE: usize = 100;
 
-/// Number of objects in a round at or below which the round is the last one.
+/// The build ends after the first round that indexes at most this number of objects.
 ///
-/// The writer indexes the objects that change during the last round. This limit equals the maximum size of a
+/// The writer indexes the objects that change during that round. This limit equals the maximum size of a
 /// batch that the writer applies.
 const NEAR: usize = crate::queue::BATCH;
 

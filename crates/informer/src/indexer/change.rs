@@ -23,7 +23,9 @@ pub enum Cause {
     Resync,
 }
 
-/// The effect of one delta, one list or one resync on the cache. The processor delivers it to handlers.
+/// The effect of one delta, one list or one resync on the cache.
+///
+/// The processor delivers each change to the handlers.
 #[derive(Debug)]
 pub enum Change<K> {
     /// An object was added to the cache.

@@ -209,7 +209,7 @@ impl<K> Root<K> {
 
     /// Makes the function `free` free the large parts of this root and of later roots of the store.
     ///
-    /// The function is called for a large root that is dropped after the next list was applied.
+    /// `free` receives a dropped root if the root has at least 1,000 entries and a later list was applied.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }

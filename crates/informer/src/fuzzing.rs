@@ -48,8 +48,8 @@ pub enum Decoded<K> {
     /// The object that a cache would store. If the content does not decode, the object is broken: it has a
     /// name and an error, but no content.
     Object(Object<K>),
-    /// The object's name, namespace or revision can't be read or is invalid, so a cache cannot store the object.
-    /// The value is the error.
+    /// The object's name, namespace or revision can't be read or is invalid, so a cache cannot store the
+    /// object. The value is the error.
     Unreadable(DecodeError),
     /// The object has another kind than the type `K`. The value contains the API version and kind of the
     /// object.

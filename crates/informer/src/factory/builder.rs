@@ -203,9 +203,9 @@ impl FactoryBuilder {
     /// When the definition exists again, the informer lists at once and continues with the same handlers. An
     /// informer that waits after a 404 response also lists at once when its definition is created or changes.
     ///
-    /// Without this option, the informer keeps its cache when its definition is deleted. With this option, the
-    /// informer still keeps its cache after a 404 response alone, because this response does not prove that the
-    /// objects were deleted.
+    /// Without this option, the informer keeps its cache when its definition is deleted. With this option,
+    /// the informer still keeps its cache after a 404 response alone, because this response does not prove
+    /// that the objects were deleted.
     ///
     /// The option adds one informer to the factory, which caches the metadata of all definitions. This added
     /// informer runs while at least one informer runs whose API group contains a dot, because only such a

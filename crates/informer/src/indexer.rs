@@ -178,8 +178,8 @@ impl<K> Indexer<K> {
     /// Returns an immutable copy of the store: its current objects and indices.
     ///
     /// A call costs about as much as a clone of an `Arc`. A snapshot keeps its objects in memory, even after
-    /// a list has replaced them in the store. After the snapshot is dropped, the next change of the writer
-    /// frees these objects.
+    /// a list has replaced them in the store. These objects are freed at the writer's next change after
+    /// the snapshot is dropped.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }
@@ -246,8 +246,9 @@ impl<K> Indexer<K> {
         self.snapshot().index_keys(index, value)
     }
 
-    /// Returns the objects that share at least one value with `object` in the given index; each object occurs
-    /// once.
+    /// Returns the objects that have at least one of the values of `object` in the given index.
+    ///
+    /// Each object occurs once.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -282,7 +283,7 @@ impl<K> Indexer<K> {
         self.published.load().len()
     }
 
-    /// Returns whether the store contains no objects except broken ones.
+    /// Returns whether the store contains no object, or only broken objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -195,7 +195,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     /// Inserts an entry into the subtree of this node. Returns the previous value of the key, and the new
     /// right node if this node was split.
     ///
-    /// `is_last` is whether this node is the rightmost node of its level.
+    /// `is_last` is true if this node is the rightmost node of its level.
     fn insert<const WIDTH: usize>(
         &mut self,
         key: K,

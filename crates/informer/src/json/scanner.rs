@@ -81,7 +81,7 @@ fn odd(mut bits: u64) -> u64 {
 /// Returns a mask of the escaped bytes in a block, and whether the first byte of the next block is escaped.
 ///
 /// A byte is escaped if an unescaped backslash precedes it. `escapes` is a mask of all backslashes in the
-/// block. `first` is whether a backslash at the end of the previous block escapes the first byte of this
+/// block. `first` is true if a backslash at the end of the previous block escapes the first byte of this
 /// block.
 #[inline(always)]
 fn escaped(escapes: u64, first: bool) -> (u64, bool) {

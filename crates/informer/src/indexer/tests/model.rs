@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// One random delta of a batch: a change or resync of one object, a resync of all objects, or a bookmark.
-/// Every new state has a new revision, as on a real server.
+/// Every new state has a new revision.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// A new state of an object from the watch, or from a list if `relisted` is true. `colours` is a bit mask

@@ -1,5 +1,7 @@
 //! Moves long computations from an async task to the runtime's pool for blocking work, where they do not
-//! delay other tasks. The module starts no threads.
+//! delay other tasks.
+//!
+//! The module starts no threads outside this pool.
 
 use std::panic::resume_unwind;
 

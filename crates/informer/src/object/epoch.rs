@@ -5,12 +5,9 @@
 ///
 /// A restored server uses the same revisions again for other states, so a revision identifies a state only
 /// together with its epoch. A reflector assigns its current epoch to the revisions of all objects that it
-/// delivers. A new epoch is created by [`after_rollback`](Self::after_rollback) and
-/// [`after_suspicion`](Self::after_suspicion). If the reflector detects a restore several times before the
-/// next list, it still creates only one new epoch.
-///
-/// The counters wrap around. An old epoch is not confused with an equal later one, because each list assigns
-/// the current epoch to all objects of the store.
+/// delivers. The methods [`after_rollback`](Self::after_rollback) and
+/// [`after_suspicion`](Self::after_suspicion) return a new epoch. Several detections of a restore before the
+/// next list yield one new epoch only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
     /// Number of restores of the server that the reflector has detected.
@@ -26,8 +23,8 @@ impl Epoch {
         suspicions: 0,
     };
 
-    /// The epoch of objects that were loaded from a saved store. It differs from all epochs of the first
-    /// list, so the first list replaces these objects even at equal revisions.
+    /// The epoch of objects that were loaded from a saved store. The first list has another epoch, and
+    /// therefore replaces these objects even if their revisions are equal.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,

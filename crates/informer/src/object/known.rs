@@ -20,7 +20,7 @@ pub trait Known<K> {
     fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>));
 }
 
-/// Represents a store that contains no objects.
+/// The unit type represents a store that contains no objects.
 impl<K> Known<K> for () {
     fn known(&self, _: &ObjectName) -> Option<(SourceId, Object<K>)> {
         None

@@ -54,8 +54,8 @@ impl Joined {
         self.ends.len() / 2
     }
 
-    /// Returns a key or value of the set. The key of label `n` has the number `2n`, and the value of label
-    /// `n` has the number `2n + 1`.
+    /// Returns the key or value with this number. The key of label `n` has the number `2n`, and the value of
+    /// label `n` has the number `2n + 1`.
     fn text(&self, number: usize) -> &str {
         let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
         let from = number.checked_sub(1).map_or(0, end);

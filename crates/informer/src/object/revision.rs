@@ -66,8 +66,8 @@ impl ResourceVersion {
         matches!(self.0, Repr::Unset)
     }
 
-    /// Returns whether this revision is a positive decimal number. Only such revisions can be ordered
-    /// ([KEP-5504](https://kep.k8s.io/5504)).
+    /// Returns whether this revision is a positive decimal number, which [KEP-5504](https://kep.k8s.io/5504)
+    /// requires for ordering revisions.
     pub fn is_comparable(&self) -> bool {
         *self > Self::ZERO
     }
@@ -106,8 +106,9 @@ impl ResourceVersion {
         }
     }
 
-    /// Returns whether this revision is lower than `reached`. Returns false if the two revisions have
-    /// different epochs, because such revisions can't be compared.
+    /// Returns whether this revision is lower than `reached`. Returns false if the revisions have different
+    /// epochs: the server may have been restored from a backup between them, so the numbers can't be
+    /// compared.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         self.epoch() == reached.epoch() && self < reached
     }
@@ -136,8 +137,8 @@ impl Hash for ResourceVersion {
 }
 
 /// Compares two revisions as decimal numbers. Revisions with the same text are equal. The result is `None` if
-/// the texts differ and at least one of them is not a decimal number without leading zeros. An empty text is
-/// not such a number.
+/// the texts differ and at least one of them is not a decimal number without leading zeros. The unset
+/// revision is not such a number.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {

@@ -145,8 +145,7 @@ impl<K> Object<K> {
     /// was created.
     ///
     /// In a packed or lazy cache, which decodes objects on demand, the error is known after the first read. A
-    /// handle that the cache creates after that read returns the error here; an earlier handle returns
-    /// `None`. [`Object::get`] returns the error for all of these handles.
+    /// handle that the cache created before that read returns `None`, and a later handle returns the error.
     pub fn broken(&self) -> Option<&DecodeError> {
         self.inner.body.broken()
     }
@@ -260,11 +259,10 @@ impl<K> Object<K> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
 
-    /// Returns the JSON that the cache stores for the object: the JSON that the server sent, without the
-    /// fields that pruning removed.
+    /// Returns the object as JSON, as the cache stores it: after pruning and after the transform.
     ///
     /// The result is `None` if the object failed to decode, or if the cache stores the decoded object instead
-    /// of JSON. A packed cache always stores JSON, in compressed form. A lazy cache stores JSON until the
+    /// of JSON. A packed cache stores JSON in compressed form. A lazy cache stores JSON until the
     /// first read. Other caches store decoded objects.
     pub fn json(&self) -> Option<Vec<u8>> {
         self.with_encoded(|encoded| encoded.json().into_owned())

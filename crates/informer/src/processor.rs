@@ -3,7 +3,7 @@
 //!
 //! Guarantees: every listener has its own buffer, and every handler has its own task. A slow handler
 //! therefore does not delay other handlers. The exception is a handler with a [`ListenerBuffer::Block`]
-//! buffer: while that buffer is full, the controller applies no changes after the first lists.
+//! buffer: while that buffer is full, the controller of a synced informer applies no changes.
 //!
 //! The controller's task owns the processor. The processor does not read the queue or write the store.
 

@@ -6,7 +6,7 @@
 //!
 //! - Each stream receives every lapse that happens after the stream was created.
 //! - The overlay drops the write or deletion before the stream delivers the name. A read of that object after
-//!   the delivery therefore no longer returns the dropped write or deletion.
+//!   the delivery therefore ignores the dropped write or deletion.
 //! - A waiting stream detects lapses at each read or write through a clone of the overlay, each time the
 //!   informer applies a batch, and when the oldest write or deletion expires.
 //!

@@ -29,7 +29,7 @@ pub(super) enum Absent {
 /// The state that readers of the overlay see for one object name.
 #[derive(Debug)]
 pub(super) enum View<K> {
-    /// Readers see the cached state, or no object if the cache has none.
+    /// Readers see the object in the cache, or no object if the cache does not contain the name.
     Cache,
     /// Readers see this local write.
     Written(Object<K>),
@@ -56,8 +56,8 @@ pub(super) struct Layer<K> {
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
     /// Number of writes and deletions that have been added since the layer was created.
     came: u64,
-    /// Value of [`Snapshot::rollbacks`] in the last snapshot that the layer received. It counts how many
-    /// times the server's revision went backwards.
+    /// Value of [`Snapshot::rollbacks`] in the last snapshot that the layer received, which is the number of
+    /// times that the server's revision went backwards.
     rollbacks: u64,
     /// Objects of the local writes that the layer rejected or dropped. The caller drops these objects after
     /// it has released the overlay's lock.
@@ -79,8 +79,8 @@ enum End {
 struct PendingWrite<K> {
     object: Object<K>,
     since: Since,
-    /// Whether the cache contained an object with the uid of `object` at any check since the write. If it did
-    /// and no longer contains the object, the object was deleted and the write ends.
+    /// Whether any snapshot of the cache since the write contained an object with the uid of `object`. If
+    /// that object is missing in a later snapshot, it was deleted and the write ends.
     cached: bool,
 }
 
@@ -224,7 +224,7 @@ impl<K: Resource> Layer<K> {
         View::Cache
     }
 
-    /// Drops all expired writes and deletions, and all writes that the cache has caught up with.
+    /// Drops all expired writes and deletions, and all writes that have ended according to `cache`.
     pub(super) fn settle(&mut self, cache: &Snapshot<K>) {
         self.forget(cache);
         let names: Vec<_> = self.written.keys().cloned().collect();
@@ -259,7 +259,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the local write of the object if the write has ended according to the cache.
+    /// Drops the local write of the object if the write has ended according to `cache`.
     fn settle_name(&mut self, name: &ObjectName, cache: &Snapshot<K>) {
         let Some(written) = self.written.get_mut(name) else {
             return;

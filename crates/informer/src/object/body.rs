@@ -329,8 +329,8 @@ impl<K> Form<K> {
         Some(Object::with_body(name, identity, wire_bytes, body))
     }
 
-    /// Converts a decoded object that a transform has changed to this form. The packed form encodes the
-    /// object again. The lazy form and the decoded form return the object unchanged.
+    /// Converts a decoded object to this form after a transform has changed the object. The packed form
+    /// encodes the object again. The lazy form and the decoded form return the object unchanged.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
             Self::Decoded | Self::Lazy(_) => object,
@@ -353,7 +353,7 @@ impl<K> Form<K> {
     }
 
     /// Does the form's background work, such as compression, for `objects` before the call returns. The
-    /// objects are not in a store yet. `more_comes` says whether more objects of the list follow.
+    /// objects are not in a store yet. `more_comes` says whether more objects follow.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}

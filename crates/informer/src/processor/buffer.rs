@@ -310,8 +310,7 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Waits for the next notification, and returns its events. Returns `None` when the buffer is closed and
-    /// the listener must end.
+    /// Waits for the next notification, and returns its events. Returns `None` when the listener must end.
     ///
     /// Each call also records that the previous notification has been delivered.
     ///

@@ -120,8 +120,8 @@ impl Reading {
 }
 
 impl<K> Object<K> {
-    /// Records that the object was added to the store. The caller must remove an object before it adds the
-    /// same object again.
+    /// Records that the object was added to the store. The caller must not add an object twice without
+    /// removing it in between.
     pub(crate) fn enters_store(&self) {
         if let Some((reading, unread)) = self.reading() {
             reading.enter(unread);

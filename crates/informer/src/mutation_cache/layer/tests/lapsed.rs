@@ -1,5 +1,5 @@
 //! Tests which local writes and deletions of an overlay lapse, which means that they end although the cache
-//! never showed their effect.
+//! never contained their result.
 
 use super::*;
 

@@ -2,11 +2,8 @@
 //!
 //! A [`Reflector`] delivers [`Delta`]s to a [`ReflectorStore`] in order, one at a time. The reflector waits
 //! until the store has accepted a change before it delivers the next one, so a slow store slows down the
-//! watch and does not increase memory use. A failure does not end the reflector: the reflector retries after
-//! a pause. The module has no queues, indices or handlers.
-//!
-//! Internally, `run` sends requests and reads responses, `machine` decides which request follows, and
-//! `backoff` computes the pauses.
+//! watch and does not increase memory use. After a failure, the reflector pauses and retries. The module has
+//! no queues, indices or handlers.
 //!
 //! An informer contains its reflectors. A standalone reflector updates an indexer, or a store of your own,
 //! without a queue and handlers:
@@ -99,7 +96,7 @@ pub enum Error {
         /// The text of the error that the key function returned.
         reason: String,
     },
-    /// The process function failed for an object. Its changes are queued again, or dropped.
+    /// The process function failed for an object. The changes of the object are queued again or dropped.
     ///
     /// The process function is the one set in a [`Config`](crate::controller::Config). A panic of the
     /// function counts as a failure.
@@ -107,7 +104,8 @@ pub enum Error {
     Process {
         /// The key of the object in the queue.
         object: ObjectName,
-        /// The text of the error that the process function returned, or a text that the function panicked.
+        /// The text of the error that the process function returned, or a text which says that the function
+        /// panicked.
         reason: String,
         /// Whether the changes of the object are queued again. If false, the changes are dropped.
         retried: bool,
@@ -129,7 +127,7 @@ pub enum Error {
     /// A list or a watch sent an object whose kind is not the expected one. The object was skipped.
     #[error("received {}, expected {expected}", a_kind(found, object.as_ref()))]
     OtherKind {
-        /// The API version and kind of the expected objects, or the type description set for the reflector.
+        /// The API version and kind of the expected objects, or the configured description of their type.
         expected: Arc<str>,
         /// The API version and kind of the received object.
         found: String,
@@ -178,9 +176,8 @@ pub struct Reflector<K, S> {
     pub(crate) relists: Option<RelistReason>,
     /// Receives requests from the consistency check to list the source again.
     pub(crate) relist: RelistSignal,
-    /// Guard of a standalone reflector: reports on drop that the reflector has stopped. `None` inside an
-    /// informer, which reports the end of its reflectors itself. This is the last field, so all other fields
-    /// are dropped before it.
+    /// Guard of a standalone reflector, which reports on drop that the reflector has stopped. `None` inside
+    /// an informer. This is the last field, so the guard is dropped after all other fields.
     pub(crate) alone: Option<StoppedGuard>,
 }
 
@@ -265,9 +262,9 @@ where
     /// Runs instead of [`run_inside`](Self::run_inside) while the server does not serve the kind of the
     /// objects.
     ///
-    /// Sends an empty list to the store if the store has accepted a list before, which deletes all objects of
-    /// the source. Sends no requests to the server. The future completes only if the store rejects the empty
-    /// list.
+    /// If the store has accepted a list before, sends an empty list to the store, so that the store deletes
+    /// all objects of the source. Sends no requests to the server. The future completes only if the store
+    /// rejects the empty list.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status
@@ -309,7 +306,7 @@ impl<K, S: Clone> Reflector<K, S> {
     }
 }
 
-/// A guard that reports on drop that a reflector has stopped, whether or not the reflector ever ran.
+/// A guard that reports on drop that a reflector has stopped.
 pub(crate) struct StoppedGuard(StatusWriter, SourceId);
 
 impl Drop for StoppedGuard {

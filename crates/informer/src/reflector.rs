@@ -167,9 +167,9 @@ pub struct Reflector<K, S> {
     /// Revision up to which the store has accepted the changes of this source. The value is shared with the
     /// reflectors that run for the same source before or after this reflector.
     pub(crate) reached: Reached,
-    /// Revision up to which the store was filled before the reflector started; `None` if the store was empty.
-    /// The first request is a watch from this revision. The field becomes `None` once the store has accepted
-    /// a change of this reflector.
+    /// Revision up to which the store was filled before the first reflector of the source started. The first
+    /// request of this reflector is then a watch from this revision. `None` if the first request is a list,
+    /// and once the store has accepted a change of this reflector.
     pub(crate) from: Option<ResourceVersion>,
     /// Reason for the first list of this reflector, for the metrics; `None` for the first reflector of the
     /// source.
@@ -285,9 +285,6 @@ where
 impl<K, S: Clone> Reflector<K, S> {
     /// Returns a new reflector for the same source and store. `relists` is the reason for the first list of
     /// the new reflector; `None` if no reflector of the source has run before.
-    ///
-    /// The new reflector applies a list that is older than the store's revision only if the server has gone
-    /// back to an earlier state.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,

@@ -98,8 +98,9 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns the maximum number of single events that [`push`](Self::push) of this message must insert or
-    /// merge one by one. The number includes the events of a waiting bulk message that `push` must expand.
+    /// Returns the maximum number of single events that [`push`](Self::push) inserts or merges one by one for
+    /// the message `pushed`. The number includes the events of a waiting bulk message that `push` must
+    /// expand.
     ///
     /// Returns 0 if `push` adds the message without merging.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {

@@ -52,8 +52,8 @@ impl<K> Pruned<K> {
     /// Returns a mutable reference to the contained object, for use in a
     /// [transform](crate::shared_informer::Builder::transform).
     ///
-    /// Call this associated function as `Pruned::get_mut(pod)`. It is not a method, because a method would
-    /// hide a method `get_mut` of `K`.
+    /// Call this associated function as `Pruned::get_mut(pod)`. The function is not a method, because a
+    /// method would hide a method `get_mut` of `K`.
     pub fn get_mut(pruned: &mut Self) -> &mut K {
         &mut pruned.0
     }

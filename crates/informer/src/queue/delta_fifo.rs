@@ -29,7 +29,7 @@ use crate::{
 ///
 /// - A new delta of a queued key does not change the key's position. [`pop`](Self::pop) returns all deltas of
 ///   the first key, oldest first.
-/// - If two consecutive deltas of a key are deletions by the same source, the queue keeps the older deletion.
+/// - If two consecutive deltas of a key are deletions of the same source, the queue keeps the older deletion.
 ///   If the final state in the older deletion is unknown, the queue keeps the newer deletion. No other deltas
 ///   are merged.
 /// - A list queues its objects, and then a [`Deleted::FinalStateUnknown`] with the last known state for each

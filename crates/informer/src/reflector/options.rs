@@ -69,8 +69,8 @@ macro_rules! request_methods {
         /// Sets the number of objects per page of a list. Zero restores the default.
         ///
         /// By default, [`InitialList::Pages`](crate::reflector::InitialList) requests pages of 500 objects.
-        /// [`InitialList::List`](crate::reflector::InitialList) also requests pages of this size with
-        /// `resourceVersion=0`, but an API server with a watch cache then ignores the page size.
+        /// [`InitialList::List`](crate::reflector::InitialList) requests pages of 500 objects only with
+        /// `resourceVersion=0`, for which an API server with a watch cache ignores the page size.
         ///
         /// If a page size is set, `InitialList::List` also requests pages at other revisions. The API server
         /// reads these pages from etcd instead of its watch cache, which is much more expensive for the
@@ -84,7 +84,7 @@ macro_rules! request_methods {
         /// Sets the minimum server-side timeout of a watch.
         ///
         /// Each watch requests a random timeout between one and two times this value, in whole seconds.
-        /// Values below 5 minutes count as 5 minutes.
+        /// Values below 5 minutes count as 5 minutes, which is the default.
         #[doc(alias = "MinWatchTimeout")]
         pub fn watch_timeout_min(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($path).+.watch_timeout_min = Some(timeout);

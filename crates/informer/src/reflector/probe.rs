@@ -40,10 +40,10 @@ pub(super) struct Probe {
 enum Order {
     #[default]
     Ordered,
-    /// An event below the last revision was received, and no probe was answered after it.
+    /// An event was out of order, and no probe was answered after the event.
     Suspected,
-    /// An event below the last revision was received, and a probe was answered after it. Further events below
-    /// the last revision require no probe.
+    /// An event was out of order, and a probe was answered after the event. Further events out of order
+    /// require no probe.
     Unordered,
 }
 
@@ -65,8 +65,8 @@ impl Probe {
         self.is_required = true;
     }
 
-    /// Records an event below the last revision. The first such event since the last list marks a probe as
-    /// required.
+    /// Records an event whose revision is below the last revision that the store has accepted. The first such
+    /// event since the last list marks a probe as required.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;

@@ -10,8 +10,9 @@ pub enum RollbackDetection {
     ///
     /// After an event older than the object in the cache, the reflector lists the newest state. After any
     /// other event or bookmark below the newest revision, and after a watch that lost its connection or was
-    /// closed early, the reflector sends a probe. The reflector sends at most one probe per minute. After an
-    /// answered probe, events below the newest revision require no further probe until the next list.
+    /// closed before its timeout, the reflector sends a probe. The reflector sends at most one probe per
+    /// minute. After an answered probe, events below the newest revision require no further probe until the
+    /// next list.
     #[default]
     Enabled,
     /// Applies all events without a check of their revisions, and sends no probes. Use this setting for API

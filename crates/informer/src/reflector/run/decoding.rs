@@ -176,8 +176,8 @@ where
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether [`next`](Self::next) has returned all events and list items that were pushed together,
-    /// or all those of a parallel task's batch.
+    /// Returns whether [`next`](Self::next) has returned a complete group of events and list items: those of
+    /// one parallel task, or all that were in the queue.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }

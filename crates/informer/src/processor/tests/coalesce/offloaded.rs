@@ -1,5 +1,5 @@
-//! Tests the thread on which a `Coalesce` listener buffer expands a waiting list into single events: another
-//! thread for a long list, and the current thread for a short list.
+//! Tests that a `Coalesce` listener buffer expands a long waiting list into single events on another thread,
+//! and a short one on the current thread.
 
 use super::*;
 use crate::{

@@ -75,7 +75,7 @@ use crate::{
     warm_start::Snapshotter,
 };
 
-/// Error of a method that was called while or after the informer stopped.
+/// Error of a method that was called after the informer had started to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer has stopped")]
 pub struct Stopped;
@@ -129,8 +129,7 @@ struct Shared<K> {
     /// Tracing span of the informer, which is the parent of its handlers' spans.
     span: tracing::Span,
     snapshotter: Option<Arc<Snapshotter<K>>>,
-    /// Sender of the channel to the queue, used to count the changes in the channel. The sender is weak, and
-    /// therefore does not keep the channel open.
+    /// Sender that is used only to count the changes in the channel to the queue.
     channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -216,9 +215,8 @@ where
         self.subscribe_with(ListenerBuffer::default())
     }
 
-    /// Returns the same stream as [`subscribe`](Self::subscribe). `buffer` defines the limit for events that
-    /// were not polled yet. With [`ListenerBuffer::Block`], a subscription that is not polled blocks the
-    /// informer.
+    /// Returns the same stream as [`subscribe`](Self::subscribe), with a buffer for events that were not yet
+    /// polled. With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
     ///
     /// # Errors
     /// The informer has stopped.
@@ -385,9 +383,7 @@ impl<K> SharedInformer<K> {
     /// Waits until the first list of every source is in the cache.
     ///
     /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails before the first
-    /// list of every source. The future is `'static`.
-    ///
-    /// If the informer is not started, the future waits without limit, unless a
+    /// list of every source. If the informer is not started, the future waits without limit, unless a
     /// [`deadline`](WaitForSync::deadline) is set.
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForNamedCacheSync")]

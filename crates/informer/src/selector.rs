@@ -4,8 +4,8 @@
 //!
 //! For label selectors, the module guarantees:
 //!
-//! - [`str::parse`] accepts and rejects the same texts as the API server and `kubectl`. It checks label keys and
-//!   label values by the same rules.
+//! - [`str::parse`] accepts and rejects the same texts as the API server and `kubectl`. The rules for label
+//!   keys and label values are also the same.
 //! - `Display` prints a text that the server accepts and that selects the same objects. One [`Selector`] can
 //!   therefore be used in requests and on cached objects.
 //! - The printed text is canonical: its requirements are sorted and unique. Two selectors are equal if they
@@ -89,9 +89,9 @@ pub enum Operator {
     In(BTreeSet<String>),
     /// The object has the label with a value other than these, or does not have the label.
     NotIn(BTreeSet<String>),
-    /// The object has the label, and its value is an integer above this one.
+    /// The object has the label, and its value is an integer above this number.
     GreaterThan(i64),
-    /// The object has the label, and its value is an integer below this one.
+    /// The object has the label, and its value is an integer below this number.
     LessThan(i64),
 }
 

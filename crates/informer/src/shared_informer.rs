@@ -5,7 +5,7 @@
 //! - The cache converges to the server's collection. The cache receives the states of an object in the order
 //!   of the server, and may skip states.
 //! - A handler receives one event at a time, after the cache contains the change of the event or a newer
-//!   state. The last event of an object contains the object's state in the cache.
+//!   state. The last event that it receives for an object contains the object's state in the cache.
 //! - Kind, namespace and name identify an object. A handler may receive a deletion and a recreation of an
 //!   object as one update with another uid.
 //! - A deletion event contains the last state of the object, or the last state that the cache received if the

@@ -226,7 +226,8 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    /// Returns another reader. Its [`changed`](Self::changed) ignores the changes before this call.
+    /// Returns another reader. Its [`changed`](Self::changed) ignores the changes that were made before the
+    /// call of `afresh`.
     pub(crate) fn afresh(&self) -> Self {
         let mut reader = self.clone();
         reader.receiver.mark_unchanged();

@@ -63,12 +63,12 @@ pub trait ReflectorStore<K>: Send + 'static {
         false
     }
 
-    /// Returns the current objects of all sources; `None` if the store does not provide them.
+    /// Returns the current objects of all sources; `None` if the store does not provide them. The default
+    /// implementation returns `None`.
     ///
     /// If a listed object has the same uid and revision as a stored object, the reflector delivers the stored
-    /// object, and does not decode the listed one. If the object of an event has an older revision than the
-    /// stored object, the reflector concludes that the server was restored from a backup. The default
-    /// implementation returns `None`.
+    /// object, and does not decode the listed object. If the object of an event has an older revision than
+    /// the stored object, the reflector concludes that the server was restored from a backup.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }

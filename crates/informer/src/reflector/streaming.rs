@@ -13,7 +13,7 @@ use crate::{clock, codec::FrameKind, object::ResourceVersion};
 const ATTEMPTS: u32 = 3;
 
 /// Time for which the reflector sends LISTs instead of streaming lists, after the server did not support or
-/// complete a streaming list. The time is longer than a control plane upgrade.
+/// complete a streaming list.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The kind of request with which a reflector lists all objects, at the start and when a watch can't be
@@ -59,8 +59,8 @@ pub(super) struct Streaming {
     wanted: bool,
     /// Number of consecutive streaming lists that ended before their end bookmark.
     failed: u32,
-    /// Time before which no streaming list is requested, because the server did not support or complete one.
-    /// `None` if a streaming list may be requested at any time.
+    /// Time before which no streaming list is requested, because the server did not support or complete a
+    /// streaming list. `None` if a streaming list may be requested at any time.
     refused_until: Option<Instant>,
 }
 
@@ -160,9 +160,10 @@ impl Stream {
         }
     }
 
-    /// Returns the time by which the stream must send the next new object or the end bookmark. The time is
-    /// `allowed` after the last new object; before the first object, `allowed` after the response headers or
-    /// the request.
+    /// Returns the time by which the stream must send the next new object or the end bookmark.
+    ///
+    /// The time is `allowed` after the last new object. Until the first object arrives, the time is `allowed`
+    /// after the response headers, or after the request if no headers have arrived.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

@@ -8,8 +8,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutConfig {
     /// Maximum time that a streaming list may take to send the next new object or its end bookmark. Default:
-    /// 10 s, after which client-go logs that the end bookmark is missing. When the time expires, the
-    /// reflector sends a LIST instead.
+    /// 10 s. When the time expires, the reflector sends a LIST instead.
+    ///
+    /// The default is the time after which client-go logs that the end bookmark is missing.
     pub initial_events: Duration,
     /// Maximum time until the response headers of a watch arrive. Default: 90 s, minimum: 1 ms. When the time
     /// expires, the reflector pauses, and requests the watch again from the same revision.

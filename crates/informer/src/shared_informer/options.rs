@@ -238,7 +238,7 @@ macro_rules! keeping_methods {
         ///
         /// The dictionary is trained from at most 64 of the received objects, evenly spread. Until the
         /// training, the cache keeps objects uncompressed. While a list is in progress, the training starts
-        /// only after four times `objects`.
+        /// only after four times as many objects.
         #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self
         where
@@ -255,9 +255,10 @@ macro_rules! keeping_methods {
         /// but more time if the same objects are read repeatedly.
         ///
         /// A read of the name, namespace, uid, revision or labels decodes nothing. An object that fails to
-        /// decode is reported once, on the first read. The object counts as broken until a newer state
-        /// arrives. A [`transform`](Self::transform), or an index by a function of the whole object, decodes
-        /// every object on arrival. This option has no effect on a packed cache.
+        /// decode is reported once, on the first read, and is counted in
+        /// [`Status::broken`](crate::status::Status::broken) until a newer state arrives. A
+        /// [`transform`](Self::transform), or an index by a function of the whole object, decodes every
+        /// object on arrival. This option has no effect on a packed cache.
         pub fn lazy(mut self) -> Self {
             let form = &mut self.$($path).+.form;
             *form = form.or(crate::object::FormOptions::Lazy);

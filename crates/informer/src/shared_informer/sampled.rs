@@ -26,8 +26,8 @@ pub(super) struct Figures<K> {
     pub(super) roster: Arc<Roster<K>>,
     /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// Sender that is used only to count the changes in the channel from the reflectors to the queue. Weak,
-    /// so that the channel can close.
+    /// Sender that is used only to count the changes in the channel from the reflectors to the queue. The
+    /// sender is weak, and therefore does not keep the channel open.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 

@@ -61,8 +61,8 @@ pub enum RevisionError {
     /// The server's revision went backwards, for example after a restore from a backup. The write may be
     /// lost: read the object from the server.
     ///
-    /// If the informer does not detect the restore, the wait does not return this error. It succeeds when the
-    /// server's revision has passed the awaited revision again.
+    /// If the informer does not detect the restore, the wait does not return this error. The wait then
+    /// succeeds when the server's revision has passed the awaited revision again.
     #[error("the server went back to revision {reached} during the wait for revision {wanted}")]
     WentBack {
         /// Revision that the caller waited for.
@@ -199,7 +199,7 @@ pub(super) fn for_written<K: Send + Sync + 'static>(
 }
 
 /// Returns the result of a wait for a revision; `None` while the cache has not reached the revision.
-/// `went_back` is whether the server's revision has gone backwards during the wait.
+/// `went_back` is `true` if the server's revision has gone backwards during the wait.
 fn verdict(
     wanted: &ResourceVersion,
     reached: &ResourceVersion,

@@ -93,8 +93,8 @@ pub enum ColdReason {
     /// value is the saved revision.
     #[error("the server has not reached revision {0}, up to which the store was saved")]
     WentBack(ResourceVersion),
-    /// The source does not identify its server or its collection of objects. Custom sources identify neither
-    /// by default.
+    /// The source does not identify its server, or does not identify its collection of objects. Custom
+    /// sources identify neither by default.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
     /// The request for the server's identity failed. The text is the error. The informer repeats the request

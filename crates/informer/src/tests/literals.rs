@@ -3,8 +3,8 @@
 //! The module reads text, not syntax trees. It recognizes comments, character literals and raw strings, and
 //! does not expand macros.
 
-/// A string literal in Rust code. `text` is the literal without quotes. Escaped quotes and line continuations
-/// in `text` are replaced.
+/// A string literal in Rust code. `text` is the literal without its quotes. In `text`, escaped quotes are
+/// replaced by quotes, and continued lines are joined.
 #[derive(Debug)]
 pub(super) struct Literal {
     pub(super) text: String,
@@ -102,8 +102,8 @@ fn quoted(rest: &str) -> usize {
     end.unwrap() + 2
 }
 
-/// Returns `text` with escaped quotes replaced, and with lines joined that end with a backslash. Other
-/// escapes are kept.
+/// Returns `text` with each escaped quote replaced by a quote, and with each line that ends with a backslash
+/// joined to the next line. Other escapes are kept.
 fn unescaped(text: &str) -> String {
     let lines: Vec<_> = text.split("\\\n").collect();
     let continued = lines.iter().skip(1).map(|line| line.trim_start());

@@ -40,8 +40,8 @@ pub(super) enum Ended {
     /// The store did not accept a change within `TimeoutConfig::full_store`, so the reflector closed the
     /// watch.
     StoreFull,
-    /// The response to a probe shows that the server has gone back to an earlier state, or may have gone
-    /// back.
+    /// The response to a probe indicates that the server has gone back, or may have gone back, to an earlier
+    /// state.
     WentBack(transport::Error),
     /// A streaming list contained no objects, although the store has objects. A LIST must confirm that these
     /// objects are deleted.
@@ -114,7 +114,8 @@ impl<K> OpenWatch<K> {
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the time by which the next event must arrive.
+    /// Returns the time by which the next event must arrive: the earliest of the deadlines that apply to the
+    /// watch or streaming list.
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -356,10 +357,10 @@ where
         }
     }
 
-    /// Waits until the open watch receives bytes, decodes an event or ends, and returns this result.
+    /// Waits for a chunk of the response body, a decoded event or the end of the watch, and returns it.
     ///
-    /// While it waits, the function sends a probe that is due, and does background work on stored objects.
-    /// `reads` is `false` after the response body has ended.
+    /// The function also sends a probe that is due, and does background work on stored objects. `reads` is
+    /// `false` after the response body has ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {

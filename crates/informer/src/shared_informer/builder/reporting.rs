@@ -1,7 +1,7 @@
 //! Configures an informer's decoder: the form in which the cache keeps objects, and the fields to remove.
 //!
-//! The form is decoded, received bytes (lazy), or compressed (packed). The module also configures the report
-//! of an object that fails to decode when it is read from the cache.
+//! An object is kept decoded, as received bytes (lazy), or compressed (packed). The module also configures
+//! the report of an object that fails to decode when it is read from the cache.
 
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;

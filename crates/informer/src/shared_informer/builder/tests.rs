@@ -46,8 +46,8 @@ fn list(text: String) -> Answer {
     std::future::ready(Ok(body.into())).boxed()
 }
 
-/// Returns a watch response that never ends. Its body sends the chunk `text`, and the chunk `later` 30
-/// seconds after it.
+/// Returns a watch response that never ends. Its body sends the chunk `text` and, 30 seconds later, the chunk
+/// `later`.
 fn watch(text: String, later: Option<String>) -> Answer {
     let later = stream::iter(later).then(|text| async {
         sleep(Duration::from_secs(30)).await;

@@ -63,8 +63,8 @@ pub enum Class {
     /// this way.
     #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
-    /// The server sent an event older than the cached object, or a response with an older revision than
-    /// before. The server was restored from a backup, or a different server responded.
+    /// The server sent an event older than the cached object, or a response with an older revision than an
+    /// earlier response. The server was restored from a backup, or a different server responded.
     ///
     /// The reflector accepts the next list even if its revisions are older than the cached revisions.
     WentBack,

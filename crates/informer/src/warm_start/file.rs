@@ -69,8 +69,8 @@ pub(super) fn replace<T, E>(
 /// Opens a file for reading. Returns the file and its size in bytes, or `None` if the file does not exist.
 ///
 /// # Errors
-/// Returns an error if the file can't be opened, or if it is not a regular file. For example, opening a named
-/// pipe could block.
+/// Returns an error if the file can't be opened, or if it is not a regular file. Other types of files, such
+/// as named pipes, are rejected because opening them can block.
 pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,

@@ -33,8 +33,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// retried. The attempts take about 20 s with the default backoff.
 const ATTEMPTS: u32 = 5;
 
-/// Loads and saves the store of one informer. The controller runs a `Restore` concurrently with the
-/// reflectors.
+/// Loads the store of one informer before the reflectors start, and saves the store while the reflectors run
+/// and after they have stopped.
 pub(crate) struct Restore<K> {
     snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
@@ -199,7 +199,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
 
     /// Requests one object from the source of `reflector`, to check that the server has reached the revision
     /// `saved`. Returns the reason for a cold start if the server has not reached this revision, or if the
-    /// request fails.
+    /// request fails with an error other than [`Class::Expired`].
     async fn probe(
         &self,
         reflector: &mut InnerReflector<K>,

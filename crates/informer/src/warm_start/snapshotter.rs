@@ -45,7 +45,7 @@ const ASKED_AGAIN: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
-    /// Number of saved objects, including broken objects.
+    /// Number of saved objects, including objects that failed to decode.
     pub objects: usize,
     /// Size of the file, in bytes.
     pub bytes: u64,

@@ -52,7 +52,8 @@ pub(super) struct Queue<T> {
 pub(super) struct WakeUps {
     /// Number of items that were queued since the last call of [`Queue::take_wake_ups`].
     pub(super) pushed: usize,
-    /// Whether a shut-down has started, or the work on an item has ended during a shut-down.
+    /// Whether a shut-down has started, or the work on an item has ended during a shut-down, since the last
+    /// call of [`Queue::take_wake_ups`].
     pub(super) ending: bool,
 }
 

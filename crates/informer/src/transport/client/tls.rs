@@ -1,8 +1,8 @@
 //! Selects the TLS backend and the crypto provider for the client of [`super::connect`].
 //!
 //! Guarantees:
-//! - If `kube-client` has both features, `rustls-tls` takes precedence over `openssl-tls`, as in kube's own
-//!   client builder.
+//! - If `kube-client` has the features `rustls-tls` and `openssl-tls`, `rustls-tls` takes precedence, as in
+//!   kube's own client builder.
 //! - rustls uses the crypto provider that the process has installed. If the process has installed none, this
 //!   module installs the provider that rustls was compiled with: `aws-lc-rs` if available, otherwise `ring`.
 //! - Without a crypto provider or a TLS backend, the functions return an error that names the features to

@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - a write is neither visible nor acknowledged before it is on the disk;
-//! - writes that arrive while a batch is being stored form the next batch, so many writes share one disk
+//! - writes that arrive while a batch is being stored form the next batch, and share one disk
 //!   sync;
 //! - there is no dedicated thread: the blocking pool of the tokio runtime writes to the disk, or the calling
 //!   thread if there is no runtime;

@@ -19,9 +19,9 @@ use crate::decode::Transform;
 /// All namespaces of an informer share one queue and one cache. So the options for the queue, for storing and
 /// saving objects, and for the resync cannot differ between namespaces.
 ///
-/// [`InformerOptions`]: super::InformerOptions#which-option-holds [`InformerOptions::namespaces_with`]:
-/// super::InformerOptions::namespaces_with [`FactoryBuilder::namespaces_with`]:
-/// super::FactoryBuilder::namespaces_with
+/// [`InformerOptions`]: super::InformerOptions#which-option-holds
+/// [`InformerOptions::namespaces_with`]: super::InformerOptions::namespaces_with
+/// [`FactoryBuilder::namespaces_with`]: super::FactoryBuilder::namespaces_with
 #[must_use]
 #[derive_where(Debug, Default)]
 pub struct NamespaceOptions<T> {

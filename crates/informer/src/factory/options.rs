@@ -68,8 +68,9 @@ pub enum QueueKind {
 /// In controller-runtime, row 5 has precedence over row 4 for a type whose options name no namespaces. In
 /// this library the more specific row 4 always has precedence.
 ///
-/// [`SharedInformerFactory::informer_with`]: super::SharedInformerFactory::informer_with [`FactoryBuilder`]:
-/// super::FactoryBuilder [`FactoryBuilder::for_type`]: super::FactoryBuilder::for_type
+/// [`SharedInformerFactory::informer_with`]: super::SharedInformerFactory::informer_with
+/// [`FactoryBuilder`]: super::FactoryBuilder
+/// [`FactoryBuilder::for_type`]: super::FactoryBuilder::for_type
 /// [`FactoryBuilder::namespaces_with`]: super::FactoryBuilder::namespaces_with
 #[doc(alias = "ByObject")]
 #[must_use]

@@ -184,8 +184,7 @@ macro_rules! keeping_methods {
         /// # Errors
         /// Returns an error if a field identifies the object or contains its labels. If the type is not
         /// [`Pruned`](crate::pruning::Pruned), also returns an error for every field except
-        /// `metadata.managedFields`, `metadata.annotations`, and a single annotation. An update of an object
-        /// that lacks another field would delete that field on the server.
+        /// `metadata.managedFields`, `metadata.annotations`, and a single annotation.
         pub fn prune(
             mut self,
             fields: impl IntoIterator<Item = crate::pruning::FieldPath>,

@@ -23,8 +23,8 @@ pub struct Line {
     /// Resident memory after the sync and a pause of [`SETTLE`](crate::SETTLE), during which no object
     /// changes.
     pub steady_kib: u64,
-    /// Resident memory at the time of `steady_kib`, but after a forced garbage collection that returns memory
-    /// to the system. `null` for programs without a garbage collector.
+    /// Resident memory after a forced garbage collection, which returns memory to the system and follows the
+    /// measurement of `steady_kib`. `null` for programs without a garbage collector.
     pub steady_freed_kib: Option<u64>,
     /// Number of events in the watch phase: the value of the flag `--events`. The handler has received all of
     /// them.

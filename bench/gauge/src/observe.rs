@@ -23,12 +23,13 @@ use crate::{
 /// pause, programs free their buffers, and garbage collections of the Go program end.
 pub const SETTLE: Duration = Duration::from_secs(2);
 
-/// Interval between two requests for the number of watches that the source has accepted. The relist phase
-/// repeats this request until the client has started a new watch.
+/// Interval at which the relist phase polls the neutral source, the server of generated objects, for the
+/// number of accepted watches. The polling ends when the client has started a new watch.
 const ASK: Duration = Duration::from_millis(50);
 
-/// Maximum time that the relist phase waits for the client's new watch after the source has expired the
-/// revisions. The value is twice the maximum backoff of a measured client, which is one minute.
+/// Maximum time that the relist phase waits for the client's new watch after the neutral source, the server
+/// of generated objects, has expired all revisions. The value is twice the maximum backoff of a measured
+/// client, which is one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// The start of a measured phase: its time, and the CPU time that the process had used at that time.
@@ -63,8 +64,8 @@ impl Start {
 /// Waits until the informer has synced, runs the watch phase and the relist phase if the flags select them,
 /// and prints the result.
 ///
-/// `start` is the time before the client was created. `synced` must end when the informer has synced and its
-/// handler has received all objects.
+/// `start` is the time before the client was created. The future `synced` must complete when the informer has
+/// synced and its handler has received all objects.
 ///
 /// # Errors
 /// Returns an error if the sync fails, the handler received no object during the sync, the source rejects a

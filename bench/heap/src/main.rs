@@ -1,8 +1,8 @@
 //! Compares the memory and the decoding time of objects decoded by `serde_json` with those of objects decoded
 //! by the informer.
 //!
-//! The program prints a table with one row per kind of object. The column `floor` has the minimum memory,
-//! which is the memory of clones of the decoded objects, because cloned strings and vectors have no spare
+//! The program prints a table with one row per kind of object. The column `floor` has the minimum memory of
+//! the objects: the memory of clones of the decoded objects. Cloned strings and vectors have no spare
 //! capacity. The column `our count` has the memory that the informer estimates for its own objects. All other
 //! memory figures are the bytes requested from the allocator.
 //!
@@ -30,7 +30,8 @@ struct Flags {
     /// Number of objects of each kind.
     #[arg(long, default_value_t = 1_000)]
     objects: usize,
-    /// Number of rounds; the table shows the time of the fastest round.
+    /// Number of rounds, each of which decodes all objects once with each decoder; the table shows the
+    /// fastest times.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
     /// Print only one line of JSON: the memory of clones of this number of pods without managed fields, which
@@ -174,7 +175,8 @@ fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
 }
 
 /// Returns the mean time to decode one object with the function `theirs`, and the mean time with the function
-/// `ours`. Each mean is that of the fastest of `rounds` rounds.
+/// `ours`. Each mean is that of the fastest of `rounds` rounds. A round decodes every object in `all` once
+/// with each function.
 fn fastest<K>(
     all: &[Vec<u8>],
     rounds: usize,

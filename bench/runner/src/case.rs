@@ -130,7 +130,8 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
 }
 
 /// Returns the cases in which an informer lists and watches the pods of the source. The cases include the
-/// watch phase and the relist phase only if `plan` has the topics of these phases.
+/// watch phase only if `plan` has the topic `Events`, and the relist phase only if `plan` has the topic
+/// `Relist`.
 fn observed(plan: &Plan) -> Vec<Case> {
     let ours = STORES.into_iter().flat_map(|store| {
         ["objects", "keys"].map(|handler| {

@@ -1,7 +1,7 @@
 //! Replaces the tables of measured figures in `BENCHMARKING.md` and `README.md`.
 //!
 //! Guarantees: [`Document::write`] changes only the text between the comments `<!-- measured: NAME -->` and
-//! `<!-- end -->`. It returns an error if the file has no such comments for a table.
+//! `<!-- end -->`. It returns an error if the file lacks these two comments for a table that was set.
 //!
 //! This module does not generate the tables.
 

@@ -26,8 +26,8 @@ pub(crate) enum Topic {
     Scale,
 }
 
-/// The topics that a run measures, and the numbers of rounds, pods, events and other items of the
-/// measurements.
+/// The topics that a run measures, and the sizes of the measurements, such as the numbers of rounds, pods and
+/// events.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,

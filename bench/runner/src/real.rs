@@ -35,10 +35,11 @@ use crate::{
 /// Command-line options of `cargo xtask bench real`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Number of blocks of runs for each client
+    /// Number of rounds; a round has one block of runs for each client program, kind of initial list and
+    /// number of clients
     #[arg(long, default_value_t = 2, value_name = "N")]
     rounds: usize,
-    /// Number of runs in each block
+    /// Number of consecutive runs in each block
     #[arg(long, default_value_t = 5, value_name = "N")]
     runs: usize,
     /// Number of pods in the server

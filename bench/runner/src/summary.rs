@@ -95,7 +95,7 @@ fn by_program(document: &Document) -> String {
 }
 
 /// Returns the summary table of `BENCHMARKING.md`, which has one row per figure. The figures are copied from
-/// `document`, which is also `BENCHMARKING.md`.
+/// the other tables of `document`, which is also `BENCHMARKING.md`.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());

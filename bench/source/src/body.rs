@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - A body holds the chunks of only a few objects in memory. It generates further chunks when the connection
 //!   polls it.
-//! - All objects of a list have the versions of one revision. The initial events of a watch also have the
-//!   versions of one revision.
+//! - A list contains the state of all objects at one revision, even if objects change while the list is sent.
+//!   The initial events of a watch also contain the state at one revision.
 //! - A watch delivers every event exactly once and in order, until a `POST /cut` request ends all watches.
 //!
 //! This module does not parse requests and does not change objects.
@@ -54,8 +54,8 @@ pub(crate) fn refused(refusal: &Refusal, framing: &Framing, buffer: Buffer) -> B
     StreamBody::new(stream::iter(chunks.into_iter().map(frame))).boxed_unsync()
 }
 
-/// Creates the body of a list response, which contains the objects with the indexes `objects` at the revision
-/// of `reader`.
+/// Creates the body of a list response. The list contains the objects with the indexes `objects`, in their
+/// state at the revision of `reader`.
 ///
 /// `next` has the `continue` token of the next page, and the number of objects after this page. It is `None`
 /// on the last page.

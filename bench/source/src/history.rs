@@ -28,7 +28,7 @@ pub(crate) struct History {
     kept: VecDeque<Version>,
     /// Number of all recorded changes, including the changes that are no longer in `kept`.
     count: u64,
-    /// Minimum number of changes ([`Moment::changes`]) of a state from which a list or a watch can start.
+    /// Minimum value of [`Moment::changes`] of a state from which a list or a watch can start.
     floor: u64,
     /// Minimum revision that has not expired: the revision that the last expiry created, or the initial
     /// revision if there was no expiry.

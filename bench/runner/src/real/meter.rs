@@ -23,7 +23,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(15);
 /// Duration for which [`Meter::of_idle`] measures the CPU time that the process uses without clients.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Measures the CPU time and the peak memory of another process. `id` is the id of this process.
+/// Measures the CPU time and the peak memory of another process. The field `id` is the process id of the
+/// measured process.
 #[derive(Debug)]
 pub(super) struct Meter {
     id: u32,
@@ -68,8 +69,8 @@ impl Meter {
         Ok((cpu - idle).max(0.0))
     }
 
-    /// Waits until the process has used at most [`QUIET`] in each of [`QUIET_INTERVALS`] consecutive
-    /// intervals. If the process stays busy, returns after [`SILENCE_MAX`].
+    /// Waits until the process has used at most [`QUIET`] of CPU time in each of [`QUIET_INTERVALS`]
+    /// consecutive intervals. If the process stays busy, returns after [`SILENCE_MAX`].
     pub(super) async fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = 0;

@@ -1,8 +1,8 @@
 //! Encodes two groups of values as protobuf: scalar values, and messages with a special JSON representation,
 //! such as times and quantities.
 //!
-//! Guarantees: a value that Kubernetes would decode to a different value is an error. An example is a time
-//! with a fraction of a second.
+//! Guarantees: a time with a fraction of a second is an error, because the times of Kubernetes have no
+//! fractions.
 //!
 //! This module does not encode messages that are JSON objects. The parent module encodes them.
 

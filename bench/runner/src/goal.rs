@@ -39,8 +39,8 @@ enum Value {
     Ratio { theirs: String },
     /// Multiplies the median in the goal's case by `factor`, which converts the unit of the field.
     Alone { factor: f64 },
-    /// Calculates the cost of one additional handler: the difference between the medians in the goal's case,
-    /// which has 64 handlers, and in the case `one`, which has one handler, divided by 63.
+    /// Calculates the cost of one additional handler. Subtracts the median in the case `one`, which has one
+    /// handler, from the median in the goal's case, which has 64 handlers, and divides the result by 63.
     PerHandler { one: String },
 }
 

@@ -1,8 +1,8 @@
 //! Formats the results of `cargo xtask bench real` as Markdown tables.
 //!
 //! For each client, this module also selects the kind of initial list that costs the server the least CPU
-//! time. It ignores kinds of list with which the peak memory of the server is more than 1.5 times that of
-//! another kind.
+//! time. It ignores a kind of list if the server's peak memory with this kind is more than 1.5 times the
+//! smallest peak memory among all kinds.
 
 use std::fmt::Write as _;
 

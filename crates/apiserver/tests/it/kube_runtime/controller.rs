@@ -49,7 +49,7 @@ impl Labelling {
         }
     }
 
-    /// Collects the names of the reconciled config maps until no config map was reconciled for five times
+    /// Collects the names of the reconciled config maps until no config map is reconciled for five times
     /// [`SILENCE`], and returns the names.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();

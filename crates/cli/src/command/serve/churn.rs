@@ -26,7 +26,7 @@ const BURST: u32 = 64;
 /// postponed.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Average number of changes of which one is a creation or a deletion. The other changes are updates.
+/// On average, one of this number of changes is a creation or a deletion. The others are updates.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.

@@ -163,8 +163,8 @@ impl Slot {
         }
     }
 
-    /// Returns the length of the slot's value in JSON, in bytes. The result is wrong for [`Slot::Data`],
-    /// because JSON contains its bytes in base64.
+    /// Returns the length in bytes of the slot's value in JSON. For [`Slot::Data`], returns the length before
+    /// the base64 encoding instead.
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,

@@ -20,13 +20,13 @@ use crate::{line, memory_source};
 /// Command-line options of `subject fan-out`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Handlers
+    /// Number of handlers
     #[arg(long, default_value_t = 64, value_name = "N")]
     handlers: u32,
-    /// Events
+    /// Number of events
     #[arg(long, default_value_t = 200_000, value_name = "N")]
     events: u32,
-    /// Pods in the cache
+    /// Number of pods in the cache
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     pods: usize,
 }

@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand};
 
 use self::observe::Store;
 
-/// Without a subcommand, measures an informer that reads from a source
+/// Without a subcommand, measures an informer that lists and watches pods of a server
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -27,18 +27,18 @@ struct Arguments {
     command: Option<Command>,
     #[command(flatten)]
     flags: Option<gauge::Flags>,
-    /// Form of the objects in the cache
+    /// Representation of the objects in the informer's cache
     #[arg(long, value_enum, default_value_t = Store::Typed)]
     store: Store,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Readers list a namespace without pause, while one writer changes pods
+    /// Measure reads and writes per second while readers list a namespace and one writer changes pods
     Reads(readers::Options),
-    /// Each key passes through a work queue: add, get, done
+    /// Measure the time that a key needs to pass through a work queue: add, get and done
     Queue(queue::Options),
-    /// Each event is delivered to many handlers
+    /// Measure the time to deliver an event to many handlers
     FanOut(fan_out::Options),
 }
 

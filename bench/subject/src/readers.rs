@@ -35,16 +35,16 @@ const WINDOW: usize = 10;
 /// Command-line options of `subject reads`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Pods in the cache
+    /// Number of pods in the cache
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pods: usize,
     /// Number of readers
     #[arg(long, default_value_t = 0, value_name = "N")]
     readers: usize,
-    /// Duration of the measurement
+    /// Duration of the measurement, in seconds
     #[arg(long, default_value_t = 3, value_name = "SECONDS")]
     seconds: u64,
-    /// How readers run
+    /// Whether each reader runs as a thread or as a task
     #[arg(long, value_enum, default_value_t = Readers::Threads, value_name = "WHAT")]
     readers_as: Readers,
 }

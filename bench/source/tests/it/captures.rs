@@ -1,8 +1,8 @@
 //! Compares responses of the benchmark's object server with recorded responses of kube-apiserver.
 //!
-//! `captures/capture.py` recorded the responses in `captures/`. For a recorded response and for a response of
-//! the object server, the tests compute the lengths of the chunks into which Go's HTTP server splits the
-//! body. They assert that the response has chunks of these lengths.
+//! `captures/capture.py` recorded the responses in `captures/`. The tests assert that the responses of both
+//! servers have the same headers and the same JSON around the objects. They also assert that Go's HTTP server
+//! would split each body into the same chunks.
 
 mod wire;
 mod writes;

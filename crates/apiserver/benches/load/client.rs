@@ -21,7 +21,8 @@ const SIZE: usize = 880;
 /// The JSON that precedes the time of a write in a pod.
 const STAMP: &str = "\"bench/ts\":\"";
 
-/// Number of digits of the time that follows [`STAMP`]. The time is in microseconds since [`Seen::began`].
+/// Number of digits of the time that follows [`STAMP`]. The time is in microseconds since the start of the
+/// run ([`Seen::began`]).
 const DIGITS: usize = 12;
 
 /// Size of the buffer for received bytes, in bytes.

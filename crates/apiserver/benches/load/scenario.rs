@@ -19,8 +19,8 @@ const LAG_MAX: Duration = Duration::from_secs(1);
 /// Maximum time from the last write until all watchers have received all events.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum of the server's CPU time per delivered event, in microseconds. The limit applies to the median
-/// second of a run.
+/// Maximum CPU time of the server per delivered event, in microseconds. The mean is computed for each second
+/// of a run, and the limit applies to the median of these means.
 const DELIVERY_MAX: f64 = 9.0;
 
 /// Minimum ratio of the measured write rate to the requested rate. With a lower ratio, the run fails.

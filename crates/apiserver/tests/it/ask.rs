@@ -10,7 +10,8 @@ use kube_informer_apiserver::{Body, Builder, Server};
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// The clock of the test servers. Always returns 2027-01-15T08:00:00Z, so creation timestamps are constant.
+/// Returns 2027-01-15T08:00:00Z on every call. The test servers use this function as their clock, so creation
+/// timestamps are constant.
 pub(crate) fn fixed_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
 }

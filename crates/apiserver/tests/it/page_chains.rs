@@ -78,8 +78,9 @@ impl Reference {
         self.moments.push(moment);
     }
 
-    /// Returns the config maps of the listed namespaces at `revision` whose index in [`KEYS`] is at least
-    /// `from`.
+    /// Returns the index in [`KEYS`] and the `resourceVersion` of each config map that exists at `revision`,
+    /// starting at the index `from`. If the field `namespace` is set, omits the config maps of other
+    /// namespaces.
     fn rest(&self, revision: u64, from: usize) -> Vec<(usize, u64)> {
         let moment = usize::try_from(revision).map(|revision| &self.moments[revision]);
         let rest = moment.expect("revisions are few").range(from..);
@@ -105,7 +106,8 @@ impl Reference {
 /// Asserts that a page of the server equals the page of the reference at `revision` that starts with index
 /// `from` of [`KEYS`] and has at most `limit` config maps.
 ///
-/// Returns the chain, or `None` if this was the last page of the list.
+/// Returns the chain with which the next page can be requested, or `None` if this was the last page of the
+/// list.
 fn judge(
     reference: &Reference,
     page: &Reply,

@@ -30,7 +30,7 @@ async fn waiting(server: &Server) -> Spawn<Body> {
     body
 }
 
-/// Polls the body until no data is left and the task is not woken, or until the body ends.
+/// Polls the body until a poll returns `Pending` without waking the task, or until the body ends or fails.
 ///
 /// Returns whether a poll returned a frame, an error, or the end of the body.
 fn drain(body: &mut Spawn<Body>) -> bool {

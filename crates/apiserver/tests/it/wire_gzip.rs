@@ -14,8 +14,8 @@ use tower_service::Service;
 use crate::ask::{builder, pod, request};
 use crate::wire::{connect, loopback};
 
-/// Maximum length of a response that the server never compresses, in bytes. The server compresses longer
-/// responses if the client accepts gzip.
+/// Length in bytes up to which the server never compresses a response. The server compresses longer responses
+/// if the client accepts gzip.
 const THRESHOLD: usize = 128 * 1024;
 
 const MAP: &str = "/api/v1/namespaces/default/configmaps/m";

@@ -49,8 +49,8 @@ impl Labelling {
         }
     }
 
-    /// Returns the names of the config maps that are reconciled from now on. Returns when no config map was
-    /// reconciled for five times [`SILENCE`].
+    /// Collects the names of the reconciled config maps until no config map is reconciled for five times
+    /// [`SILENCE`], and returns the names.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {

@@ -30,7 +30,8 @@ const FIRST: u64 = 3;
 /// Approximate number of summary lines for all steps of one kind and loop.
 const SUMS: u64 = 10;
 
-/// The steps whose lines are not printed yet. Orders these steps by revision and converts them to lines.
+/// The steps whose lines are not printed yet. The narration orders these steps by revision and converts them
+/// to lines.
 pub(super) struct Narration {
     began: Instant,
     /// Number of steps of the same kind and loop per summary line. If 1, every step has its own line.

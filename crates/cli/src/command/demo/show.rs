@@ -112,7 +112,7 @@ impl Show {
         ended
     }
 
-    /// Returns the time without steps after which the demo ends, which depends on the progress so far.
+    /// Returns the time without steps after which the demo ends. The time depends on the progress so far.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {

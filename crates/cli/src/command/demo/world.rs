@@ -40,7 +40,7 @@ const USER: &str = "user";
 /// Names of the nodes that the demo creates. On a real server, `World::prefix` is added before each name.
 const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Maximum time to wait for the server's version, whose request checks that a real server is reachable.
+/// Maximum time until a real server returns its version. A slower server counts as unreachable.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Maximum time to remove the demo's objects from a real server.
@@ -53,7 +53,7 @@ pub(super) struct World {
     namespace: String,
     /// Value of the label on the demo's objects.
     run: String,
-    /// Prefix of the names of the demo's objects, with the label's value. Empty on the embedded server.
+    /// Prefix of the names of the demo's objects, such as `demo-1a2b-`. Empty on the embedded server.
     prefix: String,
     backend: Backend,
     /// Whether the demo has tried to create objects. If false, no objects are removed at the end.

@@ -22,10 +22,11 @@ const RATE_MAX: u64 = 1_000_000;
 /// Maximum number of consecutive changes before the task yields to other tasks. 64 changes take about 2 ms.
 const BURST: u32 = 64;
 
-/// Maximum delay of a change after its scheduled time. If a change is later, all later changes are postponed.
+/// Maximum delay of a change after its scheduled time. If a change is delayed more, all following changes are
+/// postponed.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Average number of changes of which one is a creation or a deletion. The other changes are updates.
+/// On average, one of this number of changes is a creation or a deletion. The others are updates.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.

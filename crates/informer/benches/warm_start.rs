@@ -164,7 +164,8 @@ async fn loaded(builder: Builder<Pod>) {
 
 /// A `ListerWatcher` for a server on which nothing changes.
 ///
-/// Each list is empty and has the revision in the list request. A watch stays open and delivers no events.
+/// Each list is empty, and its revision is the revision that the list request specifies. A watch stays open
+/// and delivers no events.
 struct Nothing {
     collection: String,
 }

@@ -133,7 +133,7 @@ impl ControlPlane {
 
     /// Creates a process without loops.
     ///
-    /// The caller opens the loops in the process, and then passes the process to [`ControlPlane::host`].
+    /// The caller adds the loops to the process, and then passes the process to [`ControlPlane::host`].
     pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
             .namespaces(self.scope.namespace.as_deref())
@@ -149,7 +149,7 @@ impl ControlPlane {
         }
     }
 
-    /// Adds a process whose loops have been opened. [`ControlPlane::observe`] starts the informers of the
+    /// Adds a process that already contains its loops. [`ControlPlane::observe`] starts the informers of the
     /// process.
     pub(crate) fn host(&mut self, process: Process) {
         self.processes.push(process);

@@ -144,9 +144,9 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
 
 /// Measures decoding, and prints the times in nanoseconds per pod.
 ///
-/// The first four figures are the times from a list response to the store. The variants are with and without
-/// pruning (removal of `managedFields`), and with and without packing (compression of cached objects). The
-/// last figure is the time to decode a packed pod when a caller reads it.
+/// The first four figures are the times from a list response to the store: with and without packing
+/// (compression of cached objects), each with and without pruning (removal of `managedFields`). The last
+/// figure is the time to decode a packed and pruned pod when a caller reads it.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());

@@ -7,15 +7,15 @@
 //! neither network nor etcd, so the measured list is faster than a list from a real cluster.
 //!
 //! Then a separate process loads a packed (compressed) cache on a runtime with one thread. The exit code is 0
-//! if the load meets two limits, and otherwise 1:
+//! if the load meets two limits:
 //!
 //! - The peak resident memory is at most 1.15 times the resident memory two seconds after the load.
 //! - No poll of a task occupies the runtime's thread for longer than 5 ms. A second task, which is always
 //!   ready, measures the time between its own polls. On Linux, the time during which the thread was runnable
 //!   but did not run is subtracted.
 //!
-//! If the load exceeds a limit, and the second task measures more than 5 ms even before the load, the result
-//! is inconclusive and the exit code is 2.
+//! If the load exceeds a limit, the exit code is 1. If the second task also measures more than 5 ms before
+//! the load, the result is inconclusive and the exit code is 2 instead.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a bench panics if it can't continue")]
@@ -164,7 +164,8 @@ async fn loaded(builder: Builder<Pod>) {
 
 /// A `ListerWatcher` for a server on which nothing changes.
 ///
-/// Each list is empty and has the revision in the list request. A watch stays open and delivers no events.
+/// Each list is empty, and its revision is the revision that the list request specifies. A watch stays open
+/// and delivers no events.
 struct Nothing {
     collection: String,
 }

@@ -37,7 +37,7 @@ use self::{
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Capacity in lines of the channel from the process function to the example. The example sends fewer lines.
+/// Capacity in lines of the channel for the output of the process function, which sends fewer lines in total.
 const SHOWN_MAX: usize = 64;
 
 /// Name of the pod for which the process function returns an error once.

@@ -78,7 +78,8 @@ struct Pods {
 
 /// Adds the agent of the node named `node` to a process.
 ///
-/// The process must have no other loop, because its user agent is also the name of the loop.
+/// The name of the control loop is the user agent of the process. Therefore the process must have no other
+/// loop.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.

@@ -20,7 +20,7 @@ pub(crate) struct Room {
     pods: i128,
 }
 
-/// The resource that is insufficient on a node for a pod. `Display` writes it as in "1 insufficient cpu".
+/// The resource that is insufficient on a node for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     Cpu,

@@ -288,7 +288,8 @@ impl Controller {
 
     /// Returns the allocatable capacity of a node, minus the requests of the pods on the node.
     ///
-    /// Pods whose binding was sent and is not in the cache yet also count.
+    /// The requests of a pod are also subtracted if the scheduler has sent the pod's binding and the cache
+    /// does not contain the binding yet.
     fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
         // Read before the cache: a pod that becomes bound in between counts twice instead of never.
         let assumed: Vec<_> = {

@@ -83,9 +83,9 @@ fn revision_of(map: &ConfigMap) -> u64 {
     revision.unwrap().parse().unwrap()
 }
 
-/// Lists the config maps, and asserts that the data of each config map belong to one write.
+/// Lists the config maps. Asserts that both data entries of each config map come from the same write.
 ///
-/// Returns a map from the name of each config map to its value, and the revision of the list.
+/// Returns a map from the name of each config map to its data entry `value`, and the revision of the list.
 async fn stored(api: &Api<ConfigMap>) -> (BTreeMap<String, u64>, u64) {
     let list = api.list(&ListParams::default()).await.unwrap();
     let revision = list.metadata.resource_version.unwrap().parse().unwrap();

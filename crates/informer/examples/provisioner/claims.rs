@@ -42,7 +42,7 @@ impl Claims {
         }
     }
 
-    /// Returns the name of this run's provisioner, to which the storage classes of the run refer.
+    /// Returns the name of this run's provisioner, which contains the run's random id.
     pub(crate) fn provisioner(&self) -> String {
         format!("{}.kube-informer.example.com", self.id)
     }

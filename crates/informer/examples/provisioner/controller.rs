@@ -35,7 +35,8 @@ use tokio::task::JoinSet;
 
 use crate::{storage::Storage, transcript::Transcript};
 
-/// Annotation of a volume that contains the name of the provisioner that created the volume.
+/// Key of an annotation of provisioned volumes. The value is the name of the provisioner that created the
+/// volume.
 pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
 /// Maximum number of retries of a claim or volume.

@@ -22,7 +22,8 @@ pub(crate) enum FaultPlan {
 
 /// The text of a fault plan whose syntax was checked, and the source of the text.
 ///
-/// The source (`origin`) is `--fault` or the path of the file. Error messages begin with it.
+/// The source (`origin`) is `--fault` or the path of the file. Each error message about the plan begins with
+/// the source.
 #[derive(Debug)]
 pub(super) struct Read {
     text: String,
@@ -66,11 +67,12 @@ impl FaultPlan {
 impl Read {
     /// Activates the plan on the server.
     ///
-    /// `kept` states whether the server has a data directory. It changes only the error message.
+    /// `kept` states whether the server has a data directory. The flag affects only the error message.
     ///
     /// # Errors
-    /// Returns an error if the plan simulates a restart from a backup, and the server does not have the
-    /// revision of the backup. A server with a data directory has no revisions from before its start.
+    /// Returns an error if the plan simulates a restart from a backup, and the server's history does not
+    /// contain the revision of the backup. This is the case for every revision from before the start of a
+    /// server with a data directory.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
         let origin = &self.origin;

@@ -45,11 +45,11 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Number of seeded objects that `--churn` maintains. `--churn` alternates between deletions and
-    /// creations, so the actual number is this number or one more.
+    /// Minimum number of seeded objects that `--churn` keeps. `--churn` alternates between creations and
+    /// deletions, so the actual number is at most one higher.
     ///
-    /// The value is the requested number. If the server has more seeded objects than requested, the value is
-    /// the number of existing objects minus one.
+    /// The value is the requested number, or the number of existing seeded objects minus one if that is
+    /// higher.
     pub(super) count: u32,
     /// Numbers in the names of all seeded objects of the kind that exist on the server.
     pub(super) alive: Vec<u32>,

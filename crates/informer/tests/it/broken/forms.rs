@@ -1,9 +1,9 @@
 //! Tests undecodable objects in each representation of cached objects.
 //!
 //! The representations are typed (decoded on arrival), lazy (decoded on the first read) and packed
-//! (compressed, and decoded on each read). In each representation, an undecodable object is counted in the
-//! status and is omitted from lists after its first read. When the server sends a decodable state of the
-//! object, the object is cached normally again.
+//! (compressed, and decoded on each read). When decoding fails, the object is counted in the status and is
+//! omitted from lists. When the server sends a decodable state of the object, the object is cached normally
+//! again.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Tests the limits on the number of changes that wait in the informer's queue, in a batch and in a handler's
 //! buffer.
 //!
-//! The tests also check whether the status reports that the store is full.
+//! The tests also check the status `StoreFull`, which an informer reports while its store accepts no changes.
 
 use std::{
     num::NonZeroUsize,

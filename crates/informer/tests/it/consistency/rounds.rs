@@ -65,8 +65,8 @@ impl Step {
 /// Executes the steps while an informer of two namespaces checks its consistency every second. `by_key`
 /// selects a `DeltaFifo` as the informer's queue.
 ///
-/// Asserts that the cache finally equals the server's state. Returns the numbers of checks without a
-/// difference, with a difference, and that failed.
+/// Asserts that the cache finally equals the server's state. Returns three numbers of checks: checks without
+/// a difference, checks with a difference, and failed checks.
 async fn churn(steps: Vec<Step>, by_key: bool) -> [u64; 3] {
     let server = Server::builder().seed([pod("p0"), pod("p1")]).build();
     let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);

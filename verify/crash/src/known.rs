@@ -1,8 +1,9 @@
 //! The expected state of each object on the server, derived from the acknowledged writes and from the pending
 //! writes. A pending write is a request whose response has not been received.
 //!
-//! Guarantees: the state of an object is known except for at most one pending write. Each object has only one
-//! writer, and a writer waits for the response to a write before it sends the next one.
+//! Guarantees: an object has at most one pending write, because each object has only one writer, and a writer
+//! waits for the response to a write before it sends the next one. An object therefore has at most two
+//! possible states.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,6 @@
 //! Planted bugs: server bugs that this program simulates, to prove that its checks detect them.
 //!
-//! Each planted bug has the same effect as the real bug in a server. It changes the server's data directory,
-//! or the events that a watcher processes.
+//! To simulate a bug, this module changes the server's data directory, or the watcher ignores events.
 
 use std::path::Path;
 

@@ -43,7 +43,7 @@ const CALM_WRITES: usize = 10;
 /// Maximum number of kills of the server in the search for one planted bug.
 const BUG_LIVES: u64 = 60;
 
-/// Minimum number of kills in a run whose counters in [`REQUIRED`] must all have increased.
+/// Minimum number of kills in a full run. A full run must have increased every counter in [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
 /// Interval, in server processes, at which a server process leaves a large, mostly empty database file. The

@@ -87,7 +87,7 @@ fn owned_pod(name: &str, owner: &Value) -> Value {
     pod
 }
 
-/// Lets the server reject the next `times` lists and the next `times` watches of `resource` with status 503.
+/// Makes the server reject the next `times` lists and the next `times` watches of `resource` with status 503.
 /// The rejection applies to one namespace, or to all namespaces if `namespace` is empty.
 fn refuse(server: &Server, resource: &str, namespace: &str, times: u64) {
     for matches in [Match::list(resource), Match::watch(resource)] {

@@ -1,5 +1,5 @@
-//! Tests of packed caches. They store and deliver the same objects as decoded caches, but decode an object
-//! only when it is read.
+//! Tests of packed caches. A packed cache stores and delivers the same objects as a decoded cache, but
+//! decodes an object only when the object is read.
 
 use std::{borrow::Cow, cell::Cell, sync::Arc, time::Duration};
 

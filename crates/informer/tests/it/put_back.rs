@@ -247,8 +247,9 @@ async fn a_restored_source_does_not_affect_another_source() {
 }
 
 /// While the informer lists again because its watch has expired, the consistency check finds that the cache
-/// differs from the server. The list in progress does not decode objects that are already in the cache. The
-/// informer must therefore repeat the list and decode all objects.
+/// differs from the server. The list in progress reuses each cached object that has the same uid and revision
+/// as the listed object, so it can't correct the difference. The informer must therefore repeat the list and
+/// decode all objects.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);

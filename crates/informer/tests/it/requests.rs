@@ -154,7 +154,7 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
 
 /// The source of this test cannot report the server's current revision. The reflector could therefore detect
 /// a restored server only by an object that is older than the cached state of this object. The watch sends no
-/// such object.
+/// such object, so the reflector reports no error.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(

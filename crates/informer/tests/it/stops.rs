@@ -1,5 +1,5 @@
-//! Tests that stop or drop an informer at every await point, and tests that register and remove handlers
-//! while many events are delivered.
+//! Tests of informers that are stopped or dropped at every await point, and of handlers that are registered
+//! and removed while many events are delivered.
 //!
 //! Most handlers in the tests are a [`Replay`], which detects events that contradict the earlier events.
 

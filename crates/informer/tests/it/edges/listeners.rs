@@ -32,8 +32,10 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// An informer queue that makes the handler remove an event from its full buffer during a call of
-/// `pop_batch`. The test checks that the informer notices the free space in the buffer after the call.
+/// An informer queue whose `pop_batch` unblocks the handler [`Stepping`], and waits until this handler has
+/// removed an event from its full buffer.
+///
+/// The informer must notice the free space in the buffer after the call of `pop_batch`.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,

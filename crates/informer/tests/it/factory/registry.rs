@@ -275,8 +275,8 @@ async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_d
     }
 }
 
-/// Calls `ask` in a new thread, and returns without waiting for the thread. If the constructors deadlocked, a
-/// wait for the thread would block the test forever.
+/// Calls `ask` in a new thread, and returns without waiting for the thread. If `ask` deadlocked, a wait for
+/// the thread would block the test forever.
 fn in_a_thread<T>(
     factory: &SharedInformerFactory,
     together: &Arc<Barrier>,

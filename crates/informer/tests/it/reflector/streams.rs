@@ -21,7 +21,8 @@ use crate::{
     setting::Trace,
 };
 
-/// A store that needs the given time to accept its first object, and accepts all later objects at once.
+/// A store that sleeps before it accepts its first object, and accepts all later objects at once. The field
+/// is the duration of the sleep, or `None` after the first object.
 struct Slow(Option<Duration>);
 
 impl ReflectorStore<Pod> for Slow {
@@ -163,8 +164,8 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// A source whose watches send nothing. Each watch ends this duration after the timeout that the watch
-/// request contains.
+/// A source whose watches send nothing. A watch ends later than the timeout in the watch request. The
+/// duration in this struct is the time from the timeout to the end.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

@@ -1,8 +1,8 @@
 //! Compares the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`, by running the same random
 //! operations on both queues.
 //!
-//! In sequences of operations with the option [`KNOWN`], both queues have a store of known objects, which is
-//! called `KnownObjects` in client-go. In other sequences they have no such store.
+//! If a test sequence has the option [`KNOWN`], both queues have a store of known objects, which client-go
+//! calls `KnownObjects`. Otherwise, neither queue has such a store.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -342,8 +342,8 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records for the coverage report which cases of `replace` a list of these objects triggers. One such
-    /// case is an empty list.
+    /// Records for the coverage report which cases of `replace` occur with a list of the objects in `names`,
+    /// for example the case of an empty list.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();

@@ -253,8 +253,8 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
 /// Returns the intentional difference that explains why the library's store and client-go's store report
 /// different revisions.
 ///
-/// Two cases are intentional. The last write had no revision, or it was a batch in which a tombstone followed
-/// a change with a revision. Returns `None` in all other cases.
+/// The difference is intentional if the last write had no revision, or if the last write was a batch that
+/// ended with a tombstone and contained a change with a revision. Otherwise, returns `None`.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

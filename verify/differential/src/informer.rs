@@ -308,7 +308,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Splits a formatted answer into its parts, such as `revision 4` or the events of one handler. Removes the
+/// Returns the parts of a formatted answer, such as `revision 4` or the events of one handler. Omits the
 /// events for which `differs` returns true.
 ///
 /// The arguments of `differs` are the handler's name and the formatted event.
@@ -404,7 +404,7 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// Returns the intentional difference that explains why the answers to the last of these operations
+    /// Returns the intentional difference that explains why two answers to the last of the `operations`
     /// differ, or `None` if no intentional difference explains it. `ours` is the library's answer, and
     /// `theirs` is client-go's answer.
     fn recognised(

@@ -115,8 +115,8 @@ const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2
 
 /// Failures that the server can inject into a request, such as an error status or a connection reset.
 ///
-/// client-go's REST client returns the first [`UNREPEATED`] of these failures to the reflector. After one of
-/// the other failures, the REST client retries the request itself.
+/// The constant [`UNREPEATED`] is the number of failures at the start of this array that client-go's REST
+/// client returns to the reflector. After any other failure, the REST client retries the request itself.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",

@@ -32,8 +32,8 @@ type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 /// Maximum number of failing sequences per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Minimum number of seeds for which a run must show every intentional difference that the divergences file
-/// describes for the compared component.
+/// Minimum number of seeds in a run that must show all intentional differences of the compared component.
+/// A run with fewer seeds can miss a difference by chance.
 const FULL_RUN: usize = 1000;
 
 /// Maximum number of seeds that are tried to find a planted bug.

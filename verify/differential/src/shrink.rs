@@ -97,8 +97,10 @@ mod tests {
         sequence::{Operation, Thing},
     };
 
-    /// Simulates a comparison that fails at the first operation that lists the object `x` after a `pass` with
-    /// a number of at least 5.
+    /// Simulates a comparison, and returns the failure; `None` if the comparison passes.
+    ///
+    /// The comparison fails at the first operation that lists the object `x` after a long `pass` operation.
+    /// A `pass` operation is long if its number is at least 5.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;

@@ -21,7 +21,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The library's indexer and its writer, without modifications.
+/// The library's indexer and its writer, without a planted bug.
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {

@@ -36,8 +36,8 @@ use crate::{
 
 /// Virtual time that passes after each operation while the informer runs.
 ///
-/// Resyncs occur at whole seconds after the start of the informer. No operation ends at the same time as a
-/// resync, because the time after the `start` operation includes half a second.
+/// No operation ends at the same time as a resync. Resyncs occur at whole seconds after the start of the
+/// informer. Operations end between two whole seconds, because [`START`] is 2.5 seconds.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
 /// Virtual time that passes after a fault. The library and client-go both recover within this time, because
@@ -88,7 +88,7 @@ struct Shared<'a> {
 
 /// Configures the informer with the queue type that the sequence selects.
 ///
-/// If `bug` is `UnchangedToldToAll`, the queue is wrapped in a faulty one.
+/// If `bug` is `UnchangedToldToAll`, wraps the queue in [`Restless`], which contains this bug.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {

@@ -23,13 +23,13 @@ const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
 const PROBE: &str = "a_lost_connection_is_probed";
 /// Divergence: after a temporary rejection of a watch, the library retries the watch. client-go lists.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// Divergence: where client-go lists at an expired revision again, the library lists the newest state.
+/// Divergence: when client-go lists again at an expired revision, the library lists the newest state.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
 /// Divergence: the library lists the newest state in pages. client-go lists it without pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
 /// Divergence: after a streaming list is rejected with 422, the library sends no streaming list for 1 h.
 const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_hour";
-/// Divergence: after 10 s without data from a streaming list, the library lists. client-go keeps waiting.
+/// Divergence: the library gives up a streaming list after 10 s without data. client-go keeps waiting.
 const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
 /// Divergence: after three incomplete streaming lists, the library sends a plain list, unlike client-go.
 const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
@@ -55,10 +55,12 @@ struct Pair<'a> {
     lags: bool,
 }
 
-/// Numbers of matched requests of client-go and of the library, and the names of the divergences.
+/// Number of matched requests of client-go, number of matched requests of the library, and names of the
+/// divergences between these requests.
 type Matched = (usize, usize, Vec<&'static str>);
 
-/// Rule that matches requests from an index in `theirs` and an index in `ours`, or returns `None`.
+/// Function that matches client-go's requests from an index in [`Pair::theirs`] with the library's requests
+/// from an index in [`Pair::ours`]. Returns `None` if the requests do not match.
 type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 
 /// The divergences that explain why the requests after one operation differ.
@@ -114,9 +116,9 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Matches the requests from index `i` of `theirs` with the requests from index `j` of `ours`. Returns
-    /// the divergences of the first rules that match all of them. `newer` is true if the library has listed
-    /// the newest state where client-go has listed at a given revision.
+    /// Returns the divergences between client-go's requests from index `i` and the library's requests from
+    /// index `j`, or `None` if a difference is unexplained. `newer` is whether the library has listed the
+    /// newest state when client-go listed at a revision.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -163,8 +165,8 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Rule: client-go sends a watch. The library sends a probe (a list of one object), and then the watch
-    /// unless the connection of the probe is refused.
+    /// Matches client-go's watch with the library's probe (a list of one object) and the watch that follows
+    /// the probe. If the connection of the probe is refused, no watch follows.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -189,15 +191,15 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Rule: the library sends a delayed probe (a list of one object) while its watch is already open.
+    /// Matches a delayed probe (a list of one object) that the library sends while its watch is open.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Rule: client-go sends a watch. The library's probe (a list of one object) is rejected with 504, so the
-    /// library lists the newest state.
+    /// Returns the divergences if client-go sends a watch, but the library's probe (a list of one object) is
+    /// rejected with 504, and the library then lists the newest state. Otherwise returns `None`.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -210,7 +212,6 @@ impl<'a> Pair<'a> {
         Some([vec![PROBE], paused(their, our)?].concat())
     }
 
-    /// Rule: the library retries a temporarily rejected watch. client-go sends a list and a watch.
     fn kept(&self, i: usize, j: usize) -> Option<Matched> {
         let (theirs, ours, probed) = self.retried(i, j)?;
         let names = if probed {
@@ -221,8 +222,9 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Rule like [`Pair::kept`], but the states differ afterwards. Either client-go's list is newer than the
-    /// library's watch, or client-go's watch has expired and the library has listed the newest state.
+    /// Returns the divergences if the library retries a temporarily rejected watch, client-go lists, and
+    /// their states differ afterwards. The states differ if client-go's list is newer than the library's
+    /// watch, or if client-go's watch has expired and the library has listed the newest state.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -257,8 +259,9 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the temporarily rejected watch that precedes these requests, and its result. Returns `None` if
-    /// no such watch precedes them, or if client-go's next request is not a list.
+    /// Returns the watch before client-go's request `i` and the library's request `j`, and the result of the
+    /// watch. Returns `None` if the previous request is not a temporarily rejected watch, or if client-go's
+    /// request `i` is not a list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -292,8 +295,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Returns the number of requests of the library's relist from index `at`, or `None` if it does not
-    /// relist.
+    /// Returns the number of requests of the library's relist at index `at`; `None` without a relist.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;
@@ -310,7 +312,6 @@ impl<'a> Pair<'a> {
         (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
     }
 
-    /// Rule: the library lists the newest state. client-go lists at a revision, or without pages.
     fn newest(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         if their.turn != our.turn || their.outcome != our.outcome {
@@ -327,7 +328,8 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Rule: client-go lists the newest state after a list that fails with 410. The library omits that list.
+    /// Matches two lists of client-go with one list of the library. client-go lists the newest state only
+    /// after a first list has failed with 410. The library lists the newest state immediately.
     fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let again = self.theirs.get(i + 1)?;
@@ -379,7 +381,8 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Returns the number of requests in the list and the watch that replace client-go's streaming list.
+    /// Returns the number of requests in the library's plain list and watch that correspond to client-go's
+    /// streaming list. Returns `None` if the library's requests do not correspond to the streaming list.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;
@@ -430,7 +433,6 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Rule: after three failed streaming lists, client-go sends a fourth. The library sends a plain list.
     fn given_up(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let vain = |request: &Request<'_>| {
@@ -444,7 +446,6 @@ impl<'a> Pair<'a> {
         Some((1, self.listed(i, j, Pause::None)?, vec![THREE]))
     }
 
-    /// Rule: after a complete streaming list has closed, the library watches. client-go lists again.
     fn complete(&self, i: usize, j: usize) -> Option<Matched> {
         let (_, outcome) = self.ours.get(j)?.before?;
         let probe = self.ours.get(j)?;
@@ -468,7 +469,6 @@ impl<'a> Pair<'a> {
         (streams > 0 && our.outcome == "200").then_some((streams, 1 + probes, names))
     }
 
-    /// Rule: the library confirms an empty streaming list with a plain list, and then sends a watch.
     fn confirmed(&self, _: usize, j: usize) -> Option<Matched> {
         let (list, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
         let (streamed, outcome) = list.before?;

@@ -4,8 +4,8 @@
 //! operations, so their revisions are equal. The clock of a host is paused, so the behaviour of the host does
 //! not depend on the length of the reflector's pauses.
 //!
-//! The host does not send watch events on its own. It returns the events together with the result of the
-//! operation or the response that caused them.
+//! The host does not send watch events on its own. It returns each event with the response, or with the
+//! result of the operation, that caused the event.
 
 use std::{
     collections::BTreeMap,

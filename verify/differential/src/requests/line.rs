@@ -120,7 +120,8 @@ pub(super) struct Line {
 pub(super) enum Outcome {
     /// The server responded with this status, and with this `Retry-After` in seconds if the response has one.
     Status(u16, Option<u64>),
-    /// The watch was opened and immediately closed. A streaming list was closed before its final bookmark.
+    /// The watch was opened and immediately closed, or the streaming list was opened and closed before its
+    /// final bookmark.
     Closed,
     /// The watch was opened, and was immediately closed after an error event with the code 410.
     Expired,

@@ -33,8 +33,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Virtual time that passes before each operation. Delays that start at different operations therefore end at
-/// different times, because delays are whole milliseconds.
+/// Virtual time that passes before each operation. Because of this time, delays of whole milliseconds that
+/// start at different operations end at different times.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 

@@ -47,8 +47,8 @@ thread_local! {
     static SERVER: OnceCell<Server> = const { OnceCell::new() };
 }
 
-/// Creates a server with the objects `a`, `b`, … in namespace `m`. After each object, the server creates an
-/// object of the same name in namespace `z`.
+/// Creates a server with objects of the same names `a`, `b`, … in the namespaces `m` and `z`. Each object in
+/// `z` is created directly after the object of the same name in `m`.
 fn server() -> Server {
     let names = (0..OBJECTS).map(name);
     let objects = names.flat_map(|name| {

@@ -17,7 +17,8 @@ use crate::planted::Bug;
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 const INDICES: [&str; 2] = ["colour", "late"];
 
-/// Expected colours of each object in the indexer, by object name. Each bit represents one colour.
+/// Expected index values of each object in the indexer, by object name. Each bit of the number represents
+/// one value in [`COLOURS`].
 type Model = BTreeMap<ObjectName, u8>;
 
 struct Under {

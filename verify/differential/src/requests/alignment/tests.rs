@@ -11,7 +11,7 @@ type Told<'a> = (&'static str, &'a str, &'a str);
 /// Compares the requests after the last of these operations.
 ///
 /// Returns the names of the divergences that explain the differences, in alphabetical order, and whether the
-/// states differ afterwards. Returns `None` if a difference is unexplained.
+/// states of client-go and the library differ afterwards. Returns `None` if a difference is unexplained.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {
     let sequence = Sequence {
         component: "requests",

@@ -92,8 +92,8 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
 
 /// Runs rustdoc if Cargo has started this program in place of rustdoc; otherwise returns `None`.
 ///
-/// Sets `RUSTC_BOOTSTRAP` for rustdoc, because stable rustdoc writes JSON only with this variable. Cargo does
-/// not receive the variable, because it would rebuild each dependency whose build script reads it.
+/// Sets `RUSTC_BOOTSTRAP` for rustdoc, because stable rustdoc writes JSON only with this variable. The
+/// variable is not set for Cargo, because Cargo would rebuild each dependency whose build script reads it.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);

@@ -162,7 +162,7 @@ fn required() -> BTreeSet<String> {
     names.chain(faults).chain(edges).chain(hits).collect()
 }
 
-/// Transitions between the activities of an informer's source (a list and watch) that must each occur.
+/// Required transitions between the activities of an informer's source (a list and watch).
 const EDGES: [&str; 14] = [
     "idle → opening",
     "idle → listing",
@@ -180,7 +180,7 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Names of the faults that must each affect a request.
+/// Names of the faults that are required to affect requests.
 ///
 /// The names are those in the server's request log, without numbers other than a leading status code.
 const HITS: [&str; 28] = [

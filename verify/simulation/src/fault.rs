@@ -117,7 +117,7 @@ impl Fault {
     }
 }
 
-/// Fault plan that makes the informer list again: ends the watches of pods, and expires their history.
+/// Fault plan that makes the informer list again: expires the server's history, and ends the watches of pods.
 const LIST: &str = "expire history; cut watch pods";
 
 /// Maximum recovery time, in seconds, of an informer that does not back off.

@@ -34,7 +34,7 @@ const SHOWN: usize = 3;
 /// Fewer runs can miss a required behavior by chance.
 const FULL_RUN: usize = 500;
 
-/// Number of seeds that the simulation runs to find each planted bug.
+/// Maximum number of seeds that the simulation runs to find a planted bug.
 const BUG_SEEDS: u64 = 1000;
 
 /// The arguments of the command line.

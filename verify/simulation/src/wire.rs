@@ -20,7 +20,9 @@ use parking_lot::Mutex;
 
 use self::pace::{Asked, Pace};
 
-/// JSON member that marks the event with which a fault sends an old object again. The informer ignores it.
+/// JSON member that marks an event with which a fault sends an old object again.
+///
+/// The informer ignores this member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
 /// Returns whether a line of a watch response is a `MODIFIED` event that contains [`OLD_OBJECT`].

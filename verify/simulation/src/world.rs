@@ -99,7 +99,8 @@ struct World<'a, K> {
     users: Vec<User<K>>,
     /// Background tasks that wait until the cache reflects a write of the user, and then check the cache.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether `truth` lacks states of the server: of a deleted namespace, only the final state is recorded.
+    /// Whether `truth` lacks states of the server. The server deletes the objects of a namespace one by one,
+    /// but only the state after the last deletion is recorded.
     gaps: bool,
     /// Names of past faults that falsified or lost events, or restored the server.
     ///

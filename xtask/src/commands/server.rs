@@ -30,7 +30,7 @@ pub(super) struct Server {
     _data: Option<DataDir>,
 }
 
-/// Path of the kubeconfig and address of a server, as the server prints them when it starts.
+/// Address and kubeconfig path of a server, as printed by the server when it starts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) kubeconfig: String,
@@ -42,7 +42,8 @@ pub(super) struct Access {
 struct DataDir(PathBuf);
 
 impl Server {
-    /// Starts a server with the command `text`, and waits until it has printed its kubeconfig and address.
+    /// Starts a server with the command `text`, and waits until the server has printed its address and its
+    /// kubeconfig path.
     ///
     /// # Errors
     ///
@@ -87,8 +88,8 @@ impl DataDir {
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory exists, because it could contain a user's data, and would be removed
-    /// when the value is dropped.
+    /// Returns an error if the directory exists, because dropping the value would remove the directory, which
+    /// could contain a user's data.
     fn of(root: &Path, text: &str) -> Result<Option<DataDir>> {
         let mut words = text.split(' ').skip_while(|&word| word != "--data-dir");
         let Some(name) = words.nth(1) else {

@@ -1,8 +1,8 @@
-//! Fuzz target: splits the body of a watch response into events, and compares them with a JSON parser.
+//! Fuzz target for the library's parser of watch responses, which splits a body into events.
 //!
-//! The library receives each body in a single chunk and in several chunks. The events of a valid body must
-//! equal those of the JSON parser. If the body is invalid, the events from several chunks must be the first
-//! events from the single chunk.
+//! The parser receives each body in a single chunk, and then in different splits into several chunks. The
+//! events of a valid body must equal the events that `serde_json` finds. If the body is invalid, the events
+//! from several chunks must be the first events from the single chunk.
 
 use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};

@@ -44,7 +44,7 @@ const BURST: usize = 30;
 /// An informer that backs off, with pauses of at least 0.8 s, sends fewer requests.
 const PER_MINUTE: usize = 20;
 
-/// Value of the label `v` in the state that replaces an object that failed to decode.
+/// Value of the label `v` in the pods that the simulation writes to repair objects that failed to decode.
 const MENDED: u32 = 1_000_000;
 
 impl<K: Stored> World<'_, K> {
@@ -87,8 +87,9 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks how the informer treats objects that fail to decode when they are read.
     ///
-    /// The informer's status must report the number of broken objects in the snapshot. When virtual time has
-    /// advanced after a failed read, the object must no longer be in the snapshot.
+    /// Such objects are called broken. The informer's status must report the snapshot's number of broken
+    /// objects. When virtual time has advanced after a failed read, the object must no longer be in the
+    /// snapshot.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -359,7 +360,10 @@ impl<K: Stored> World<'_, K> {
         self.check_now()
     }
 
-    /// Checks that the controller in `woken.rs` has read the server's state `want`.
+    /// Checks that the objects last read by the simulated controller have the states in `want`.
+    ///
+    /// Waits up to one second for these states. Checks nothing after a fault that falsified or lost events,
+    /// or restored the server.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());

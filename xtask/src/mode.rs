@@ -5,8 +5,8 @@
 pub(crate) enum Mode {
     /// Writes the files.
     Write,
-    /// Writes no file. The command fails if an existing file is out of date, or if a check that precedes the
-    /// writing fails.
+    /// Writes no file. The command fails if an existing file is out of date, or if another of its checks
+    /// fails.
     Check,
 }
 

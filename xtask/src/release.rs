@@ -150,8 +150,8 @@ impl<'a> Release<'a> {
     ///
     /// # Errors
     ///
-    /// The build fails, the executable exceeds [`PROGRAM_BYTES_MAX`], or its `--version` is not the version
-    /// of the release.
+    /// The build fails, the executable exceeds [`PROGRAM_BYTES_MAX`], or its option `--version` prints
+    /// another version than that of the release.
     fn build(&self) -> Result<PathBuf> {
         let mut cargo = cargo(self.root);
         cargo.args(["build", "--locked", "--profile", "dist"]);

@@ -109,9 +109,11 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Returns the kind, namespace and name by which a seed replaces a system object.
+/// Returns the kind, namespace and name of an object.
 ///
-/// Returns `None` for an object of a kind that no system object has.
+/// A seed replaces the system object for which this function returns the same values.
+///
+/// Returns `None` if no system object has the kind of the object.
 fn place(object: &Value) -> Option<(&str, &str, &str)> {
     let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
     let version = object["apiVersion"].as_str()?;

@@ -40,8 +40,8 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns one line for each required version of a workspace crate that differs from the version of
-/// `package`.
+/// Returns one line for each dependency on a workspace crate, if the required version differs from the
+/// version of `package`.
 ///
 /// Dev-dependencies are exempt.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {

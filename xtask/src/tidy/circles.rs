@@ -1,9 +1,9 @@
 //! Rule `import-circle`: sibling modules of a crate do not import each other in a circle.
 //!
 //! Siblings are modules with the same parent. A module imports a sibling if its code, or the code of a module
-//! inside it, contains a path into the sibling. If the name at the end of a path is itself imported by
-//! another module, the path of that import counts too. A parent and its child modules may import each other.
-//! Test code is exempt.
+//! inside it, contains a path into the sibling. If the path leads to a name that another module imports or
+//! re-exports with `use`, the path in that `use` declaration counts too. A parent and its child modules may
+//! import each other. Test code is exempt.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,8 @@ type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
 
 /// An import of the sibling module `to` by the module `from`, or by a module inside `from`.
 ///
-/// `file` is the path of the module that contains the import, and `line` is the line of the import.
+/// `parent` is the module path of the parent of both siblings, and `file` is the path of the module that
+/// contains the import. `line` is the line of the import in its file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Import<'a> {
     parent: Vec<&'a str>,
@@ -98,10 +99,10 @@ fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     imports
 }
 
-/// Returns the path that a `use` declaration imports under the name whose path is `target`.
+/// Returns the path in the `use` declaration that imports or re-exports the name at the path `target`.
 ///
 /// For example, the result for `crate::m::X` is `crate::m::two::X` if the module `m` contains `use two::X;`.
-/// Returns `None` if no `use` declaration binds the name.
+/// Returns `None` if no `use` declaration imports the name.
 fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str>> {
     let lengths = (0..target.len()).rev();
     let mut prefixes = lengths.map(|length| target.split_at(length));

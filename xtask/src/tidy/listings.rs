@@ -78,8 +78,9 @@ fn block<'a, 'b>(lines: &'b [&'a str]) -> Option<&'b [&'a str]> {
     first.starts_with("```").then(|| &rest[..end])
 }
 
-/// Returns whether `file` contains the lines of `block` consecutively, with an equal additional indentation
-/// or none.
+/// Returns whether `file` contains the lines of `block` consecutively.
+///
+/// In `file`, all these lines may have the same additional indentation.
 fn stands_in(block: &[&str], file: &[&str]) -> bool {
     let Some(first) = block.first() else {
         return false;

@@ -17,8 +17,8 @@ pub(super) struct NamedPath<'a> {
 }
 
 impl<'a> NamedPath<'a> {
-    /// Returns the segments of the path relative to the crate root, if the path is in the code of the module
-    /// `own`.
+    /// Returns the segments of the path relative to the crate root. `own` is the module whose code contains
+    /// the path.
     ///
     /// Returns `None` if the path does not start with `crate`, `self` or `super`, or leads above the crate
     /// root.
@@ -37,8 +37,8 @@ impl<'a> NamedPath<'a> {
         Some(absolute)
     }
 
-    /// Returns the segments of the path relative to the crate root, if a `use` declaration of the module
-    /// `own` contains the path.
+    /// Returns the segments of an imported path relative to the crate root. `own` is the module with the
+    /// `use` declaration.
     ///
     /// A path without `crate`, `self` or `super` is resolved relative to `own`.
     pub(super) fn resolve_import(&self, own: &[&'a str]) -> Vec<&'a str> {

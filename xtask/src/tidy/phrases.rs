@@ -32,7 +32,8 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     check(source.path, &source.comments)
 }
 
-/// Returns a finding for each vague phrase in `markdown`, the text or the comments of the file at `path`.
+/// Returns a finding for each vague phrase in `markdown`: the text of a Markdown file, or the comments of a
+/// Rust file.
 pub(super) fn check(path: &str, markdown: &str) -> Vec<Finding> {
     let prose = markdown::prose(markdown).to_lowercase();
     let mut findings = Vec::new();

@@ -80,8 +80,8 @@ fn is_defect(cell: &str) -> bool {
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Returns all texts in backticks in the document `map`, each with the path `map` and its line, counted from
-/// 1.
+/// Returns `(map, line, text)` for each text in backticks in the document at the path `map`. Lines are
+/// counted from 1.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,

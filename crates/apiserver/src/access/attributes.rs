@@ -26,8 +26,8 @@ pub(super) struct Attributes {
 impl Attributes {
     /// Returns the attributes of a request, or `None` for a path without a resource.
     ///
-    /// Paths without a resource are those of discovery and health checks, and paths that the server does not
-    /// serve.
+    /// Paths without a resource are discovery paths, such as `/apis/apps/v1`, and paths outside of `/api` and
+    /// `/apis`, such as `/healthz`.
     pub(super) fn of(method: &Method, path: &str, query: &Query) -> Option<Attributes> {
         let segments = route::segments(path)?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();

@@ -185,7 +185,7 @@ impl Inbox {
         }
     }
 
-    /// Returns the current orders, and stores the waker of the polling task for the next order.
+    /// Returns the current orders, and registers the polling task, which the next order wakes.
     fn read(&mut self, cx: &Context<'_>) -> Orders {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),

@@ -1,7 +1,7 @@
 //! Tests that the client-go tests in `verify/clients/go` use every element of the fault-plan grammar.
 //!
-//! The test fails if a fault, event selection, limit or action occurs in none of their fault plans.
-//! This module does not run the plans.
+//! The test fails if no fault plan in the client-go tests contains a certain fault, event selection, limit or
+//! action. This module does not run the plans.
 
 use std::collections::BTreeSet;
 use std::path::Path;

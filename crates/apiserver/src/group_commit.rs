@@ -1,4 +1,4 @@
-//! Group commit: if the server has a data directory, stores its writes on the disk in batches.
+//! Writes the accepted changes of a server to its data directory, in batches (group commit).
 //!
 //! Guarantees:
 //! - a write is neither visible nor acknowledged before it is on the disk;

@@ -98,8 +98,8 @@
 //!
 //! The memory that the server holds for its clients is bounded.
 //! The server rejects or ends the request, watch or connection that exceeds a limit.
-//! Other clients are affected only by limits on shared memory: where the table mentions aborted lists or
-//! responses, these can belong to any client.
+//! Other clients are affected only by limits on shared memory.
+//! These are the limits for which the table mentions aborted lists or responses.
 //! A number in the column "effect" is the HTTP status of the response.
 //!
 //! | resource | limit | effect |

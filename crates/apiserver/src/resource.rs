@@ -169,7 +169,7 @@ impl Registry {
 
     /// Iterates over the namespaced resources that support `delete`.
     ///
-    /// If a collection has several such versions, only the first one is included.
+    /// If several of these resources share a collection, only the first of them is returned.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =

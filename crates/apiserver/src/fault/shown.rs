@@ -1,7 +1,7 @@
 //! Tests that the client-go tests in `verify/clients/go` use every element of the fault-plan grammar.
 //!
-//! The test fails if no fault plan in the client-go tests contains a certain fault, event selection, limit or
-//! action. This module does not run the plans.
+//! Each fault, event selection, limit and action of the grammar must occur in a fault plan of these tests.
+//! This module does not run the plans.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -2,8 +2,8 @@
 //!
 //! Guarantees, as in kube-apiserver:
 //! - each warning is sent once, in the order of first occurrence;
-//! - if all warnings together exceed [`TOTAL_MAX`] characters, each is truncated to [`ITEM_MAX`] characters,
-//!   and the warnings after the first [`TOTAL_MAX`] truncated characters are omitted;
+//! - if all warnings together exceed [`TOTAL_MAX`] characters, each warning is truncated to [`ITEM_MAX`]
+//!   characters, and all further warnings are omitted once [`TOTAL_MAX`] characters are written;
 //! - a warning that contains a control character is omitted.
 
 use http::header::{HeaderMap, HeaderValue, WARNING};

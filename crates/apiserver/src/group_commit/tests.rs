@@ -23,7 +23,7 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::OpenDatabase;
 
-/// State of a simulated disk, which counts its calls. A test can block the calls or let them fail.
+/// State of a simulated disk, which counts its calls. A test can make the calls block or fail.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,

@@ -6,7 +6,8 @@
 //! - an idle HTTP/1.1 connection therefore ends after [`HEADER_TIMEOUT`];
 //! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's limit of about 400 KiB on HTTP/1.1,
 //!   receives 431; a head far above the limit ends the connection;
-//! - an HTTP/2 connection without open streams and new requests ends after one to two times [`IDLE_MAX`];
+//! - an HTTP/2 connection without open streams and without new requests ends after one to two times
+//!   [`IDLE_MAX`];
 //! - an HTTP/2 connection ends if its peer does not answer a ping within [`PING_TIMEOUT`];
 //! - a connection whose peer stops reading ends after
 //!   [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT);

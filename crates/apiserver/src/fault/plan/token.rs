@@ -6,7 +6,7 @@
 //! - every token records its byte offset in the plan;
 //! - the list of tokens ends with a token of the kind [`Kind::End`].
 //!
-//! This module does not check the order of the tokens. The parser checks it.
+//! This module does not check the order of the tokens, because the parser does.
 
 use std::fmt;
 

@@ -29,7 +29,7 @@ use crate::watch_cache::Delivery;
 
 pub(crate) use endpoint::{PATH, serve_plan};
 
-/// Handle that adds and removes the faults of a server; cheap to clone.
+/// Handle that adds and removes the faults of a server. The handle is cheap to clone.
 ///
 /// Each common fault has a method, and a [fault plan](#fault-plans) can express all faults.
 /// Pass the plan to [`Builder::faults`](crate::Builder::faults) or [`Faults::inject`], or send it over HTTP.
@@ -47,36 +47,40 @@ pub(crate) use endpoint::{PATH, serve_plan};
 ///
 /// # Fault plans
 ///
-/// A plan is a list of statements, one per line or separated by `;`; `#` starts a comment.
+/// A plan is a list of statements, one per line or separated by `;`.
+/// The character `#` starts a comment.
 /// A statement with a colon is a rule, which affects future requests.
 /// A statement without a colon is an action, which runs immediately.
 ///
 /// A rule is `VERB RESOURCE [named NAME] [in NAMESPACE] [from USER-AGENT]: FAULT [skip=N] [chance=P%] [xN]`.
 /// `VERB` is `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection` or `other`.
-/// `RESOURCE` is the plural name of a resource; `*` stands for any verb or any resource.
+/// `RESOURCE` is the plural name of a resource.
+/// `*` matches every verb or every resource.
 /// `from` selects requests whose `User-Agent` header contains the given text.
 /// `skip=N` leaves the first `N` matching requests unaffected.
 /// `chance=P%` is the probability that each later matching request is affected.
 /// `xN` limits the number of affected requests.
-/// If several matching rules would replace the response, the rule that was added first replaces it.
-/// All other matching rules apply together, but do not change the body of a replaced response.
 /// A name that contains a space, `:`, `;`, `#` or `"` must be in double quotes with JSON's escapes.
 /// The `TEXT` of a `send` must always be in such quotes.
+///
+/// Some faults replace the response by an error or a connection reset.
+/// If several matching rules have such a fault, only the rule that was added first replaces the response.
+/// Other matching rules can delay this error response or reset, but do not change the body of the response.
 ///
 /// | Fault | Effect |
 /// | --- | --- |
 /// | `429`, `500`, `503`, … `[retry-after=N]` | The response has this HTTP status and Kubernetes' `Status` body. With `retry-after`, the header `Retry-After` and `details.retryAfterSeconds` are `N` seconds. The request is not executed. |
-/// | `429 plain` | The response has this HTTP status and the plain-text body of Kubernetes' flow control; `Retry-After` is 1 by default. |
+/// | `429 plain` | The response has this HTTP status and the plain-text body of Kubernetes' flow control. `Retry-After` is 1 by default. |
 /// | `504 too-large` | The response is the error of a server that has not reached the requested revision, with the cause `ResourceVersionTooLarge`. |
-/// | `reset` | The connection ends before the response; in process the error is an [`std::io::Error`] of kind `ConnectionReset`. The request is not executed. |
-/// | `refuse streaming` | A watch with `sendInitialEvents` receives 422, as from a server before Kubernetes 1.34; other watches are not affected. |
+/// | `reset` | The connection ends before the response. In process, the error is an [`std::io::Error`] of kind `ConnectionReset`. The request is not executed. |
+/// | `refuse streaming` | A watch with `sendInitialEvents` receives 422, as from a server before Kubernetes 1.34. Other watches are not affected. |
 /// | `delay [answer] 5s` | The request is executed, and the response is sent after this delay. |
-/// | `delay first byte 5s` | Status and headers are sent immediately; the first byte of the body is delayed. |
+/// | `delay first byte 5s` | Status and headers are sent immediately. The first byte of the body is delayed. |
 /// | `delay each event 100ms` | The server pauses for this time before it sends each event of a watch. |
-/// | `cut [after N events\|bytes]` | The body ends without an error after the `N`th event or byte, even within an object; the default is the start of the body. |
+/// | `cut [after N events\|bytes]` | The body ends without an error after the `N`th event or byte, even within an object. By default, the body ends at its start. |
 /// | `break [after N events\|bytes]` | The body ends with an error, as after a reset of the connection or the HTTP/2 stream. |
 /// | `freeze [after N events\|bytes]` | Nothing more of the body is sent until all faults are removed or, for a watch, until a `thaw`. A frozen watch does not end at its deadline. |
-/// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends after every `N` bytes, or at these offsets; the bytes are unchanged. |
+/// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends after every `N` bytes, or at these offsets. The bytes are unchanged. |
 /// | `split randomly` | Each chunk of the body has a random size of 1 to 64 bytes. |
 /// | `drop EVENTS` | The selected events are not sent. |
 /// | `duplicate EVENTS` | The selected events are sent twice. |
@@ -84,12 +88,12 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `garble EVENTS` | Only the first half of the event's line is sent, which is not valid JSON. |
 /// | `spoil EVENTS` | The object's `annotations` are a number: the line is valid JSON with a name and a revision, but clients can't decode the object. |
 /// | `retype EVENTS` | The event has the type `MOVED`, which Kubernetes does not define. |
-/// | `send "TEXT" after N events` | The text is inserted unchanged after the `N`th event; it should end with `\n`, like the line of an event. |
+/// | `send "TEXT" after N events` | The text is inserted unchanged after the `N`th event. The text should end with `\n`, like the line of an event. |
 ///
 /// `EVENTS` is one of `events` (all events), `event N` (the `N`th event), `every N events`, `P% of events`
 /// (each event with this probability), `bookmarks`, and `end-bookmark` (the bookmark that ends a streamed
 /// list).
-/// An event is a line of a watch, counted from 1; bookmarks and errors count too.
+/// An event is a line of a watch, counted from 1. Bookmarks and errors count too.
 /// For example, with `drop end-bookmark` a streamed list never completes, and `drop bookmarks` simulates a
 /// server without bookmarks.
 ///
@@ -98,18 +102,18 @@ pub(crate) use endpoint::{PATH, serve_plan};
 ///
 /// | Action | Effect |
 /// | --- | --- |
-/// | `cut watch RESOURCE …` | The matching open watches end without an error; events that a watch has not delivered are lost. |
+/// | `cut watch RESOURCE …` | The matching open watches end without an error. Events that a watch has not delivered are lost. |
 /// | `break watch RESOURCE …` | The matching open watches end with an error, as after a connection reset. |
 /// | `freeze watch RESOURCE …` | The matching watches, including watches opened later, send nothing and do not end at their deadline. |
 /// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. A freeze of later watches ends if the `thaw` selects all watches that the freeze selects. |
 /// | `close watch RESOURCE …` | The matching open watches are closed like the watch of a slow reader: they deliver their queued events, then end without an error. |
 /// | `send "TEXT" to watch RESOURCE …` | The text is sent unchanged to the matching open watches. |
 /// | `send bookmarks to watch RESOURCE …` | The matching open watches that allow bookmarks receive a bookmark with the current revision. |
-/// | `expire history` | All events are dropped from the history; see [`Faults::expire_history`]. |
-/// | `restart`, `restart at N`, `restart back N` | All watches end, and no new watch can start below the revision of the store. `at N` and `back N` first restore the store to revision `N`, or to `N` revisions before the current one; see [`Faults::restart_at`]. |
-/// | `refuse connections [for 5s]` | New connections and requests are refused; see [`Faults::refuse_connections`]. |
+/// | `expire history` | All events are dropped from the history. See [`Faults::expire_history`]. |
+/// | `restart`, `restart at N`, `restart back N` | All watches end, and no new watch can start below the revision of the store. `at N` and `back N` first restore the store to revision `N`, or to `N` revisions before the current one. See [`Faults::restart_at`]. |
+/// | `refuse connections [for 5s]` | New connections and requests are refused. See [`Faults::refuse_connections`]. |
 /// | `accept connections` | Connections are accepted again. |
-/// | `seed N` | Sets the seed for the random decisions of later rules; the default is [`Builder::rng_seed`](crate::Builder::rng_seed). |
+/// | `seed N` | Sets the seed for the random decisions of later rules. The default is [`Builder::rng_seed`](crate::Builder::rng_seed). |
 ///
 /// A plan with probabilities affects the same requests and events if the seed, the requests and their order
 /// are the same.
@@ -149,7 +153,8 @@ pub struct Answer {
 // === impl Answer ===
 
 impl Answer {
-    /// Sets the number of requests that receive the response from this call on; 0 disables the response.
+    /// Sets the number of requests that receive the response from this call on. The value 0 disables the
+    /// response.
     ///
     /// Without this call, one request receives the response.
     pub fn times(&self, n: u64) -> &Answer {
@@ -195,18 +200,18 @@ impl Faults {
     ///
     /// # Errors
     ///
-    /// Returns an error if the plan can't be parsed; then no statement takes effect.
-    /// Returns an error if the plan restarts the server at an unavailable revision; then only the statements
-    /// before the restart take effect.
+    /// Returns an error if the plan can't be parsed. In this case, no statement takes effect.
+    ///
+    /// Also returns an error if the plan restarts the server at an unavailable revision. In this case, only
+    /// the statements before the restart take effect.
     pub fn inject(&self, plan: &str) -> Result<(), PlanError> {
         self.carry_out(&Plan::parse(plan)?)
     }
 
     /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A new server with this plan produces the same faults.
-    /// Each rule has its original limits; a comment after the rule states how many requests it can still
-    /// affect, if this number has changed.
+    /// A new server with this plan produces the same faults. Each rule has its original limits. If the number
+    /// of requests that the rule can still affect has changed, a comment after the rule states this number.
     /// Rules that can affect no further request are included until the server has 1,000 rules and removes
     /// them.
     pub fn plan(&self) -> String {
@@ -284,7 +289,7 @@ impl Faults {
     /// # Errors
     ///
     /// Returns 504 if the revision is in the future, or 410 if the revision is older than the history of the
-    /// store; then nothing changes.
+    /// store. In both cases, nothing changes.
     pub fn restart_at(&self, revision: u64) -> Result<(), ApiError> {
         self.shared.go_back(revision, |state| {
             self.shared.restore(state, revision)?;

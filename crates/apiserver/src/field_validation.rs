@@ -1,5 +1,6 @@
-//! Finds unknown fields and duplicate members in request bodies, and reports them as the query parameter
-//! `fieldValidation` requires.
+//! Finds unknown fields and duplicate members in request bodies.
+//!
+//! The query parameter `fieldValidation` selects how the module reports them.
 //!
 //! A complaint is the message about one unknown field or duplicate member.
 //!
@@ -23,11 +24,11 @@ use crate::status::ApiError;
 pub(crate) use known::Known;
 pub(crate) use warnings::Warnings;
 
-/// Maximum number of complaints about a request body; further complaints are dropped (`saveStrictError` in
+/// Maximum number of complaints about a request body. Further complaints are dropped (`saveStrictError` in
 /// `sigs.k8s.io/json`).
 const COMPLAINTS_MAX: usize = 100;
 
-/// Maximum length in bytes of a field's path in a complaint; a longer path is truncated.
+/// Maximum length in bytes of a field's path in a complaint. A longer path is truncated.
 ///
 /// The limit bounds the response, because each of up to [`COMPLAINTS_MAX`] complaints can repeat a long path.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
@@ -41,7 +42,7 @@ pub(crate) enum Directive {
     Strict,
 }
 
-/// Messages about the unknown and duplicate fields of a request body; no message occurs twice.
+/// Messages about the unknown and duplicate fields of a request body. No message occurs twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaints(Vec<String>);
 

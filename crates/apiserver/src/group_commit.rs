@@ -1,4 +1,4 @@
-//! Group commit: stores the writes of a server with a data directory on the disk, in batches.
+//! Writes the accepted changes of a server to its data directory, in batches (group commit).
 //!
 //! Guarantees:
 //! - a write is neither visible nor acknowledged before it is on the disk;
@@ -18,7 +18,7 @@ use crate::storage::{Batch, Entry, Ticket, Write};
 
 /// Number of batches that had failed before a write.
 ///
-/// If this number has changed after the write, the write may have failed with a batch.
+/// If the number is higher after the write, the write may be in a failed batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
@@ -136,7 +136,7 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// Returns the error of `change`; then nothing is written.
+    /// Returns the error of `change`. In this case, nothing is written.
     pub(crate) fn go_back(
         &self,
         revision: u64,

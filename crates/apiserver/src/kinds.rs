@@ -15,7 +15,7 @@ pub(crate) mod wire;
 
 use std::fmt;
 
-/// The table of the built-in kinds of Kubernetes 1.36, one resource per line; the header of the file explains
+/// The table of the built-in kinds of Kubernetes 1.36, one resource per line. The header of the file explains
 /// the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
@@ -49,7 +49,7 @@ pub enum Scope {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Kind {
-    /// Name of the API group; empty for the core group.
+    /// Name of the API group. Empty for the core group.
     pub group: String,
     /// Version of the API group, such as `v1`.
     pub version: String,
@@ -61,18 +61,18 @@ pub struct Kind {
     pub singular: String,
     /// Short names that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
-    /// Categories of the kind, such as `all`; `kubectl get` with a category returns the objects of all its
+    /// Categories of the kind, such as `all`. `kubectl get` with a category returns the objects of all its
     /// kinds.
     pub categories: Vec<String>,
     /// Whether objects of the kind belong to namespaces.
     pub scope: Scope,
-    /// Verbs that the resource supports, in alphabetical order; verbs of subresources are not included.
+    /// Verbs that the resource supports, in alphabetical order. Verbs of subresources are not included.
     pub verbs: Vec<String>,
     /// Subresources of the kind, such as `status`, ordered by name.
     pub subresources: Vec<Subresource>,
     /// Whether the kind's version is the preferred version of its group.
     pub preferred: bool,
-    /// Whether the kind is a custom kind, which the user of the server added; `false` for a built-in kind.
+    /// Whether the kind is a custom kind, which the user of the server added. `false` for a built-in kind.
     pub custom: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct Subresource {
     pub name: String,
     /// Kind of the object in the request and response bodies of the subresource, such as `Scale`.
     pub kind: String,
-    /// API group of the kind in [`Subresource::kind`]; empty for the core group.
+    /// API group of the kind in [`Subresource::kind`]. Empty for the core group.
     pub group: String,
     /// Version of the kind in [`Subresource::kind`], such as `v1`.
     pub version: String,
@@ -103,9 +103,8 @@ pub struct Kinds {
 impl Kind {
     /// Returns a custom kind with every verb and a `status` subresource.
     ///
-    /// The singular name is `kind` in lower case.
-    /// [`Kind::preferred`] is true; for a group with several versions, set it to false in all versions except
-    /// one.
+    /// The singular name is `kind` in lower case. [`Kind::preferred`] is true. For a group with several
+    /// versions, set this field to false in all versions except one.
     pub fn custom(group: &str, version: &str, kind: &str, plural: &str, scope: Scope) -> Kind {
         Kind {
             group: group.to_owned(),
@@ -152,8 +151,8 @@ impl Kind {
         }
     }
 
-    /// Returns the Go package, such as `core`, of the kind's internal type; some error messages of Kubernetes
-    /// contain it.
+    /// Returns the Go package, such as `core`, of the kind's internal type. Some error messages of Kubernetes
+    /// contain this package.
     pub(crate) fn internal_package(&self) -> &str {
         match self.group.split('.').next() {
             None | Some("") => "core",
@@ -174,7 +173,7 @@ impl Kind {
         (&self.group, &self.version, &self.plural)
     }
 
-    /// Parses one line of the table of built-in kinds; returns `None` if the line is malformed.
+    /// Parses one line of the table of built-in kinds. Returns `None` if the line is malformed.
     fn from_row(line: &str) -> Option<Kind> {
         let mut columns = line.split('\t');
         let (group, version) = split_api_version(columns.next()?);
@@ -224,7 +223,7 @@ impl Kind {
 // === impl Subresource ===
 
 impl Subresource {
-    /// Parses the cell of a subresource in the table of built-in kinds; returns `None` if the cell is
+    /// Parses the cell of a subresource in the table of built-in kinds. Returns `None` if the cell is
     /// malformed.
     ///
     /// The cell is `name=verbs` if the subresource has the kind of its resource, and otherwise
@@ -276,14 +275,15 @@ impl Kinds {
         }
     }
 
-    /// Returns the kind with this group, version and plural name; `group` is empty for the core group.
+    /// Returns the kind with this group, version and plural name. `group` is empty for the core group.
     pub fn by_resource(&self, group: &str, version: &str, plural: &str) -> Option<&Kind> {
         let at = self.search(group, version, plural).ok()?;
         self.kinds.get(at)
     }
 
-    /// Returns the kind with this `apiVersion` and `kind`; the search takes time linear in the number of
-    /// kinds.
+    /// Returns the kind with this `apiVersion` and `kind`.
+    ///
+    /// The search takes time linear in the number of kinds.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let (group, version) = split_api_version(api_version);
         self.kinds
@@ -291,17 +291,17 @@ impl Kinds {
             .find(|known| known.kind == kind && known.group == group && known.version == version)
     }
 
-    /// Returns whether any kind has this group; `group` is empty for the core group.
+    /// Returns whether any kind has this group. `group` is empty for the core group.
     pub(crate) fn has_group(&self, group: &str) -> bool {
         self.iter().any(|kind| kind.group == group)
     }
 
-    /// Iterates over all kinds, ordered by group, version and plural name; the core group is first.
+    /// Iterates over all kinds, ordered by group, version and plural name. The core group is first.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.iter()
     }
 
-    /// Returns the number of kinds in the set; a kind with two versions counts twice.
+    /// Returns the number of kinds in the set. A kind with two versions counts twice.
     pub fn len(&self) -> usize {
         self.kinds.len()
     }
@@ -327,12 +327,12 @@ impl fmt::Debug for Kinds {
     }
 }
 
-/// Splits an `apiVersion` into group and version; the group is empty if there is no slash.
+/// Splits an `apiVersion` into group and version. The group is empty if there is no slash.
 fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Splits a comma-separated cell of the table of built-in kinds into names; `-` marks an empty cell.
+/// Splits a comma-separated cell of the table of built-in kinds into names. An empty cell is written as `-`.
 fn names(cell: &str) -> Vec<String> {
     match cell {
         "-" => Vec::new(),

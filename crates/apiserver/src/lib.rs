@@ -65,8 +65,8 @@
 //! If no object in the namespace has a finalizer or a grace period, the namespace is removed before the call
 //! that deletes it returns.
 //!
-//! An object can be created only in an existing namespace; otherwise the server responds 404, unless
-//! [`Builder::enforce_namespaces`] is off.
+//! An object can be created only in an existing namespace. Otherwise the server responds 404.
+//! [`Builder::enforce_namespaces`] can disable this rule.
 //!
 //! # System objects
 //!
@@ -98,8 +98,8 @@
 //!
 //! The memory that the server holds for its clients is bounded.
 //! The server rejects or ends the request, watch or connection that exceeds a limit.
-//! Other clients are affected only by the limits on shared memory for which the table mentions aborted lists
-//! or responses.
+//! Other clients are affected only by limits on shared memory.
+//! These are the limits for which the table mentions aborted lists or responses.
 //! A number in the column "effect" is the HTTP status of the response.
 //!
 //! | resource | limit | effect |

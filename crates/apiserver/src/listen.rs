@@ -47,12 +47,12 @@ pub struct Listening {
     security: Security,
     /// Task of the accept loop, which owns the tasks of the connections.
     tasks: JoinSet<()>,
-    /// Receives no messages; the channel closes when the last task of the port has ended.
+    /// Receives no messages. The channel closes when the last task of the port has ended.
     ended: mpsc::Receiver<()>,
 }
 
 impl Server {
-    /// Listens on an address; port 0 selects a free port.
+    /// Listens on an address. Port 0 selects a free port.
     ///
     /// On a loopback address, a server without tokens protects itself from web pages in a browser: like
     /// `kubectl proxy`, it rejects a request with 403 if the header `Host` or `Origin` names another machine.
@@ -71,7 +71,7 @@ impl Server {
         self.listen_with(address, Security::Plain).await
     }
 
-    /// Listens on an address like [`Server::listen`], but over TLS; ALPN prefers HTTP/2 to HTTP/1.1.
+    /// Listens on an address like [`Server::listen`], but over TLS. ALPN prefers HTTP/2 to HTTP/1.1.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Listening {
         self.address
     }
 
-    /// Returns a kubeconfig with which clients connect to this port; it contains no credentials.
+    /// Returns a kubeconfig with which clients connect to this port. The kubeconfig contains no credentials.
     pub fn kubeconfig(&self) -> Kubeconfig {
         Kubeconfig::new(self.address, &self.security)
     }

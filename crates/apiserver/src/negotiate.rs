@@ -176,7 +176,7 @@ pub(crate) fn content_type(headers: &HeaderMap) -> String {
     media_type.trim().to_ascii_lowercase()
 }
 
-/// Returns the values of all `Accept` headers, joined by commas; empty if there is no such header.
+/// Returns the values of all `Accept` headers, joined by commas, or an empty text if there is no such header.
 fn accept(headers: &HeaderMap) -> String {
     let values: Vec<&str> = headers
         .get_all(header::ACCEPT)

@@ -14,7 +14,7 @@ use crate::status::ApiError;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object(Map<String, Value>);
 
-/// Maximum nesting depth of an object's JSON; the object itself is the first level.
+/// Maximum nesting depth of an object's JSON. The object itself is the first level.
 ///
 /// `serde_json` parses JSON up to this depth (`remaining_depth`), so every stored object can be parsed again.
 pub(crate) const DEPTH_MAX: usize = 127;
@@ -31,7 +31,7 @@ const TEXTS: [&str; 8] = [
     "selfLink",
 ];
 
-/// Returns the nesting depth of the JSON objects and lists in a value; the depth of a scalar is 0.
+/// Returns the nesting depth of the JSON objects and lists in a value. The depth of a scalar is 0.
 ///
 /// The function is recursive, so a value of unlimited depth overflows the stack.
 pub(crate) fn height(value: &Value) -> usize {
@@ -119,7 +119,7 @@ impl Object {
         self.0.get(member)
     }
 
-    /// Returns a copy of a member if the member is a JSON object; otherwise returns an empty JSON object.
+    /// Returns a copy of a member if the member is a JSON object. Otherwise returns an empty JSON object.
     pub(crate) fn part(&self, member: &str) -> Value {
         let part = self.get(member).filter(|part| part.is_object());
         part.cloned().unwrap_or_else(|| json!({}))

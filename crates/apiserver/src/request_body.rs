@@ -22,7 +22,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 ///
 /// A protobuf body results in no complaints.
 /// `known` contains the members that are accepted without a complaint.
-/// `protobuf` is the type of the object in a protobuf body; `None` means that only JSON is accepted.
+/// `protobuf` is the type of the object in a protobuf body. `None` means that only JSON is accepted.
 ///
 /// # Errors
 ///

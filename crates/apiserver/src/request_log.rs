@@ -45,28 +45,28 @@ pub struct LoggedRequest {
     /// The time is measured with tokio's clock, so in paused time the difference between a client's retry and
     /// the previous attempt is the client's exact backoff.
     pub arrived: Duration,
-    /// Value of the `User-Agent` header; empty if the request has no such header.
+    /// Value of the `User-Agent` header. Empty if the request has no such header.
     pub user_agent: String,
     /// Kubernetes verb of the request.
     pub verb: Verb,
     /// Path of the URL as the client sent it, without the query.
     pub path: String,
-    /// Plural name of the resource; empty for discovery and health requests.
+    /// Plural name of the resource. Empty for discovery and health requests.
     pub resource: String,
-    /// Namespace in the path; `None` if the path contains no namespace.
+    /// Namespace in the path. `None` if the path contains no namespace.
     pub namespace: Option<String>,
-    /// Name of the object in the path; `None` if the path contains no name.
+    /// Name of the object in the path. `None` if the path contains no name.
     pub name: Option<String>,
-    /// Path segment after the object's name, such as `status` or `binding`; `None` if there is no such
+    /// Path segment after the object's name, such as `status` or `binding`. `None` if there is no such
     /// segment.
     pub subresource: Option<String>,
     /// Options of a list or watch, parsed from the query.
     pub options: ListOptions,
-    /// HTTP status of the response; `None` until the server returns the response.
+    /// HTTP status of the response. `None` until the server returns the response.
     ///
     /// The status remains `None` if a fault resets the connection.
     pub status: Option<u16>,
-    /// Revision of the list or object in the response; `None` for any other response.
+    /// Revision of the list or object in the response. `None` for any other response.
     pub revision: Option<u64>,
     /// Faults that have affected the request, without duplicates, in order of their first effect.
     ///

@@ -27,7 +27,7 @@ pub(crate) struct CollectionId(pub(crate) usize);
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) kind: Kind,
-    /// Index of this resource among all resources of the server; every version of a kind has its own index.
+    /// Index of this resource among all resources of the server. Every version of a kind has its own index.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
     /// JSON members `apiVersion` and `kind` at the start of every serialized object, such as
@@ -70,14 +70,14 @@ impl Resource {
 
     /// Returns the fields that field validation accepts in a request body for this resource.
     ///
-    /// The first call looks up the fields; later calls return the stored result.
+    /// The first call looks up the fields. Later calls return the stored result.
     pub(crate) fn known(&self) -> Known {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
 
-    /// Returns the type definition that strategic merge patches need; `None` for a custom kind.
+    /// Returns the type definition that strategic merge patches need. Returns `None` for a custom kind.
     ///
-    /// The first call looks up the definition; later calls return the stored result.
+    /// The first call looks up the definition. Later calls return the stored result.
     pub(crate) fn definition(&self) -> Option<&'static Definition> {
         *self.definition.get_or_init(|| {
             if self.kind.custom {
@@ -135,7 +135,7 @@ impl Registry {
         &self.kinds
     }
 
-    /// Returns the number of collections; collection ids are consecutive and start at 0.
+    /// Returns the number of collections. Collection ids are consecutive and start at 0.
     pub(crate) fn collections(&self) -> usize {
         self.collections
     }
@@ -169,7 +169,7 @@ impl Registry {
 
     /// Iterates over the namespaced resources that support `delete`.
     ///
-    /// If a collection has several such versions, only the first one is included.
+    /// If several of these resources share a collection, only the first of them is returned.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =

@@ -34,7 +34,7 @@ pub(crate) struct FaultRule {
     pub(crate) skip: u64,
     /// Probability with which the rule affects a matching request after the first `skip` requests.
     pub(crate) chance: Share,
-    /// Maximum number of requests that the rule affects; `None` means no limit.
+    /// Maximum number of requests that the rule affects. `None` means no limit.
     pub(crate) times: Option<u64>,
 }
 
@@ -125,7 +125,7 @@ pub(crate) enum Which {
     EndBookmark,
 }
 
-/// A probability in millionths; 1,000,000 means always.
+/// A probability in millionths. The value 1,000,000 means always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(pub(crate) u32);
 
@@ -154,7 +154,7 @@ pub(crate) enum Restart {
     Back(u64),
 }
 
-/// Keywords of fault plans, such as `cut`, with the [`Ending`] that each keyword stands for.
+/// Keyword of each [`Ending`] in a fault plan, such as `cut`.
 pub(crate) const ENDINGS: [(&str, Ending); 3] = [
     ("cut", Ending::Cut),
     ("break", Ending::Break),
@@ -348,7 +348,7 @@ impl fmt::Display for Statement {
     }
 }
 
-/// Wrapper that prints the text in double quotes, with JSON escape sequences.
+/// Wrapper that prints a text in double quotes, with JSON escape sequences.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {

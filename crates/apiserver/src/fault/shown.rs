@@ -1,6 +1,6 @@
 //! Tests that the client-go tests in `verify/clients/go` use every element of the fault-plan grammar.
 //!
-//! The test fails if a fault, event selection, limit or action occurs in none of their fault plans.
+//! Each fault, event selection, limit and action of the grammar must occur in a fault plan of these tests.
 //! This module does not run the plans.
 
 use std::collections::BTreeSet;

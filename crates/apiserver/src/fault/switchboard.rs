@@ -1,9 +1,10 @@
 //! Stores the active fault rules of a server, and decides which rules affect each request.
 //!
 //! Guarantees:
-//! - at most one rule replaces the response to a request: of the matching rules with an error response or a
-//!   connection reset, the rule that was added first;
-//! - other rules can delay the replaced response, but do not change its body;
+//! - at most one rule replaces the response to a request by an error response or a connection reset: the
+//!   matching rule of this kind that was added first;
+//! - other matching rules can delay this error response or reset, but do not change the body of the error
+//!   response;
 //! - a request that a rule affects counts toward the limits of the rule, even if the response body ends
 //!   before the fault takes effect;
 //! - every rule has its own random generator, so the random decisions of one rule do not change those of
@@ -30,7 +31,7 @@ use crate::route::Verb;
 /// An exhausted rule has affected its maximum number of requests.
 const USED_UP_MAX: usize = 1_000;
 
-/// Duration that stands for "no time limit" when connections are refused: 30 years.
+/// Duration of a refusal of connections without a time limit: 30 years.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// The active faults of one server.
@@ -44,13 +45,13 @@ pub(crate) struct Switchboard {
     requests: Arc<Recorder>,
 }
 
-/// Whether a fault refuses connections to the server, and until when.
+/// Whether a fault refuses connections to the server, and the time at which the refusal ends.
 ///
 /// Each TCP listener of the server closes or reopens its port when this value changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connections {
     refused_until: Option<Instant>,
-    /// Requested duration of the refusal; `None` means no time limit.
+    /// Requested duration of the refusal. `None` means no time limit.
     period: Option<Duration>,
 }
 
@@ -62,8 +63,8 @@ struct Rules {
     by_id: BTreeMap<u64, InForce>,
 }
 
-/// A stored rule with its remaining limits: how many requests it still skips, and how many it can still
-/// affect.
+/// A stored rule, with the number of requests that the rule still skips, and the number of requests that it
+/// can still affect.
 struct InForce {
     rule: FaultRule,
     skip: u64,
@@ -147,7 +148,7 @@ impl Switchboard {
         }
     }
 
-    /// Changes the fault of rule `id` with `change`; does nothing if the rule was removed.
+    /// Changes the fault of rule `id` with `change`. Does nothing if the rule was removed.
     pub(crate) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             change(&mut in_force.rule.fault);
@@ -208,15 +209,16 @@ impl Switchboard {
     /// Registers the response body of a request, so that actions of a fault plan can affect the body.
     ///
     /// Dropping the returned guard ends the registration.
-    /// For a watch, the caller holds the lock of the store during this call and the registration in the watch
-    /// cache.
-    /// Without the lock, an action could affect only one of the two registrations.
+    ///
+    /// For a watch, the caller holds the lock of the store while it calls this method and registers the watch
+    /// in the watch cache. Without the lock, an action could affect only one of the two registrations.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
 
-    /// Returns the body of a watch with the faults of the matching rules applied; `held` is the registration
-    /// of the body.
+    /// Returns the body of a watch with the faults of the matching rules applied.
+    ///
+    /// `held` is the registration of the body.
     pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body) -> Body {
         let laid = self.lay(held.request());
         held.disturb(body, laid)

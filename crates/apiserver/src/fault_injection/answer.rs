@@ -21,8 +21,9 @@ use crate::status::ApiError;
 const PLAIN_RETRY_AFTER: u32 = 1;
 
 impl Verdict {
-    /// Returns the response that a fault sends instead of executing the request; `None` if no fault replaces
-    /// the response.
+    /// Returns the response that a fault sends instead of executing the request.
+    ///
+    /// Returns `None` if no fault replaces the response.
     ///
     /// # Errors
     ///

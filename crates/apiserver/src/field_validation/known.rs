@@ -11,7 +11,7 @@ use crate::kinds::wire::{Container, Field, Form, MessageId, Messages, Type};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     Anything,
-    /// An object of a custom kind; only the members of `metadata` are checked.
+    /// An object of a custom kind. Only the members of `metadata` are checked.
     Custom,
     Message(MessageId),
     /// A JSON array of values of this type.

@@ -2,15 +2,15 @@
 //!
 //! Guarantees, as in kube-apiserver:
 //! - each warning is sent once, in the order of first occurrence;
-//! - if all warnings together exceed [`TOTAL_MAX`] characters, each is truncated to [`ITEM_MAX`] characters,
-//!   and no more warnings are added after [`TOTAL_MAX`] characters;
+//! - if all warnings together exceed [`TOTAL_MAX`] characters, each warning is truncated to [`ITEM_MAX`]
+//!   characters, and all further warnings are omitted once [`TOTAL_MAX`] characters are written;
 //! - a warning that contains a control character is omitted.
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 use parking_lot::Mutex;
 
-/// Maximum total length in characters of the warnings in a response; above it, the warnings are truncated or
-/// omitted (`truncateAtTotalRunes` in `filters/warning.go`).
+/// Total length in characters of the warnings in a response above which warnings are truncated or omitted
+/// (`truncateAtTotalRunes` in `filters/warning.go`).
 const TOTAL_MAX: usize = 4 * 1024;
 
 /// Length in characters to which each warning is truncated if all warnings together exceed [`TOTAL_MAX`]

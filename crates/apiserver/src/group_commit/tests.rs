@@ -23,19 +23,19 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::OpenDatabase;
 
-/// State of a simulated disk, which counts its calls and which a test can make block or fail.
+/// State of a simulated disk, which counts its calls. A test can make the calls block or fail.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
-    /// Index of the first disk call that fails, counted from 0; later calls fail too. `u64::MAX` means that
+    /// Index of the first disk call that fails, counted from 0. Later calls fail too. `u64::MAX` means that
     /// no call fails.
     fails_from: AtomicU64,
     syncs: AtomicU64,
     /// Whether the disk stops failing when the database file is opened again.
     heals_when_opened: AtomicBool,
-    /// Lock that every call to the disk acquires; a test that holds this lock blocks all calls.
+    /// Lock that every call to the disk acquires. A test that holds this lock blocks all calls.
     gate: Mutex<()>,
-    /// Simulation of a loss of power; `None` if the test does not simulate one.
+    /// Simulation of a loss of power. `None` if the test does not simulate one.
     survivor: Mutex<Option<Survivor>>,
 }
 
@@ -44,9 +44,9 @@ struct Medium {
 struct Survivor {
     synced: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// Number of disk calls that succeed before the power fails; `None` if no failure is scheduled.
+    /// Number of disk calls that succeed before the power fails. `None` if no failure is scheduled.
     calls_left: Option<u64>,
-    /// Content of the database file after the loss of power; `None` before the loss.
+    /// Content of the database file after the loss of power. `None` before the loss.
     left: Option<Vec<u8>>,
     rng: fastrand::Rng,
 }
@@ -213,7 +213,7 @@ impl StorageBackend for Faulty {
 
 /// Path of a temporary directory for one test.
 ///
-/// The constructor does not create the directory; dropping the value removes it.
+/// The constructor does not create the directory. Dropping the value removes the directory.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -6,7 +6,8 @@
 //! - an idle HTTP/1.1 connection therefore ends after [`HEADER_TIMEOUT`];
 //! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's limit of about 400 KiB on HTTP/1.1,
 //!   receives 431; a head far above the limit ends the connection;
-//! - an HTTP/2 connection without open streams and new requests ends after one to two times [`IDLE_MAX`];
+//! - an HTTP/2 connection without open streams and without new requests ends after one to two times
+//!   [`IDLE_MAX`];
 //! - an HTTP/2 connection ends if its peer does not answer a ping within [`PING_TIMEOUT`];
 //! - a connection whose peer stops reading ends after
 //!   [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT);
@@ -60,7 +61,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 /// The connection ends if two successive checks find no open stream.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
-/// Interval between HTTP/2 pings; a connection ends if a ping is not answered within [`PING_TIMEOUT`].
+/// Interval between HTTP/2 pings. A connection ends if a ping is not answered within [`PING_TIMEOUT`].
 ///
 /// Both values are those of client-go (`ReadIdleTimeout` and `PingTimeout` in `apimachinery/pkg/util/net`).
 const PING_INTERVAL: Duration = Duration::from_secs(30);
@@ -102,9 +103,9 @@ pub(super) struct Alive {
 /// hyper service that passes the requests of one connection to the server.
 struct Requests {
     server: Server,
-    /// User of the peer's client certificate; `None` if the peer sent no certificate.
+    /// User of the peer's client certificate. `None` if the peer sent no certificate.
     peer: Option<Peer>,
-    /// Marker for requests on a port that only local programs may use; `None` for other ports.
+    /// Marker for requests on a port that only local programs may use. `None` for other ports.
     own_machine: Option<OwnMachine>,
     /// Notified by each request that arrives on the connection.
     asked: Arc<Notify>,

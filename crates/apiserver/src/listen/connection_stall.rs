@@ -17,10 +17,10 @@ use tokio::time::Sleep;
 /// can't resume from the history.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Wrapper of a connection that lets a write fail if the peer has stopped reading.
+/// Wraps a connection. A write to the connection fails if it makes no progress for [`STALL_TIMEOUT`].
 pub(super) struct StallTimeout<I> {
     io: I,
-    /// Timer that limits the pending write; `None` if no write is pending.
+    /// Timer that limits the pending write. `None` if no write is pending.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 

@@ -12,7 +12,7 @@ use super::connection::Security;
 #[cfg(feature = "tls")]
 use crate::tls::ClientCertificate;
 
-/// A kubeconfig for one server; its `Display` output is the content of a kubeconfig file.
+/// A kubeconfig for one server. The `Display` output is the content of a kubeconfig file.
 ///
 /// A file with credentials should be readable only by its owner.
 #[derive(Clone)]

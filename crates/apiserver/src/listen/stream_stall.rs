@@ -1,6 +1,6 @@
 //! Resets an HTTP/2 stream whose peer stops reading the response.
 //!
-//! A response is sent in chunks of about 64 KiB; a longer object or event is one chunk.
+//! A response is sent in chunks of about 64 KiB. A longer object or event is one chunk.
 //!
 //! Guarantees:
 //! - a stream that needs more than [`STALL_TIMEOUT`] to send one chunk is reset, which frees the memory of
@@ -9,7 +9,8 @@
 //! - a slow stream that sends each chunk in time is not reset;
 //! - a response of at most [`FREE_BYTES`] has no time limit, so its memory can be in use as long as the
 //!   connection exists;
-//! - the time limit includes the last chunk of a longer response;
+//! - the time limit also applies to the last chunk of a longer response, if this chunk exceeds
+//!   [`FREE_BYTES`];
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
 //! [`connection_stall`](super::connection_stall) does not detect such a stream, because the connection makes
@@ -44,7 +45,7 @@ struct InFlight {
 }
 
 tokio::task_local! {
-    /// Unsent chunks of the HTTP/2 stream whose task is being polled; not set on HTTP/1.1.
+    /// Unsent chunks of the HTTP/2 stream whose task is being polled. The value is not set on HTTP/1.1.
     static IN_FLIGHT: Arc<InFlight>;
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Chunk {
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length in bytes of the last chunk that hyper received; `None` after hyper has passed this chunk to h2.
+    /// Length in bytes of the last chunk that hyper received. `None` after hyper has passed this chunk to h2.
     last: Option<usize>,
     ended: bool,
 }
@@ -75,8 +76,8 @@ pub(super) struct ResetOnStall<F> {
     since: Instant,
     /// Timer for the time limit of the current chunk.
     ///
-    /// The timer is not reset for each chunk, to save work; when it fires too early, it is reset to the right
-    /// time.
+    /// The timer is not reset for each chunk. If the timer fires before the deadline of the current chunk, it
+    /// is reset to this deadline.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -91,8 +92,8 @@ impl InFlight {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Completes when the connection has written all chunks of the stream; a pending call registers the
-    /// current task to be woken.
+    /// Completes when the connection has written all chunks of the stream. Until then, each call registers
+    /// the current task, which is woken when all chunks are written.
     fn poll_written(&self, cx: &Context<'_>) -> Poll<()> {
         self.written.register(cx.waker());
         if self.is_empty() {

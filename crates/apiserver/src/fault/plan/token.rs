@@ -6,7 +6,7 @@
 //! - every token records its byte offset in the plan;
 //! - the list of tokens ends with a token of the kind [`Kind::End`].
 //!
-//! This module does not check the order of the tokens; the parser does.
+//! This module does not check the order of the tokens, because the parser does.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub(super) enum Kind<'a> {
 
 /// Splits the text of a fault plan into tokens.
 ///
-/// White space and comments produce no tokens; a comment extends from `#` to the end of the line.
+/// White space and comments produce no tokens. A comment extends from `#` to the end of the line.
 pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     let mut tokens = Vec::new();
     let mut at = 0;

@@ -54,7 +54,7 @@ fn http2_request(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads until the server ends the connection; returns the received text and the elapsed time in seconds.
+/// Reads until the server ends the connection. Returns the received text and the elapsed time in seconds.
 async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
     let began = Instant::now();
     let mut answer = Vec::new();

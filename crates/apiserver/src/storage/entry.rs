@@ -87,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// Creates the entry of `new`, the changed object, at `revision`. Its key is the key of this entry.
+    /// Creates the entry of `new`, the changed object, at `revision`, with the same key as `self`.
     pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
         let key = Arc::clone(&self.key);
         Arc::new(Entry::new(resource, key, new.members(), revision))

@@ -56,7 +56,8 @@ pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
     /// Revision of the last accepted write.
     ///
-    /// The value is 0 if no write was accepted since the server started or since the last [`Pending::fail`].
+    /// The value is 0 if no write was accepted since the latest of these events: the start of the server, a
+    /// failed batch, or the restoration of an older revision.
     revision: u64,
     /// The batch to which new writes are added; `None` if no write was accepted since the last
     /// [`Pending::take`].
@@ -64,7 +65,8 @@ pub(crate) struct Pending {
     /// The receiver of the result of the batch that is being written to the disk; `None` if no batch is being
     /// written.
     in_flight: Option<Ticket>,
-    /// The objects whose state on the disk may differ from the store after [`Pending::fail`].
+    /// The objects whose state on the disk may differ from the store, because a batch failed or an older
+    /// revision was restored.
     ///
     /// The next batch writes these objects again.
     doubtful: BTreeSet<(CollectionId, Arc<str>)>,
@@ -92,12 +94,13 @@ impl Pending {
 
     /// Returns the revision of the last accepted write.
     ///
-    /// Returns 0 if no write was accepted since the server started or since the last [`Pending::fail`].
+    /// Returns 0 if no write was accepted since the latest of these events: the start of the server, a failed
+    /// batch, or the restoration of an older revision.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns the number of calls of [`Pending::fail`] since the server started.
+    /// Returns the number of failed batches and of restorations of older revisions since the server started.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -143,7 +146,8 @@ impl Pending {
         Some(batch)
     }
 
-    /// Returns the objects whose state on the disk may differ from the store after [`Pending::fail`].
+    /// Returns the objects whose state on the disk may differ from the store, because a batch failed or an
+    /// older revision was restored.
     pub(crate) fn doubtful(&self) -> &BTreeSet<(CollectionId, Arc<str>)> {
         &self.doubtful
     }

@@ -66,7 +66,9 @@ impl<'a> Kept<'a> {
 }
 
 impl Shared {
-    /// Returns one write per stored object, for a new data directory, and the current revision of the store.
+    /// Returns one write per stored object, and the current revision of the store.
+    ///
+    /// A new data directory is created with these values.
     pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
         let state = self.lock();
         let collections = (0..self.registry.collections()).map(CollectionId);

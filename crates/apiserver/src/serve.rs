@@ -1,8 +1,8 @@
-//! Serves one HTTP request: checks access, logs the request, applies faults and limits, and returns a
-//! response.
+//! Serves one HTTP request: checks access, logs the request, applies injected faults and limits, and
+//! returns a response.
 //!
 //! Guarantees:
-//! - [`serve`] fails only if a fault refuses or resets the connection;
+//! - [`serve`] fails only if an injected fault refuses or resets the connection;
 //! - a request that fails for any other reason receives an error response. Its body is a `Status`, or plain
 //!   text for a path outside the API;
 //! - the size of a request is limited: the URL by [`URI_BYTES_MAX`], and the body by
@@ -57,7 +57,7 @@ struct Arrived {
 ///
 /// # Errors
 ///
-/// Returns an [`io::Error`] only if a fault refuses or resets the connection.
+/// Returns an [`io::Error`] only if an injected fault refuses or resets the connection.
 pub(crate) async fn serve<B>(
     shared: Arc<Shared>,
     request: Request<B>,

@@ -6,7 +6,7 @@
 //!   and open watch are dropped;
 //! - direct calls are synchronous. They validate objects, assign revisions and produce events in the same way
 //!   as requests;
-//! - faults do not affect direct calls, and the request log does not contain them;
+//! - injected faults do not affect direct calls, and the request log does not contain direct calls;
 //! - with a data directory, direct calls block until their writes are on the disk;
 //! - direct calls may write `status`, and metadata that clients can't write, such as the uid.
 
@@ -211,7 +211,8 @@ impl Server {
         self.shared.lock().storage.revision()
     }
 
-    /// Returns a handle to the same server that adds a bearer token to requests without `Authorization`.
+    /// Returns a handle to the same server. The handle adds a bearer token to requests that have no
+    /// `Authorization` header.
     ///
     /// Requests to a port of [`Server::listen`] do not receive the token.
     ///

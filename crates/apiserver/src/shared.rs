@@ -221,7 +221,7 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// Returns a 504 error if the store has not reached the revision by then.
+    /// Returns a 504 error if the store is still below `revision` when the method returns.
     pub(crate) async fn reach(
         &self,
         collection: CollectionId,

@@ -314,8 +314,8 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch from a revision that is older than the event history, in a
-    /// collection without a watch cache.
+    /// Returns the 410 error for a watch of a collection without a watch cache, if the requested revision is
+    /// older than the event history.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)

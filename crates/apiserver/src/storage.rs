@@ -258,11 +258,12 @@ impl Storage {
         }
     }
 
-    /// Returns the commit time of the newest dropped event if lists and watches hold too many dropped states.
+    /// Returns the commit time of the newest dropped event if lists and watches hold too many old states.
     ///
-    /// An object state is dropped together with the event that replaced it. Lists and watches that started
-    /// after the returned time hold no dropped state. Returns `None` if the total size of the held states is
-    /// within the limit.
+    /// An old state is an object state that the event history dropped together with the event that replaced
+    /// this state. Lists and watches that started after the returned time hold no old states.
+    ///
+    /// Returns `None` if the total size of the old states that lists and watches hold is within the limit.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
@@ -318,8 +319,8 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// Sets the maximum size in bytes of the event logs, and of the dropped object states that lists and
-    /// watches hold.
+    /// Sets two limits in bytes: on the size of the event logs, and on the size of the object states that
+    /// lists and watches still hold after the logs have dropped these states.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);

@@ -25,7 +25,8 @@ pub(crate) struct Query {
 
 /// The options of a list or watch request, as the client sent them.
 ///
-/// An option is `None` if the request does not contain it, or if its value is empty.
+/// An option is `None` if the request does not contain it, or if its value is empty. The exception is
+/// `sendInitialEvents`, whose empty value counts as `true`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
@@ -36,17 +37,17 @@ pub struct ListOptions {
     /// `resourceVersionMatch`: whether the response must have exactly the revision in `resourceVersion`
     /// (`Exact`), or at least this revision (`NotOlderThan`).
     pub resource_version_match: Option<String>,
-    /// `limit`: maximum number of objects in one page; also `None` if the value is not above 0.
+    /// `limit`: maximum number of objects in one page; `None` if it is absent, empty, 0 or negative.
     pub limit: Option<u64>,
     /// `continue`: the continue token that the previous page of the list contained.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`: duration of the request in seconds; also `None` if the value is not above 0.
+    /// `timeoutSeconds`: duration of the request in seconds; `None` if it is absent, empty, 0 or negative.
     pub timeout_seconds: Option<u64>,
     /// `allowWatchBookmarks`: whether the watch may contain bookmark events.
     pub allow_watch_bookmarks: bool,
     /// `sendInitialEvents`: whether the watch starts with events for the current objects.
     ///
-    /// An empty value counts as `true`.
+    /// `None` if the request does not contain this parameter. An empty value counts as `true`.
     pub send_initial_events: Option<bool>,
     /// `labelSelector`: the label selector, not parsed.
     pub label_selector: Option<String>,

@@ -1,4 +1,4 @@
-//! Builds errors from an HTTP status code, for faults that specify only the code.
+//! Builds errors from an HTTP status code, for injected faults that specify only the code.
 //!
 //! Guarantees: the reason is the one that Kubernetes sends with the code, or empty if this module knows none.
 

@@ -435,7 +435,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Converts a byte position in an object's JSON to the type of positions in the table of objects.
+/// Converts a byte position in an object's JSON to `u32`, the type of positions in the table of objects.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

@@ -1,4 +1,4 @@
-//! Represents one stored object: its JSON as sent in responses, and the values that selectors compare.
+//! Represents one stored object: its serialized JSON, and the values that selectors compare.
 //!
 //! Guarantees:
 //! - an entry is immutable, and readers share it. The JSON is serialized once, when the object is stored;
@@ -87,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// Creates an entry with the key of this entry for `new`, the changed object, at `revision`.
+    /// Creates the entry of `new`, the changed object, at `revision`, with the same key as `self`.
     pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
         let key = Arc::clone(&self.key);
         Arc::new(Entry::new(resource, key, new.members(), revision))

@@ -8,7 +8,8 @@ use std::sync::{Arc, Weak};
 
 use super::{Entry, Event};
 
-/// Maximum total size in bytes of the dropped states that lists and watches hold.
+/// Maximum total size in bytes of the object states that lists and watches still hold after the event history
+/// has dropped these states.
 ///
 /// It equals the size limit of the event history.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
@@ -49,7 +50,8 @@ impl Outlived {
         }
     }
 
-    /// Returns whether lists and watches hold more than `bytes_max` bytes of dropped states.
+    /// Returns whether lists and watches hold more than `bytes_max` bytes of object states that the event
+    /// history has dropped.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

@@ -50,18 +50,23 @@ pub(crate) struct Accepted {
     pub(crate) entry: Option<Arc<Entry>>,
 }
 
-/// All accepted writes that are not durable yet, and the failures of earlier batches.
+/// All accepted writes that are not durable yet, and the failures of earlier writes.
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
-    /// Revision of the last accepted write; 0 if no write was accepted since the start or the last failure.
+    /// Revision of the last accepted write.
+    ///
+    /// The value is 0 if no write was accepted since the latest of these events: the start of the server, a
+    /// failed batch, or the restoration of an older revision.
     revision: u64,
     /// The batch to which new writes are added; `None` if no write was accepted since the last
     /// [`Pending::take`].
     open: Option<Batch>,
-    /// The receiver for the batch that is being written to the disk; `None` if no batch is being written.
+    /// The receiver of the result of the batch that is being written to the disk; `None` if no batch is being
+    /// written.
     in_flight: Option<Ticket>,
-    /// The objects whose state on the disk may differ from the store after a failed batch.
+    /// The objects whose state on the disk may differ from the store, because a batch failed or an older
+    /// revision was restored.
     ///
     /// The next batch writes these objects again.
     doubtful: BTreeSet<(CollectionId, Arc<str>)>,
@@ -87,13 +92,15 @@ impl Pending {
         objects.filter(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// Returns the revision of the last accepted write; 0 if none was accepted since the start or the last
-    /// failure.
+    /// Returns the revision of the last accepted write.
+    ///
+    /// Returns 0 if no write was accepted since the latest of these events: the start of the server, a failed
+    /// batch, or the restoration of an older revision.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns the number of batches that have failed since the server started.
+    /// Returns the number of failed batches and of restorations of older revisions since the server started.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -118,8 +125,8 @@ impl Pending {
         batch.writes.push(write);
     }
 
-    /// Returns the receiver for the newest batch, and whether the caller is responsible for storing this
-    /// batch.
+    /// Returns a receiver of the result of the newest batch, and whether the caller is responsible for
+    /// storing this batch.
     ///
     /// Returns `None` if all accepted writes are durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
@@ -139,7 +146,8 @@ impl Pending {
         Some(batch)
     }
 
-    /// Returns the objects whose state on the disk may differ from the store after a failed batch.
+    /// Returns the objects whose state on the disk may differ from the store, because a batch failed or an
+    /// older revision was restored.
     pub(crate) fn doubtful(&self) -> &BTreeSet<(CollectionId, Arc<str>)> {
         &self.doubtful
     }
@@ -165,11 +173,12 @@ impl Pending {
         self.doubtful.clear();
     }
 
-    /// Drops all accepted writes after a failure, and reports `error` to the callers that wait for the open
-    /// batch.
+    /// Drops all accepted writes, after a batch failed or the store was restored to an older revision.
     ///
-    /// `touched` contains the objects of the failed batch. The next batch writes these objects again, because
-    /// their state on the disk is unknown.
+    /// Callers that wait for a batch that was not yet returned by [`Pending::take`] receive `error`.
+    ///
+    /// `touched` contains the objects whose state on the disk may differ from the store. The next batch
+    /// writes these objects again.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

@@ -34,7 +34,8 @@ fn complete(namespace: &mut Object) {
     label(namespace);
 }
 
-/// Sets the name label of an updated namespace, and restores the `spec` if the write changes [`Part::Main`].
+/// Sets the name label of an updated namespace, and restores the stored `spec` if a client updates the
+/// namespace itself ([`Part::Main`]) instead of a subresource.
 fn keep(new: &mut Object, old: &Object, part: Part) {
     if part == Part::Main {
         new.set("spec", old.get("spec").cloned());

@@ -86,7 +86,7 @@ impl ContinueToken {
         })
     }
 
-    /// Returns a token with the same `start` that reads the next page from the current state.
+    /// Returns a token that has the same `start`, but reads the next page from the current state.
     pub(crate) fn at_latest(&self) -> ContinueToken {
         ContinueToken {
             revision: None,

@@ -87,7 +87,7 @@ pub(crate) struct Watcher {
     pub(crate) filter: Filter,
     /// Whether the watch requested bookmarks.
     pub(crate) bookmarks: bool,
-    /// Logged request of the watch. An injected fault selects the watches to affect by their requests.
+    /// Logged request of the watch. An injected fault selects watches by their requests.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) sender: Sender,
 }

@@ -187,7 +187,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the bytes of the object without the fields that `pruning` drops, without a search for the
+    /// Returns the bytes of the object without the fields that `pruning` drops. Does not search for the
     /// fields.
     ///
     /// `identity`, which must have been read from the same bytes, contains the positions of the annotations
@@ -217,7 +217,7 @@ impl<'a> Encoded<'a> {
     /// Decodes the object as a `K`, and estimates the heap memory of the result in bytes.
     ///
     /// # Errors
-    /// The same errors as [`Encoded::decode`].
+    /// Returns the same errors as [`Encoded::decode`].
     pub(crate) fn measured<K: DeserializeOwned>(self) -> Result<Measured<K>, Unfit> {
         match self.codec {
             Codec::Json => crate::json::measured(self.bytes)

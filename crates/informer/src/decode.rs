@@ -107,10 +107,10 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
-    /// Returns whether an unreadable object can't be identified, because its bytes lack a valid name or a
-    /// valid revision.
+    /// Returns whether the object is [`Unreadable`](Self::Unreadable) and its bytes contain no valid name or
+    /// no valid revision.
     ///
-    /// Returns false for a readable object.
+    /// Such bytes do not identify a state of an object.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -360,7 +360,7 @@ pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit
 /// Decodes an object as a `K`, and estimates the heap memory of the result in bytes.
 ///
 /// # Errors
-/// The same errors as [`open`].
+/// Returns the same errors as [`open`].
 pub(crate) fn measured<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<Measured<K>, Unfit> {
     confined(|| encoded.measured()).unwrap_or_else(|Panicked| Err(panicked()))
 }

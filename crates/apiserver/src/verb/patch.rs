@@ -87,8 +87,8 @@ impl PatchBody {
 
     /// Returns the text that an error message shows after field validation rejected the patched object.
     ///
-    /// As in Kubernetes, this is the text of the patch for a strategic merge patch. For other patches it is
-    /// `patched`, the text of the patched object.
+    /// For a strategic merge patch, returns the text of the patch, as in Kubernetes. For other patches,
+    /// returns `patched`, the text of the patched object.
     fn shown(&self, patched: &str) -> String {
         match self {
             PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),

@@ -73,7 +73,7 @@ pub(crate) fn change(
     }
 }
 
-/// Returns whether an object that is being deleted has no finalizers left.
+/// Returns whether an object has no finalizers, neither in `metadata` nor in the `spec` of a namespace.
 fn is_released(resource: &Resource, object: &Object) -> bool {
     object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }

@@ -24,7 +24,7 @@ pub(crate) enum Origin {
     /// A direct call of a method of the embedded server, which may also change `status` and metadata that
     /// clients can't change.
     Direct,
-    /// An object that the server contains at its start.
+    /// A direct call that stores an object while the server is being built.
     ///
     /// A write with this origin may set everything that a write with [`Origin::Direct`] may set. In addition,
     /// the object's namespace need not exist.
@@ -95,7 +95,9 @@ impl Subject<'_> {
         ApiError::not_found(&self.resource.kind, self.name)
     }
 
-    /// Returns the stored object and its entry in the last durable state, which read requests return.
+    /// Returns the object and its entry in the last durable state.
+    ///
+    /// Read requests return this state.
     pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state

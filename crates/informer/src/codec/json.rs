@@ -4,7 +4,7 @@
 //! or event within one chunk shares the memory of the chunk.
 //!
 //! If an object has the JSON layout that API servers write, its kind and its identity are read without a JSON
-//! parser. For other layouts, a parser returns the same result.
+//! parser. Objects in any other layout are read by a JSON parser.
 
 mod cut;
 mod fast_path;

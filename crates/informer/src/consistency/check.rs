@@ -4,7 +4,7 @@
 //! reflector.
 //!
 //! Guarantees: checks do not delay the reflectors, because a check reads a snapshot and sends its own
-//! requests. A failed request is not retried before the next round of checks.
+//! requests. A failed request is not retried before the next periodic check.
 //!
 //! A check does not modify the store; only the new list does.
 
@@ -46,7 +46,7 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of attempts to get a snapshot for one check.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum number of rounds of checks between two requests for a list, while the same difference persists.
+/// Maximum number of periodic checks between two requests for a list, while the same difference persists.
 const GAP_MAX: u32 = 64;
 
 /// Task that periodically compares the store of one informer with the server.
@@ -74,9 +74,9 @@ struct Source {
 /// While the difference persists, the check requests further lists at increasing intervals.
 struct ListedFor {
     fingerprint: u64,
-    /// Number of rounds of checks between the last requested list and the next request.
+    /// Number of periodic checks between the last request for a list and the next request.
     gap: u32,
-    /// Number of rounds of checks since the check last requested a list.
+    /// Number of periodic checks that found the difference since the last request for a list.
     rounds: u32,
 }
 
@@ -89,9 +89,9 @@ impl ListedFor {
         }
     }
 
-    /// Records a round of checks in which the difference persisted.
+    /// Records that a periodic check found the difference again.
     ///
-    /// Returns whether to request another list in this round.
+    /// Returns whether this check must request another list.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -159,8 +159,9 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Returns a random pause before the next round of checks, between half the interval and the whole
-    /// interval.
+    /// Returns a random pause before the next periodic check.
+    ///
+    /// The pause is at least half of the check interval, and at most the whole interval.
     ///
     /// Random pauses spread the requests of informers that started at the same time.
     fn pause(&mut self) -> Duration {

@@ -105,9 +105,10 @@ where
     }
 }
 
-/// The store to which the reflector of a process loop writes.
+/// Implements [`ReflectorStore`], the interface through which the reflector of a process loop writes changes.
 ///
-/// A `Feed` sends changes to the process loop through a bounded channel. A full channel delays the watch.
+/// A `Feed` contains no objects. It sends changes to the process loop through a bounded channel. A full
+/// channel delays the watch.
 pub(super) struct Feed<K> {
     deltas: mpsc::Sender<Delta<K>>,
     known: Option<Shared<K>>,

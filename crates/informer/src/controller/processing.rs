@@ -53,8 +53,8 @@ pub(super) struct Processing<K> {
     pub(super) resync: ResyncTimer,
     /// Number of keys to process until the next resync may start.
     ///
-    /// A resync sets this number to the number of queued keys. Without the limit, resyncs could fill the
-    /// queue, which would then accept no new changes.
+    /// A resync sets this number to the number of queued keys. If the next resync started earlier, resyncs
+    /// could fill the queue, which would then accept no new changes.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }

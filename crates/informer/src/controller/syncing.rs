@@ -19,7 +19,8 @@ pub(super) struct Unconfirmed {
     ///
     /// The first message of a reflector is a new list, or shows that the reflector has resumed its watch.
     sources: BTreeSet<SourceId>,
-    /// Number of changes to pop from the queue until the first messages of all sources are in the cache.
+    /// Number of changes to pop from the queue until the changes in the first messages of all sources are in
+    /// the cache.
     ///
     /// Changes that were queued later are not counted, because the queue may never become empty.
     left_in_queue: usize,
@@ -30,7 +31,7 @@ pub(super) struct Unconfirmed {
 impl Unconfirmed {
     /// Records a message from the reflector of a source.
     ///
-    /// `waiting` is the length of the queue after the message was queued.
+    /// `waiting` is the length of the queue after the changes in the message were queued.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
             self.left_in_queue = waiting;

@@ -26,7 +26,8 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Returns the object's JSON without the members that the rules in `members` drop, without a search for them.
+/// Returns the object's JSON without the members that the rules in `members` drop. Does not search for these
+/// members.
 ///
 /// `found` contains the names of two metadata members and their values. A value is a slice of `json`, or
 /// `None` if the object does not have the member.

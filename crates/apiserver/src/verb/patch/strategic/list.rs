@@ -246,11 +246,11 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     )))
 }
 
-/// Returns items in the order that Kubernetes uses as the server's order when it applies `$setElementOrder`.
+/// Returns the items of the object's list in the order that Kubernetes uses for `$setElementOrder`.
 ///
-/// With a merge key, the result contains the object's items that the patch does not delete, then new items of
-/// the patch, at most one per deleted item. The result contains new items because Kubernetes' merge
-/// overwrites deleted items in the Go slice from which it then reads the order.
+/// Without a merge key, the result is `original`. With a merge key, the result omits the items that the patch
+/// deletes, and ends with new items of the patch, at most one per deleted item. New items are included
+/// because Kubernetes' merge overwrites deleted items in the Go slice from which it then reads the order.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();

@@ -110,8 +110,8 @@ struct Inner {
     definitions: Option<Definitions>,
 }
 
-/// Error of [`SharedInformerFactory::adopt`]: the factory has another informer of the kind that has not
-/// stopped.
+/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the same kind, and
+/// that informer has not stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
@@ -209,7 +209,7 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns [`RecursiveConstructor`] if `make` requests the informer of the kind `K` from this factory. If
-    /// `make` sends that request with another method than `informer_for`, the factory creates a default
+    /// `make` uses another method than `informer_for` for that request, the factory also creates a default
     /// informer of the kind, and keeps it.
     #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
@@ -258,7 +258,8 @@ impl SharedInformerFactory {
     /// starts nor stops it. Adopting the same informer again has no effect.
     ///
     /// # Errors
-    /// Returns [`AlreadyRegistered`] if the factory has another informer of the kind that has not stopped.
+    /// Returns [`AlreadyRegistered`] if the factory already has another informer of the kind, and that
+    /// informer has not stopped.
     pub fn adopt<K>(&self, informer: SharedInformer<K>) -> Result<(), AlreadyRegistered>
     where
         K: Resource + Send + Sync + 'static,

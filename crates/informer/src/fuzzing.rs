@@ -125,7 +125,8 @@ where
     }
 }
 
-/// Parses a saved store (the warm-start file of an informer), and returns the objects of each source.
+/// Parses a saved store (the warm-start file of an informer), and returns the objects of each source (one
+/// list and watch of the informer).
 ///
 /// # Errors
 /// Returns the reason why an informer would not use the saved store. One reason is a line of more than 4 KiB,
@@ -137,7 +138,7 @@ where
     warm_start::fuzzing::load(text)
 }
 
-/// Serializes the objects of each source to a saved store.
+/// Serializes the objects of each source (one list and watch of an informer) to a saved store.
 ///
 /// Returns `None` if an object can't be serialized, or if the saved store would have a line of more than 4
 /// KiB, more than 64 KiB in total or more than 16 objects.
@@ -145,8 +146,8 @@ pub fn save_store<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option
     warm_start::fuzzing::save(sources)
 }
 
-/// Returns a valid last line for a saved store whose other lines are `lines`. The last line contains their
-/// checksum.
+/// Returns a valid last line for a saved store whose other lines are `lines`. The last line contains the
+/// checksum of the other lines.
 pub fn end_of_store(lines: &[u8]) -> String {
     warm_start::fuzzing::end(lines)
 }

@@ -1,10 +1,11 @@
 //! The cache of an informer: a store of objects with named indices, one writer and any number of readers.
 //!
-//! A reader takes a [`Snapshot`]: an immutable copy of the objects and indices, which needs no lock. The
-//! writer applies a batch of changes and then replaces one pointer to the current state. So a reader sees
-//! either all changes of a batch or none of them. Readers and the writer do not block each other: while a
-//! list replaces 100,000 objects with three indices, no `get` takes more than 5 ms (measured by
-//! `benches/replace.rs`). This module does not send requests and does not call handlers.
+//! A reader takes a [`Snapshot`], which is an immutable copy of the objects and indices, and reads the
+//! snapshot without a lock. The writer applies a batch of changes and then replaces one pointer to the
+//! current state. So a reader sees either all changes of a batch or none of them. Readers and the writer do
+//! not block each other. While a list replaces the 100,000 objects of a store that has three indices, no
+//! `get` takes more than 5 ms (measured by `benches/replace.rs`). This module does not send requests and does
+//! not call handlers.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;

@@ -46,8 +46,8 @@ pub(super) type ValuesOf<K, O> =
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,
-    /// Notifies the handler that waits for a [`Claim`]. The index has two handlers, so at most one of them
-    /// waits.
+    /// Wakes the handler that waits until the other handler releases its lock ([`Claim`]) on an object. The
+    /// index has two handlers, so at most one of them waits.
     released: Notify,
 }
 

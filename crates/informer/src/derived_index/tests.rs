@@ -72,7 +72,7 @@ enum Operation {
     PutNode(usize, usize),
     DeleteNode(usize),
     /// Polls the future of the handler with this number once. If the handler has no pending future, it first
-    /// begins its next event.
+    /// starts to handle its next event.
     Poll(usize),
     /// Ends the current call of an index function; has no effect if no index function is being called.
     Answer,
@@ -160,7 +160,8 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     true
 }
 
-/// Polls the pending future of a handler once. If there is none, first begins the handler's next event.
+/// Polls the pending future of a handler once. If there is none, the handler first starts to handle its next
+/// event.
 fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();
@@ -194,7 +195,8 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     handling.waiting = (!ended).then_some(waiting);
 }
 
-/// Creates the state, the maintenance and the content of an index for a test with the operations `script`.
+/// Creates the shared state of a test with the operations `script`, and the [`Maintenance`] and the [`Board`]
+/// of the tested index.
 ///
 /// The index functions call [`meanwhile`], which runs some of these operations during the call.
 fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {

@@ -220,9 +220,11 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets a function that is called with the informer's name for each error of a list or watch.
+    /// Sets a function that is called for each error of a list or watch, with the informer's name and the
+    /// error.
     ///
-    /// It is also called for each object that cannot be stored in the cache. The function must not block.
+    /// The function is also called for each object that cannot be stored in the cache. The function must not
+    /// block.
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_error(mut self, handler: impl Fn(&str, &Error) + Send + Sync + 'static) -> Self {
         self.defaults.error_handler = Some(Arc::new(handler));

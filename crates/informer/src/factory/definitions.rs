@@ -27,23 +27,25 @@ use crate::{
 /// The cached form of a `CustomResourceDefinition`: only its metadata.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// The two values that an informer keeps while it follows the definition of its kind.
+/// The two values that an informer keeps to receive changes of its kind's `CustomResourceDefinition`.
 ///
 /// The first value keeps the informer of definitions running. The second value receives the state of the
 /// definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// The definitions that a factory's informers follow, and the informer that receives these definitions.
+/// The `CustomResourceDefinition` objects to whose changes a factory's informers react, and the informer that
+/// receives these definitions.
 #[derive(Default)]
 pub(super) struct Definitions {
     /// Sender of the state of each followed definition. The key is the definition's name, `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// Informer of definitions with which the event handler is registered; `None` before the first
-    /// registration. If this informer has stopped, the next registration uses a new informer of definitions.
+    /// Informer of `CustomResourceDefinition` objects with which the event handler is registered; `None`
+    /// before the first registration. If this informer has stopped, the next registration uses a new
+    /// informer.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 
-/// Event handler that sends the state of a definition to the informers that follow the definition.
+/// Event handler that sends the state of a `CustomResourceDefinition` to the informers of the defined kind.
 ///
 /// The state comes from the cache, so it is never older than the event.
 struct Hearing {
@@ -107,7 +109,8 @@ impl Definitions {
 }
 
 impl SharedInformerFactory {
-    /// Returns a function that subscribes to the state of the definition of the kind in `key`.
+    /// Returns a function that subscribes to the state of the `CustomResourceDefinition` of the kind in
+    /// `key`.
     ///
     /// An informer of this kind calls the function when the informer starts. The function starts the informer
     /// of definitions if necessary. It returns `None` if the factory does not follow definitions, if the kind

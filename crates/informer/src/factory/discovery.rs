@@ -38,8 +38,8 @@ const GROUPS: &str = "/apis";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discovered {
-    /// The group, version, kind and plural name. If the looked-up name contains no version, this is the most
-    /// preferred version of the group that has the kind.
+    /// The group, version, kind and plural name. If the looked-up name contains no version, the version is
+    /// the most preferred one among the versions of the group that contain the kind.
     pub resource: ApiResource,
     /// Whether the kind is namespaced; `false` for a cluster-scoped kind.
     pub namespaced: bool,
@@ -157,9 +157,9 @@ impl<'a> Wanted<'a> {
     /// Returns the possible interpretations of a requested name, in order of precedence.
     ///
     /// Examples of names are `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`. The empty
-    /// group in `pods.v1.` is the core group. Text that contains a dot, such as `v1.apps`, is interpreted
-    /// first as a version and a group, and then as a group. The result is empty if the name is empty or
-    /// starts with a dot.
+    /// group in `pods.v1.` is the core group. If the text after the resource name contains a dot, such as
+    /// `v1.apps`, the text is interpreted first as a version and a group, and then as a group. The result is
+    /// empty if the name is empty or starts with a dot.
     fn all(name: &'a str) -> Vec<Self> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();

@@ -34,9 +34,9 @@ impl SharedInformerFactory {
     ///
     /// This method must be called inside a Tokio runtime.
     ///
-    /// The informer is limited to the factory's namespaces, unless `kind` states that the kind is
-    /// cluster-scoped; the result of [discovery](SharedInformerFactory::discover) states this. If the server
-    /// does not serve the kind, the informer does not sync. With
+    /// The informer is limited to the factory's namespaces. This limit does not apply if `kind` states that
+    /// the kind is cluster-scoped; the result of [discovery](SharedInformerFactory::discover) contains this
+    /// information. If the server does not serve the kind, the informer does not sync. With
     /// [`fail_fast`](crate::status::WaitForSync::fail_fast), the wait for the sync then returns the error.
     ///
     /// # Errors
@@ -143,10 +143,10 @@ impl SharedInformerFactory {
         discovery::discover(&*self.inner.client, name).await
     }
 
-    /// Requests every kind that the server serves, each in the most preferred version of its group that has
-    /// the kind.
+    /// Requests and returns every kind that the server serves.
     ///
-    /// The kinds are in the server's order. The method sends two requests. The result includes kinds that
+    /// The kinds are in the server's order. If a kind exists in several versions of its group, only the most
+    /// preferred of these versions is returned. The method sends two requests. The result includes kinds that
     /// cannot be listed, such as `SubjectAccessReview`. [`Discovered::serves`] returns whether the server
     /// supports a verb for a kind.
     ///

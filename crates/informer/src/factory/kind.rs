@@ -95,7 +95,8 @@ pub enum KindError {
 /// Checks whether a kind can have an informer. Sends no request to the server.
 ///
 /// # Errors
-/// Returns [`KindError::Malformed`] or [`KindError::NotWatchable`].
+/// Returns [`KindError::Malformed`] if a name of the kind is missing or invalid, and
+/// [`KindError::NotWatchable`] if `kind` states that the server does not support list and watch.
 pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
     let ApiResource {
         group,

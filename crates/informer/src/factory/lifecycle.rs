@@ -170,7 +170,7 @@ impl SharedInformerFactory {
     ///
     /// Returns `false` if the factory does not have this informer or was shut down. After the first poll of
     /// this future, the next request for the informer creates a new informer with an empty cache and without
-    /// handlers, pins and [holds](Hold). The next [`SharedInformerFactory::start`] runs the new informer.
+    /// handlers and [holds](Hold). The next [`SharedInformerFactory::start`] runs the new informer.
     ///
     /// Existing references to the old informer stay valid. Its cache and its listers keep their last content.
     /// Its handlers receive no more events; undelivered events are discarded. Registering a handler fails

@@ -88,11 +88,12 @@ pub struct Coverage {
     pub pruned_fields: Vec<FieldPath>,
 }
 
-/// The objects that an informer covers in one namespace, or in all namespaces that no other section names.
+/// One section of a [`Coverage`]: the objects that an informer covers in one namespace, or in all namespaces
+/// that no other section names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoveredNamespace {
-    /// Name of the namespace; `None` for all namespaces that no other section names.
+    /// Name of the namespace; `None` for all namespaces that no other section of the coverage names.
     pub namespace: Option<String>,
     /// Label selector of the informer in this namespace; the empty selector selects all objects.
     pub labels: Selector,

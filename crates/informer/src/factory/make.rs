@@ -164,8 +164,8 @@ impl SharedInformerFactory {
 
 /// Returns the function that runs an informer until the informer must end.
 ///
-/// `follow` is called when the informer starts. If `follow` returns a value, the informer follows the
-/// `CustomResourceDefinition` of its kind, and keeps the factory's informer of definitions running.
+/// `follow` is called when the informer starts. If `follow` returns a value, the informer reacts to changes
+/// of its kind's `CustomResourceDefinition`, and keeps the factory's informer of definitions running.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

@@ -179,10 +179,10 @@ impl<K> InformerOptions<K> {
 
     keeping_methods!(keeping);
 
-    /// Returns these options, completed with the values of `general` for each option that is not set.
+    /// Returns these options, and replaces each option that is not set with the value of `general`.
     ///
-    /// If these options set namespaces, the result has only their transforms of single namespaces, otherwise
-    /// those of `general`.
+    /// The transforms of single namespaces come from these options if they set namespaces, and from `general`
+    /// otherwise.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {

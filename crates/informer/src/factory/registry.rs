@@ -44,8 +44,9 @@ pub(super) struct Key {
 
 /// Function that runs an informer until the informer must end.
 ///
-/// The returned future owns the [`Lifetime`], which signals the end, until the informer's last task has
-/// ended. The function is called without the registry's lock, because it may register another informer.
+/// The [`Lifetime`] signals when the informer must end. The returned future owns the lifetime until the
+/// informer's last task has ended. The function is called without the registry's lock, because it may
+/// register another informer.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// An informer that is about to be spawned as a task: its run function and the argument of that function.
@@ -258,8 +259,8 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Takes the run function of an informer, and returns it with a lifetime for that function. Returns
-    /// `None` if the informer was already started or is adopted.
+    /// Removes the run function of an informer from `entry`, and returns the function with its argument, a
+    /// [`Lifetime`]. Returns `None` if the informer was already started or is adopted.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -284,7 +285,8 @@ impl Registry {
         }
     }
 
-    /// Returns one sync wait for each informer that is started or adopted and not signalled to end.
+    /// Returns one sync wait for each started informer and for each adopted informer. Informers that were
+    /// signalled to end are omitted.
     ///
     /// Before the first [`start`](Self::start), the result also contains waits for the informers that are not
     /// started; these waits fail at once.

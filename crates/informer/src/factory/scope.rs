@@ -64,7 +64,7 @@ pub(super) struct Scope {
 /// The informer lists and watches each section separately.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Name of the namespace; empty for all namespaces that no other section names.
+    /// Name of the namespace; empty for all namespaces that no other section of the scope names.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,

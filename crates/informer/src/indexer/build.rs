@@ -1,8 +1,8 @@
 //! Fills new indices of a store while the store's writer continues to apply changes.
 //!
-//! [`IndexBuild`] runs in its own task and indexes the objects of store snapshots. Only the objects that
-//! change during its last round remain for the writer. This module does not add the new indices to the store;
-//! the writer does.
+//! [`IndexBuild`] runs in its own task, in rounds. The first round indexes all objects of the store. Each
+//! later round indexes the objects that changed during the previous round. The writer indexes the objects
+//! that change during the last round. This module does not add the new indices to the store; the writer does.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,9 +20,10 @@ use crate::object::ObjectName;
 /// If an index function decodes packed objects, this number of objects takes about 2 ms.
 const SLICE: usize = 100;
 
-/// The build ends after the first round that indexes at most this number of objects.
+/// A build runs in rounds; each round indexes the objects that changed during the previous round. The build
+/// ends after a round that indexes at most this number of objects.
 ///
-/// The writer indexes the objects that change during that round. This limit equals the maximum size of a
+/// The writer indexes the objects that change during the last round. This limit equals the maximum size of a
 /// batch that the writer applies.
 const NEAR: usize = crate::queue::BATCH;
 

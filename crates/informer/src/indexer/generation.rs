@@ -1,8 +1,8 @@
 //! Decides which task frees the memory of an old state of a store. A state of a store is called a root.
 //!
 //! All roots of a store between two lists form a generation. Dropping a large root of an ended generation
-//! frees the root in Tokio's pool for blocking work. Dropping any other root frees it in the task that drops
-//! it, which is fast: the root is small, or shares nearly all of its memory with the next root. This module
+//! frees the root in Tokio's pool for blocking work. The task that drops any other root also frees the root.
+//! This is fast, because the root is small or shares nearly all of its memory with the next root. This module
 //! does not free memory itself.
 
 use std::sync::{

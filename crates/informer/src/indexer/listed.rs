@@ -10,7 +10,7 @@ use crate::object::{Object, ObjectName};
 )]
 type Positions = std::collections::HashMap<ObjectName, usize>;
 
-/// Looks up object names in a list.
+/// Finds duplicate names in one list, and stored objects that the list does not contain.
 pub(super) enum Listed {
     /// The list is sorted by name and has no duplicates. Merging the list with the sorted stored names finds
     /// the stored objects that the list does not contain.

@@ -210,8 +210,8 @@ impl Plan {
 
 /// Maximum number of objects that one call of [`Plan::slice`] visits.
 ///
-/// A search in the store costs about as much as visiting some dozens of objects. So a much smaller maximum
-/// would spend most of the time on searches.
+/// A search in the store costs about as much as visiting some dozens of objects. With a much smaller maximum,
+/// most of the time would be spent on searches.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(

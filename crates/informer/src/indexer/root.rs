@@ -28,7 +28,8 @@ pub(super) struct Root<K> {
     pub(super) indices: Arc<Vec<Index<K>>>,
     /// Revision that the store has reached for the first source (one list and watch of the informer).
     ///
-    /// This field is separate from `revisions`, because each write changes it.
+    /// This source has its own field, so that a write of an informer with one source does not copy the map
+    /// `revisions`.
     first_revision: ResourceVersion,
     /// Revisions that the store has reached for the other sources, which most informers do not have.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
@@ -207,14 +208,15 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Makes the function `free` free the large parts of this root and of later roots of the store.
+    /// Sets the function `free`, which frees the large parts of this root and of later roots of the store.
     ///
-    /// `free` receives a dropped root if the root has at least 1,000 entries and a later list was applied.
+    /// `free` is called when a root with at least 1,000 entries is dropped after a later list was applied.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the current generation of roots. Called before a list is applied, and when the writer is dropped.
+    /// Ends the current generation, which is the set of all roots since the last list. Called before a list
+    /// is applied, and when the writer is dropped.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

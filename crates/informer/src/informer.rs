@@ -1,4 +1,4 @@
-//! The plain informer, which has one list and watch, one store and one handler.
+//! Defines the plain informer, which has one list and watch, one store and one handler.
 //!
 //! The handler of a plain informer receives more events than a handler of a [`SharedInformer`]. Each list and
 //! each resync delivers the objects that the store already contains as updates, even if the objects have not

@@ -129,7 +129,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 /// (1.5 MiB).
 pub const NAMESPACE_BYTES: usize = 2 << 20;
 
-/// Maximum length in bytes of one line of a saved store, which contains one object.
+/// Maximum length in bytes of one line of a saved store; each object is one line.
 ///
 /// The value is about five times the largest request that an API server accepts (3 MiB).
 pub const SAVED_LINE_BYTES: u64 = 16 << 20;

@@ -1,5 +1,4 @@
-//! The log events of the library, their levels and their [`tracing`](https://docs.rs/tracing)
-//! spans.
+//! Creates the library's [`tracing`](https://docs.rs/tracing) spans, and documents its log events.
 //!
 //! # Spans
 //!

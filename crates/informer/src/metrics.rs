@@ -1,13 +1,13 @@
-//! Metrics of informers, reflectors and work queues, for a collector that the program provides.
+//! Defines the metrics of informers, reflectors and work queues, for a collector that the program provides.
 //!
 //! A program passes its collector, an implementation of [`Metrics`], to a builder: of one informer
 //! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), of a factory for all its informers, of a
 //! standalone reflector, or of a work queue. There is no global collector. Without a collector, nothing is
 //! measured.
 //!
-//! The collector reads current values (lengths, sizes, ages, totals) through a sampler, without a lock that
-//! an informer holds while it works. Events are reported to the collector when they happen, as an
-//! [`Observed`] or a [`WorkQueueObserved`].
+//! The collector reads current values (lengths, sizes, ages, totals) through a sampler. The sampler acquires
+//! no lock that an informer holds while it works. Events are reported to the collector when they happen, as
+//! an [`Observed`] or a [`WorkQueueObserved`].
 //!
 //! The metrics of an informer end with the informer. The informer drops its [`InformerMetrics`] before
 //! [`Controller::run`](crate::controller::Controller::run) returns, and the informer's sampler then returns

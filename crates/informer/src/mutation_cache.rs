@@ -1,4 +1,4 @@
-//! An overlay that adds a program's own writes to an informer's cache, until the cache contains them.
+//! Defines an overlay that adds a program's own writes to an informer's cache, until the cache contains them.
 //!
 //! - A read compares the revisions of the cached state and of the local write, and returns the newer one.
 //! - A read does not return an object that was deleted through the overlay, even if the cache still contains
@@ -62,7 +62,7 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 ///
 /// A read returns a write in the state that the server returned to the program, without the informer's
 /// transform. A write is visible even if the informer's selector excludes it. The write remains visible until
-/// the cache has reached its revision.
+/// the cache has reached the write's revision.
 ///
 /// After a deletion, reads do not return the object with the deleted uid. They return a newer object of the
 /// same name. A deletion is kept for its whole lifetime. During this time, new writes of the deleted uid are
@@ -331,8 +331,8 @@ where
     /// - [`MutationCache::delete`] drops it.
     ///
     /// Handlers receive an event in the first two of these cases. If an object is created and deleted between
-    /// two reads of the cache, the stream reports the object's name although handlers may have received
-    /// events.
+    /// two of the overlay's reads of the cache, the stream reports the object's name although handlers may
+    /// have received events.
     #[must_use]
     pub fn lapsed(&self) -> Lapsed {
         Lapsed::new(self.clone())

@@ -1,4 +1,4 @@
-//! [`Snapshot`]: the objects and indices of a store at one point in time, for readers.
+//! Defines [`Snapshot`], which contains the objects and indices of a store at one point in time, for readers.
 //!
 //! A snapshot never changes, and reading it takes no lock. This module does not change a store. The modules
 //! `store` and `writer` do.
@@ -136,8 +136,8 @@ impl<K> Snapshot<K> {
         self.root.revision(source)
     }
 
-    /// Returns the number of times that the informer has detected a restore of its server from a backup. The
-    /// number never decreases.
+    /// Returns the number of times that a source's revision has decreased, or that a restore of the source's
+    /// server from a backup was detected. The number never decreases.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
     }

@@ -230,8 +230,8 @@ impl<K> Root<K> {
         }
     }
 
-    /// Marks the object with this name as broken if a reader has decoded its stored state and decoding
-    /// failed. Returns whether the object was marked.
+    /// Marks the object with this name as broken if a reader has read its stored state and this state failed
+    /// to decode. Returns whether the object was marked.
     ///
     /// Handlers receive no event when an object is marked.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {

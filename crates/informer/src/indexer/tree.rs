@@ -1,4 +1,4 @@
-//! [`Tree`]: an ordered map with cheap clones, implemented as a B+ tree with shared nodes.
+//! Defines [`Tree`], an ordered map with cheap clones, implemented as a B+ tree with shared nodes.
 //!
 //! Guarantees: cloning a tree increments one reference count. Changes of one tree do not affect its clones. A
 //! change copies only those nodes on the path to its key that the tree shares with a clone. [`Tree::diff`]

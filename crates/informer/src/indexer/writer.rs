@@ -1,4 +1,4 @@
-//! [`IndexerWriter`]: the only writer of a store.
+//! Defines [`IndexerWriter`], the only writer of a store.
 //!
 //! The writer applies a whole batch to a private copy of the store's root, and then publishes the copy.
 //! Readers see the state before or after the batch, never a state in between.
@@ -37,7 +37,7 @@ pub struct IndexerWriter<K> {
     /// Old roots that a list has replaced and that readers still use. The writer drops them when readers no
     /// longer use them.
     ///
-    /// Without this reference, the last reader of a root would have to free all objects of an old store.
+    /// Without these references, the last reader of a root would have to free all of the root's objects.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -85,16 +85,16 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Stores the final number of undecoded objects for the snapshots that readers have now. Must be called
-    /// before the objects of the store change.
+    /// Ends the count of undecoded objects for the snapshots that readers have now: their
+    /// [`Snapshot::unread_count`] no longer changes. Must be called before the objects of the store change.
     fn begin(&mut self) {
         if let Some(moment) = &self.root.unread {
             self.root.unread = Some(Arc::new(moment.next()));
         }
     }
 
-    /// Marks each of the named objects as broken if a reader has decoded its stored state and decoding
-    /// failed. Returns whether any object was marked.
+    /// Marks each of the named objects as broken if a reader has read its stored state and this state failed
+    /// to decode. Returns whether any object was marked.
     pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
         self.begin();
         let mut found = false;

@@ -1,5 +1,5 @@
-//! [`Shared`]: a handle to a cached object. kube's store contains this handle instead of a copy of the
-//! object.
+//! Defines [`Shared`], a handle to a cached object. kube's store contains this handle instead of a copy of
+//! the object.
 
 use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! [`watcher`]: converts the events of an informer to the events of kube's `watcher`.
+//! Converts the events of an informer to the events of kube's `watcher`.
 //!
 //! Guarantees: the stream that `watcher` returns reports each deletion that the informer's watch missed, and
 //! delivers exactly one `Init` sequence. The stream sends no requests.

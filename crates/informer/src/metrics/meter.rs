@@ -1,4 +1,4 @@
-//! [`Meter`]: reports the events of one informer to the program's metrics collector.
+//! Reports the events of one informer to the program's metrics collector.
 //!
 //! Without a collector, a meter does nothing and measures nothing.
 

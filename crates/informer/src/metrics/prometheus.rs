@@ -1,4 +1,4 @@
-//! [`Prometheus`]: exports the library's metrics to a `prometheus_client` registry, or as text.
+//! Exports the library's metrics to a `prometheus_client` registry, or as text.
 //!
 //! Guarantees: series have client-go's names where client-go has the same metric. Times are in seconds, and
 //! sizes in bytes. After an informer has ended, a scrape no longer contains the informer's series. A scrape

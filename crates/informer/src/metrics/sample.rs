@@ -1,4 +1,5 @@
-//! Samplers, through which a metrics collector reads the current values of an informer or a work queue.
+//! Defines samplers, through which a metrics collector reads the current values of an informer or a work
+//! queue.
 //!
 //! Guarantees: a sampler does not keep its informer or queue alive, and returns `None` after the informer or
 //! queue has ended. Objects and indices are counted in a snapshot, without a lock.

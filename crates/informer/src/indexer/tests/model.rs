@@ -193,8 +193,8 @@ impl Reference {
 
     /// Applies a list to the reference, and returns the matching delta for the store.
     ///
-    /// If the reference has no valid object of this name from `source`, [`Item::AsItIs`] also creates a new
-    /// state.
+    /// [`Item::AsItIs`] creates a new state if the reference has no object of the name from `source`, or only
+    /// a state that failed to decode.
     fn list(&mut self, source: u32, items: &BTreeMap<u8, Item>) -> DeltaKind<K> {
         let mut objects = Vec::new();
         let mut listed = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! The counters and histograms of informers and work queues. Informers, or work queues, with equal labels
-//! share them.
+//! Defines the counters and histograms of informers and work queues. All informers with equal labels share
+//! one set of series, and so do all work queues with equal labels.
 
 use std::collections::BTreeMap;
 

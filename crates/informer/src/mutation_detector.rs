@@ -70,8 +70,8 @@ impl<K> MutationDetector<K> {
         }
     }
 
-    /// Copies the object states that the change `delta` contains. States in a list that the detector has
-    /// already copied are not copied again.
+    /// Copies the object states that the change `delta` contains. If the change is a list, skips the states
+    /// that the detector has already copied.
     pub(crate) fn take_in(&mut self, delta: &DeltaKind<K>) {
         let objects = match delta {
             DeltaKind::Added(object)
@@ -184,8 +184,8 @@ impl<K> MutationDetector<K> {
 enum State {
     Unchanged,
     Mutated,
-    /// The state can't be compared, because the cache and all readers have dropped it or the comparison
-    /// panicked.
+    /// The state can't be compared, because the cache and all readers have dropped it, or because the
+    /// comparison panicked.
     Void,
 }
 

@@ -121,8 +121,8 @@ impl<K> Object<K> {
     /// unless the object was decoded recently or another reader still holds the decoded object.
     ///
     /// # Errors
-    /// The object's bytes do not decode into `K`. A handler can receive this error only from a packed or lazy
-    /// cache, because any other cache decodes an object before it delivers the object's event.
+    /// Returns an error if the object's bytes do not decode into `K`. A handler can receive this error only
+    /// from a packed or lazy cache. Any other cache decodes an object before it delivers the object's event.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, true)
     }
@@ -183,7 +183,7 @@ impl<K> Object<K> {
             && self.uid_hash().may_be(other.uid_hash())
     }
 
-    /// Returns a handle to the same object state whose revision belongs to the given epoch. A new epoch
+    /// Returns a handle to the same object state, with the epoch of its revision set to `epoch`. A new epoch
     /// starts each time the server is restored from a backup.
     pub(crate) fn in_epoch(mut self, epoch: Epoch) -> Self {
         if self.revision().epoch() != epoch {
@@ -193,7 +193,8 @@ impl<K> Object<K> {
         self
     }
 
-    /// Returns the hash of the uid that the server sent for the object, before any transform.
+    /// Returns the hash of the uid that the server sent for the object. A transform does not change this
+    /// hash.
     pub(crate) fn uid_hash(&self) -> UidHash {
         self.inner.uid
     }

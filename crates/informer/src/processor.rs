@@ -40,8 +40,8 @@ pub(crate) struct Processor<K> {
     listeners: Vec<Listener<K>>,
     tasks: JoinSet<()>,
     schedule: Schedule<ListenerId>,
-    /// Listeners whose resync period had elapsed at the last tick of the resync timer. Until the next tick,
-    /// only these listeners receive resyncs.
+    /// Listeners that [`tick`](Self::tick) selected for a resync at the last tick of the resync timer. Until
+    /// the next tick, only these listeners receive resyncs.
     due: BTreeSet<ListenerId>,
     /// Wakes the controller when a full `Block` buffer can accept a notification again.
     room: Arc<Notify>,
@@ -177,10 +177,12 @@ where
         clock::until(self.schedule.next_tick()).await;
     }
 
-    /// Selects the listeners whose resync period has elapsed to receive the next resync. Returns whether at
-    /// least one listener was selected.
+    /// Selects the listeners that receive the next resync. These are the listeners whose resync period has
+    /// elapsed and that have handled their previous resync. Returns whether at least one listener was
+    /// selected.
     ///
-    /// The caller must distribute a resync to all listeners before it calls this method again.
+    /// The caller must pass a resync to [`distribute`](Self::distribute) before it calls this method again,
+    /// because each call replaces the selection.
     pub(crate) fn tick(&mut self) -> bool {
         let mut due = self.schedule.tick(Instant::now());
         // A listener that still handles its last resync does not receive another. Otherwise the

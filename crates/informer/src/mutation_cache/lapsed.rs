@@ -4,7 +4,8 @@
 //!
 //! Guarantees:
 //!
-//! - Each stream receives every lapse that happens after the stream was created.
+//! - Each stream delivers the name of each object whose write or deletion lapses after the stream was
+//!   created.
 //! - The overlay drops the write or deletion before the stream delivers the name. A read of that object after
 //!   the delivery therefore ignores the dropped write or deletion.
 //! - A waiting stream detects lapses at each read or write through a clone of the overlay, each time the
@@ -75,7 +76,7 @@ impl Stream for Lapsed {
     }
 }
 
-/// The registered [`Lapsed`] streams of one overlay, with the lapsed names that each stream has not delivered
+/// The registered [`Lapsed`] streams of one overlay, with the object names that each stream has not delivered
 /// yet. `waiting` maps the identifier of each stream to these names.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {

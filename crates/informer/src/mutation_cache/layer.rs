@@ -19,14 +19,14 @@ use crate::{
     shared_informer::reached,
 };
 
-/// Whether readers of an overlay see the local write of an object that the cache does not contain.
+/// Whether readers of a `MutationCache` see the local write of an object that the cache does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     Shown,
     Hidden,
 }
 
-/// The state that readers of the overlay see for one object name.
+/// The state that readers of a `MutationCache` see for one object name.
 #[derive(Debug)]
 pub(super) enum View<K> {
     /// Readers see the object in the cache, or no object if the cache does not contain the name.
@@ -37,7 +37,8 @@ pub(super) enum View<K> {
     Gone,
 }
 
-/// Configuration of an overlay: its capacity, the lifetime of its writes and deletions, and their visibility.
+/// Configuration of a `MutationCache`: its capacity, and the lifetime and visibility of its local writes and
+/// deletions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Maximum number of local writes, and also the maximum number of local deletions.
@@ -56,21 +57,22 @@ pub(super) struct Layer<K> {
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
     /// Number of writes and deletions that have been added since the layer was created.
     came: u64,
-    /// Value of [`Snapshot::rollbacks`] in the last snapshot that the layer received, which is the number of
-    /// times that the server's revision went backwards.
+    /// Number of times that the server's revision had gone backwards, as counted by [`Snapshot::rollbacks`]
+    /// of the last snapshot that the layer received.
     rollbacks: u64,
     /// Objects of the local writes that the layer rejected or dropped. The caller drops these objects after
     /// it has released the overlay's lock.
     pub(super) released: Vec<Object<K>>,
-    /// Names of the objects whose write or deletion lapsed since the last call of [`Layer::take_lapsed`].
+    /// Names of the objects whose write or deletion lapsed since the last call of [`Layer::take_lapsed`]. A
+    /// write or deletion lapses if it ends although the cache never contained its result.
     lapsed: Vec<ObjectName>,
 }
 
 /// The reason why a local write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The cache contains the written state or a newer state, or the cache contained the object after the
-    /// write and no longer does.
+    /// The cache contains the written state or a newer state. This reason also applies if the cache contained
+    /// the object after the write, and no longer contains it.
     Seen,
     /// The cache reached the revision of the write, but contains neither the written state nor a newer state.
     Lapsed,
@@ -134,7 +136,8 @@ impl<K> Layer<K> {
 
 impl<K: Resource> Layer<K> {
     /// Adds a local write. Rejects the write if the layer contains a newer write of the same name, or a
-    /// deletion of the same name and uid. If the layer then exceeds its capacity, its oldest write lapses.
+    /// deletion of the same name and uid. If the layer then exceeds its capacity, its oldest write is
+    /// dropped.
     pub(super) fn put(&mut self, object: Object<K>, cache: &Snapshot<K>) {
         self.settle(cache);
         let name = object.object_name().clone();
@@ -271,8 +274,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the local write of the object, and records the object's name as lapsed. Does nothing if the
-    /// layer has no write of the object.
+    /// Drops the local write of the object, and adds the object's name to the names that
+    /// [`take_lapsed`](Self::take_lapsed) returns. Does nothing if the layer has no write of the object.
     fn lapse(&mut self, name: &ObjectName) {
         if self.written.contains_key(name) {
             self.lapsed.push(name.clone());
@@ -280,7 +283,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops a local deletion. Records the object's name as lapsed if the cache still contains the object.
+    /// Drops a local deletion. If the cache still contains the object, also adds the object's name to the
+    /// names that [`take_lapsed`](Self::take_lapsed) returns.
     fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
         if hidden {

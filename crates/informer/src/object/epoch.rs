@@ -31,7 +31,7 @@ impl Epoch {
     };
 
     /// Returns the epoch after the reflector has detected a restore of the server. `known` is the epoch of
-    /// the objects in the store.
+    /// the objects in the store. Repeated calls with the same `known` return the same epoch.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -40,7 +40,7 @@ impl Epoch {
     }
 
     /// Returns the epoch after the reflector has suspected a restore of the server. `known` is the epoch of
-    /// the objects in the store.
+    /// the objects in the store. Repeated calls with the same `known` return the same epoch.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),

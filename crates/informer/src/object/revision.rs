@@ -46,10 +46,10 @@ enum Shown<'a> {
 }
 
 impl ResourceVersion {
-    /// The unset revision. A list with this revision returns the most recent state.
+    /// The unset revision. A request for a list with this revision selects the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
-    /// The revision `"0"`. A list with this revision returns any state that the server has cached, however
-    /// old.
+    /// The revision `"0"`. A request for a list with this revision selects any state that the server has
+    /// cached, however old.
     pub const ZERO: Self = Self(Repr::Number(Epoch::FIRST, 0));
 
     /// Returns the revision as a number. Returns `None` if the revision is not a number that fits into 64
@@ -97,8 +97,9 @@ impl ResourceVersion {
         self
     }
 
-    /// Returns the epoch that was assigned to this revision. Returns [`Epoch::FIRST`] for an unset revision,
-    /// and for a revision to which no reflector has assigned an epoch.
+    /// Returns the epoch that was assigned to this revision. An epoch is a period between two restores of the
+    /// server from a backup. Returns [`Epoch::FIRST`] for an unset revision, and for a revision to which no
+    /// reflector has assigned an epoch.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,

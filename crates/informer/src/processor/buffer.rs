@@ -225,8 +225,8 @@ impl<K> Buffer<K> {
     }
 
     /// Appends notifications like [`push_all`](Self::push_all), but a `Coalesce` buffer expands a long list
-    /// into its events on the pool for blocking work, without holding the lock. The caller must not push
-    /// other notifications until the future completes.
+    /// into its events on the pool for blocking work, without holding the buffer's lock. The caller must not
+    /// push other notifications until the future completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses the notifications if the expansion has not started.

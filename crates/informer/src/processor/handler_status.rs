@@ -21,8 +21,8 @@ pub struct HandlerStatus {
     /// notification. All objects that were in the cache when the handler was registered are also one
     /// notification.
     pub depth: usize,
-    /// Time since the change in the oldest notification that is not completely handled was applied to the
-    /// cache, measured with tokio's clock. Zero if no notification is waiting or in progress.
+    /// Age of the oldest notification that is not completely handled: the time since its change was applied
+    /// to the cache, measured with tokio's clock. Zero if no notification is waiting or in progress.
     pub lag: Duration,
     /// Number of events that were delivered to the handler, including the event in progress.
     pub told: u64,

@@ -9,7 +9,7 @@
 //! - When the listener is added, the buffer receives the initial events; see [`Delivery`].
 //! - When the sending end is dropped, the buffer is closed, and its waiting events are discarded and counted.
 //!   The callback in progress runs to its end. If the informer has stopped with a deadline before the drop,
-//!   the waiting events are still delivered.
+//!   the waiting events are still delivered until the deadline.
 //! - When the receiving end is dropped, even before its first poll, the buffer accepts no more events and no
 //!   task waits for the listener any longer.
 

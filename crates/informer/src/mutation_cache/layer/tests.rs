@@ -189,7 +189,7 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
 }
 
 /// Behavior ★65 of `docs/client-go.md`: a deletion that the cache applies ends all local writes of the
-/// deleted uid, and all writes of the same name with an older revision.
+/// deleted uid. It also ends all local writes of the same name whose revision is older than the deletion.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(

@@ -50,7 +50,8 @@ type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 /// Encoding of the stored bytes of an object that a transform changed after decoding.
 const WRITTEN: Codec = Codec::Json;
 
-/// The options of a packed cache, as selected by the user of the informer.
+/// The options of a packed cache, which stores objects as compressed bytes. The user of the informer selects
+/// the options.
 #[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
     /// Number of objects from which each compression dictionary is trained.
@@ -90,7 +91,7 @@ pub(crate) struct PackedDecoder<K> {
     unread: Arc<UnreadCount>,
 }
 
-/// A weak reference to the decoded object of one [`PackedBody`], which `number` identifies.
+/// A weak reference to the decoded object of the [`PackedBody`] with the same `number`.
 struct Recent<K> {
     number: u64,
     object: Weak<K>,
@@ -296,7 +297,7 @@ impl<K> PackedBody<K> {
         Labels::of_set(&self.labels)
     }
 
-    /// Returns the size of the stored bytes. Returns 0 if the object failed to decode.
+    /// Returns the number of stored bytes. Returns 0 if the object failed to decode.
     pub(super) fn size(&self) -> usize {
         self.kept.lock().packed().map_or(0, Packed::size)
     }

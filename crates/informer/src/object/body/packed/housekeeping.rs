@@ -91,17 +91,17 @@ impl Repacking {
     }
 }
 
-/// Maximum number of objects per dictionary for which a dictionary is trained on the calling task. A training
-/// with this number takes one or two milliseconds. A larger training runs on the runtime's pool for blocking
-/// work.
+/// Maximum number of objects from which a dictionary is trained on the calling task. A training from this
+/// number of objects takes one or two milliseconds. A training from more objects runs on the runtime's pool
+/// for blocking work.
 const TRAINED_IN_PLACE: usize = 32;
 
-/// Trains dictionaries on the runtime's pool for blocking work, because a training takes some 20 ms and would
-/// delay events.
+/// Trains compression dictionaries. A training from more than [`TRAINED_IN_PLACE`] objects runs on the
+/// runtime's pool for blocking work, because it may take some 20 ms and would delay events on the calling
+/// task. Any other training runs on the calling task.
 ///
-/// The reflector waits only for the training of the first dictionary. During later trainings, objects are
-/// compressed with the previous dictionary. A dictionary of at most [`TRAINED_IN_PLACE`] objects is trained
-/// on the calling task.
+/// The reflector waits for a training on the pool only while there is no dictionary yet. During later
+/// trainings, objects are compressed with the previous dictionary.
 struct Training {
     /// The task of the training in progress. The set contains at most one task.
     under_way: JoinSet<()>,
@@ -116,8 +116,8 @@ impl Training {
 
     /// Trains a dictionary if there are enough samples. `more_comes` says whether more objects follow.
     ///
-    /// The call waits for the training of the first dictionary, and of a dictionary of at most
-    /// [`TRAINED_IN_PLACE`] objects. Otherwise the call only starts the training.
+    /// The call waits for the training if there is no dictionary yet, or if the training uses at most
+    /// [`TRAINED_IN_PLACE`] objects. Otherwise, the call only starts the training.
     async fn tend<K: Send + Sync + 'static>(
         &mut self,
         decoder: &Arc<PackedDecoder<K>>,
@@ -250,8 +250,8 @@ impl<K: Send + Sync + 'static> Packer<K> {
     }
 
     /// Trains a dictionary if there are enough samples. After a training, compresses the objects of the
-    /// incomplete list (`staged`) again with the new dictionary, and starts to compress all objects of the
-    /// store again in later steps.
+    /// incomplete list (`staged`) again with the new dictionary, and schedules all objects of the store for
+    /// compression in later steps. `more_comes` says whether more objects of the list follow.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();

@@ -121,14 +121,15 @@ impl Packing {
     }
 
     /// Returns whether a dictionary can be trained: there are enough samples, and no object uses a dictionary
-    /// older than the current one. If `more_comes` is true, the method requires samples from four times as
-    /// many objects.
+    /// older than the current one. `more_comes` says whether more objects follow. If so, the method requires
+    /// samples from four times as many objects.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
-    /// Trains a dictionary if [`is_due`](Self::is_due) returns true, and compresses later objects with the
-    /// new dictionary. Returns whether a new dictionary was trained. The call blocks during the training.
+    /// Trains a dictionary if [`is_due`](Self::is_due) returns true for `more_comes`. Later objects are then
+    /// compressed with the new dictionary. Returns whether a new dictionary was trained. The call blocks
+    /// during the training.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;
@@ -222,7 +223,7 @@ impl Packed {
     /// `read`.
     ///
     /// # Errors
-    /// The compressed bytes are damaged.
+    /// Returns an error if the compressed bytes are damaged.
     pub(super) fn unpacked<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, Damaged> {
         match &self.dictionary {
             None => Ok(read(&self.bytes)),

@@ -24,8 +24,9 @@ const TARGET_LENGTH: u32 = 2;
 /// events takes 2 % longer.
 const BYTES: usize = 16 * 1024;
 
-/// Maximum number of idle contexts that are kept for reuse, for compression and for decompression each. Each
-/// context takes some 150 KB. Creating a context takes seven times as long as compressing one object.
+/// Maximum number of idle zstd contexts that a dictionary keeps for reuse. The limit applies separately to
+/// compression contexts and decompression contexts. Each context takes some 150 KB. Creating a context takes
+/// seven times as long as compressing one object.
 const IDLE: usize = 16;
 
 /// Maximum size in bytes of a context's output buffer. A context with a larger buffer is dropped after use.

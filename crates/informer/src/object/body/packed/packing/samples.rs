@@ -138,9 +138,9 @@ pub(super) struct Fit {
 impl Fit {
     /// Counts a compressed object, and returns whether the dictionary should be replaced.
     ///
-    /// The method returns true if the last [`WINDOW`] objects have a ratio of compressed size to uncompressed
-    /// size that is more than 1.5 times that of the first [`WINDOW`] objects. It can return true only after
-    /// each [`WINDOW`] objects, and not before [`WINDOWS_MIN`] times [`WINDOW`] objects.
+    /// The method compares each group of [`WINDOW`] objects with the first group. It returns true for the
+    /// last object of a group if the group's ratio of compressed size to uncompressed size is more than 1.5
+    /// times that of the first group. Before [`WINDOWS_MIN`] groups are complete, the method returns false.
     pub(super) fn worsens(&mut self, packed: &Packed) -> bool {
         self.objects += 1;
         self.json += u64::from(packed.length);

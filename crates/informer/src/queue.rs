@@ -180,8 +180,8 @@ impl<K> std::error::Error for KeyErrors<K> {
 /// Returns the revisions that the store reaches by applying these changes, one for each source. The store
 /// must have applied all earlier changes. The revisions of lists are not included.
 ///
-/// The revision of a source is the largest one among its changes in the epoch of its last change. A new epoch
-/// begins after a server was restored from a backup.
+/// For each source, the result contains the largest revision among those changes of the source that have the
+/// same epoch as the source's last change. A new epoch begins after a server was restored from a backup.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {

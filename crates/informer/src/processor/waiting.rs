@@ -99,8 +99,8 @@ impl<K> Waiting<K> {
     }
 
     /// Returns the maximum number of single events that [`push`](Self::push) inserts or merges one by one for
-    /// the message `pushed`. The number includes the events of a waiting bulk message that `push` must
-    /// expand.
+    /// the message `pushed`. The number includes the events of a waiting bulk message, such as a list, that
+    /// `push` must expand.
     ///
     /// Returns 0 if `push` adds the message without merging.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
@@ -186,8 +186,8 @@ type Position = (u64, u64);
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the bulk message that is not expanded; `None` if there is no such message. While such a
-    /// message waits, the queue contains no message about a single object.
+    /// Position of the bulk message, such as a list, that is not expanded; `None` if there is no such
+    /// message. While such a message waits, the queue contains no message about a single object.
     whole: Option<Position>,
     /// Number of waiting messages that are periodic resyncs or single events of an expanded resync.
     resyncs: usize,

@@ -29,9 +29,9 @@ use crate::{
 ///
 /// - A new delta of a queued key does not change the key's position. [`pop`](Self::pop) returns all deltas of
 ///   the first key, oldest first.
-/// - If two consecutive deltas of a key are deletions of the same source, the queue keeps the older deletion.
-///   If the final state in the older deletion is unknown, the queue keeps the newer deletion. No other deltas
-///   are merged.
+/// - If two consecutive deltas of a key are deletions of the same source, the queue keeps only the older
+///   deletion. Exception: if the final state in the older deletion is unknown, the queue keeps only the newer
+///   deletion. No other deltas are merged.
 /// - A list queues its objects, and then a [`Deleted::FinalStateUnknown`] with the last known state for each
 ///   queued or known object of the source that the list does not contain.
 /// - A resync skips keys with queued deltas, so that an old state never follows a newer one.

@@ -44,12 +44,13 @@ impl History {
         &self.last
     }
 
-    /// Returns the epoch of the revisions that the reflector receives.
+    /// Returns the epoch of the revisions that the reflector receives. An epoch is a period between two
+    /// rollbacks of the server to an earlier state.
     pub(super) fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// Returns whether a watch can begin at the last revision, which is neither unset nor 0.
+    /// Returns whether a watch can begin at the last revision. The revision must be neither unset nor 0.
     pub(super) fn can_resume(&self) -> bool {
         !(self.last.is_unset() || self.last.is_zero())
     }

@@ -156,7 +156,8 @@ enum State {
     Streaming(Stream),
     /// A watch, from its request until it ends.
     Watching(Watch),
-    /// A probe before a watch. During a probe in parallel to an open watch, the state is `Watching`.
+    /// A probe before a watch: a request for one object, whose response shows whether the server has gone
+    /// back to an earlier state. During a probe in parallel to an open watch, the state is `Watching`.
     Probing,
     /// A pause before the next operation.
     Pausing(Next),
@@ -200,7 +201,8 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no watch is requested, because a probe failed during the last open watch.
+    /// Time before which no watch is requested, because a probe failed during the last open watch; `None`
+    /// without such a failure.
     held_until: Option<Instant>,
     /// Whether a watch was opened since the last list. Also true if the store was filled before the reflector
     /// started.

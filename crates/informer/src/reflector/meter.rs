@@ -67,8 +67,8 @@ impl ReflectorMeter {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// Records that a probe has failed. `class` is the class of the error, which determines the reason for
-    /// the next list.
+    /// Records that a probe, which checks whether the server has gone back to an earlier state, has failed.
+    /// `class` is the class of the error, which determines the reason for the next list.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,

@@ -15,18 +15,20 @@ use crate::{
     transport::{Body, Error, ListOptions, ListerWatcher, ResourceVersionMatch},
 };
 
-/// Minimum time between two probes. It limits the load on the server if watches often lose their connection.
+/// Minimum time between an answered probe and the next probe. The minimum limits the load on the server if
+/// watches often lose their connection.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// Maximum delay between a failed probe and the next probe. Each failed probe doubles the delay.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
-/// State of the probes of one reflector: whether a probe is required, and when it is due.
+/// State of the probes of one reflector: whether a probe is required, and when it is due. A probe is a
+/// request for one object, and shows whether the server has gone back to an earlier state.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
-    /// Whether a watch ended in a way that a restart of the server can cause, and no probe was answered and
-    /// no list was completed since.
+    /// Whether a watch has ended in a way that a restart of the server can cause. An answered probe or a
+    /// completed list resets the flag.
     is_required: bool,
     order: Order,
     /// Time before which no probe is due; `None` before the first probe.

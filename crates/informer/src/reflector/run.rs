@@ -227,8 +227,8 @@ where
         })
     }
 
-    /// Reports that a list has failed, and returns the next step. If the next step is a pause, drops the list
-    /// first to release its memory.
+    /// Reports that a list has failed, and returns the next step. Drops the list to release its memory,
+    /// unless the next step repeats the list at once.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());

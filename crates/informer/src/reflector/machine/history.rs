@@ -85,7 +85,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the epoch of the revisions that the reflector receives.
+    /// Returns the epoch of the revisions that the reflector receives. An epoch is a period between two
+    /// rollbacks of the server to an earlier state.
     pub(crate) fn epoch(&self) -> Epoch {
         self.history.epoch()
     }

@@ -3,19 +3,21 @@
 //! A probe is a LIST of one object. Its minimum revision is the last revision that the store has accepted,
 //! and the response shows whether the server still knows this revision. A probe is required if a watch lost
 //! its connection, was closed early, was refused a connection, was rejected with 502, 503 or 504, received no
-//! response headers, or sent an event below the last revision. The probe is sent before the next watch, or in
-//! parallel to an open watch if the previous probe was sent less than a minute ago. No probe is sent if
-//! [`RollbackDetection`](crate::reflector::RollbackDetection) is disabled, or if the source may not support
-//! revisions in requests.
+//! response headers, or sent an event below the last revision.
+//!
+//! A required probe is due at once, or one minute after the last answered probe if that is later. If a watch
+//! is open when the probe is due, the probe is sent in parallel to the watch. Otherwise, the probe is sent
+//! before the next watch. No probe is sent if [`RollbackDetection`](crate::reflector::RollbackDetection) is
+//! disabled, or if the source may not support revisions in requests.
 //!
 //! | a probe | is followed by |
 //! | --- | --- |
 //! | was answered | the watch |
 //! | failed with "too large resource version", or was answered at an older revision | a list of the newest state, at once |
 //! | was refused a connection | the same probe, after a pause |
-//! | failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
+//! | failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | the watch, after a pause; another probe one minute after the pause; each further failure doubles this minute, up to one hour |
 //! | was rejected otherwise | the watch, at once |
-//! | failed in parallel to an open watch, except as in the second row of this table | the watch continues; if the watch ends during the pause, the next watch follows after the rest of the pause |
+//! | failed in parallel to an open watch, except as in the second row of this table | the watch continues; if the watch ends within the pause that this table requires, the next watch follows after the rest of the pause |
 
 use tokio::time::Instant;
 
@@ -44,12 +46,14 @@ impl Machine {
         Action::Probe(probe_options(self.last_revision().clone()))
     }
 
-    /// Disables all probes, for a source that may not support revisions in requests.
+    /// Disables all probes, for a source that may not support revisions in requests. A probe is a request for
+    /// one object, with the last accepted revision as the minimum revision.
     pub(crate) fn skip_probes(&mut self) {
         self.probe.disable();
     }
 
-    /// Returns whether a probe is required while the current watch is open. The probe may not be due yet.
+    /// Returns whether a probe must be sent in parallel to the open watch, to check whether the server has
+    /// gone back to an earlier state. The probe may not be due yet.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }

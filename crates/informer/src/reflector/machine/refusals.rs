@@ -11,8 +11,8 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Maximum time for which a rejected watch is requested again, before a list follows. Longer than a restart
-/// of an API server, which takes minutes.
+/// Maximum time for which a rejected watch is requested again, before a list follows. This time is longer
+/// than a restart of an API server, which takes minutes.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Minimum time that the reflector waits for the response headers of a watch.

@@ -16,7 +16,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::transport::ResourceVersionMatch;
 
-/// Returns request options with which the reflector lists with a LIST.
+/// Returns request options that select a LIST, and not a streaming list, for all lists.
 fn listing() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::List),
@@ -24,7 +24,7 @@ fn listing() -> RequestOptions {
     }
 }
 
-/// Returns request options with which the reflector lists with a streaming list.
+/// Returns request options that select a streaming list, and not a LIST, for all lists.
 fn streaming() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::Streaming),

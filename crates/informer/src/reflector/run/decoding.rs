@@ -20,8 +20,8 @@ use crate::{
 /// reading task, because waking a thread takes as long as decoding one or two pods.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// Maximum number of bytes in the batch that one parallel task decodes, which can be exceeded by the last
-/// object.
+/// Maximum number of bytes in the batch that one parallel task decodes. The last object of the batch can
+/// exceed this limit.
 const BATCH_BYTES: usize = 512 * 1024;
 
 /// Number of bytes after which the reading task yields, if it decodes the bytes itself. Decoding and

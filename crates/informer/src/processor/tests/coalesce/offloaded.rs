@@ -1,5 +1,5 @@
-//! Tests that a `Coalesce` listener buffer expands a long waiting list into single events on another thread,
-//! and a short one on the current thread.
+//! Tests on which thread a `Coalesce` listener buffer expands a list that waits in the buffer into single
+//! events: a long list on another thread, and a short list on the current thread.
 
 use super::*;
 use crate::{

@@ -170,8 +170,8 @@ impl Requirement {
     ///
     /// # Errors
     ///
-    /// The key is not a valid label key, a value is not a valid label value, or an `In` or `NotIn` operator
-    /// has no values.
+    /// Returns an error if the key is not a valid label key, if a value is not a valid label value, or if an
+    /// `In` or `NotIn` operator has no values.
     #[doc(alias = "NewRequirement")]
     pub fn new(key: impl Into<String>, operator: Operator) -> Result<Self, InvalidLabel> {
         let key = key.into();

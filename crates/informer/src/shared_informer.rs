@@ -8,8 +8,8 @@
 //!   state. The last event that it receives for an object contains the object's state in the cache.
 //! - Kind, namespace and name identify an object. A handler may receive a deletion and a recreation of an
 //!   object as one update with another uid.
-//! - A deletion event contains the last state of the object, or the last state that the cache received if the
-//!   watch missed the deletion.
+//! - A deletion event contains the last state of the object. If the watch missed the deletion, the event
+//!   contains the last state that the cache received.
 //! - A handler can be registered at any time. It receives the current objects first, then all later changes,
 //!   each event once. A slow handler does not delay other handlers.
 //!
@@ -129,7 +129,7 @@ struct Shared<K> {
     /// Tracing span of the informer, which is the parent of its handlers' spans.
     span: tracing::Span,
     snapshotter: Option<Arc<Snapshotter<K>>>,
-    /// Sender that is used only to count the changes in the channel to the queue.
+    /// Sender that is used only to count the changes in the channel from the reflectors to the queue.
     channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -209,7 +209,7 @@ where
     /// Returns a stream of events: first the current objects, then all later changes, each event once.
     ///
     /// # Errors
-    /// The informer has stopped.
+    /// Returns an error if the informer has stopped.
     #[doc(alias = "NewIndexerInformerWatcher")]
     pub fn subscribe(&self) -> Result<Subscription<K>, Stopped> {
         self.subscribe_with(ListenerBuffer::default())
@@ -219,7 +219,7 @@ where
     /// polled. With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
     ///
     /// # Errors
-    /// The informer has stopped.
+    /// Returns an error if the informer has stopped.
     pub fn subscribe_with(&self, buffer: ListenerBuffer) -> Result<Subscription<K>, Stopped> {
         Subscription::new(self, buffer)
     }
@@ -237,7 +237,7 @@ where
     /// An index can be added at any time. The future resolves when the index covers all objects in the cache.
     ///
     /// # Errors
-    /// An index of this name exists, or the informer has stopped.
+    /// Returns an error if an index of this name exists, or if the informer has stopped.
     ///
     /// # Cancel safety
     /// If the future is dropped, the index is either added completely or not at all.
@@ -258,7 +258,7 @@ where
     /// fails, and [`Status::index_errors`](crate::status::Status::index_errors) counts the failures.
     ///
     /// # Errors
-    /// As for [`SharedInformer::add_index`].
+    /// Returns an error if an index of this name exists, or if the informer has stopped.
     pub async fn try_add_index<V, E>(
         &self,
         name: &str,
@@ -281,10 +281,10 @@ where
     /// indices are read, in the order of `indexers`.
     ///
     /// The calling task runs the index functions, and yields after every few hundred objects. The informer
-    /// delivers events meanwhile, and then indexes only the objects that have changed during the call.
+    /// continues to deliver events. At the end, it indexes only the objects that changed during the call.
     ///
     /// # Errors
-    /// As for [`SharedInformer::add_index`].
+    /// Returns an error if an index with one of the names exists, or if the informer has stopped.
     ///
     /// # Cancel safety
     /// If the future is dropped while it indexes the cache, no index is added. If the future is dropped
@@ -311,7 +311,8 @@ where
     /// that were taken before the removal keep the index.
     ///
     /// # Errors
-    /// The index does not exist or is [`NAMESPACE`](crate::indexer::NAMESPACE), or the informer has stopped.
+    /// Returns an error if the index does not exist, if the index is
+    /// [`NAMESPACE`](crate::indexer::NAMESPACE), or if the informer has stopped.
     ///
     /// # Cancel safety
     /// Dropping the future after its first poll does not cancel the removal.
@@ -401,7 +402,7 @@ impl<K> SharedInformer<K> {
     /// advances only with the server's bookmarks, about once a minute.
     ///
     /// # Errors
-    /// The variants of [`RevisionError`] describe the errors.
+    /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -426,7 +427,7 @@ impl<K> SharedInformer<K> {
     /// first wait for the revision of the new object. A transform must preserve the uid.
     ///
     /// # Errors
-    /// The deadline has passed, or the informer has stopped.
+    /// Returns an error if the deadline has passed, or if the informer has stopped.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -445,8 +446,8 @@ impl<K> SharedInformer<K> {
     /// Waits until every handler has handled the changes that are in the cache at the time of the call.
     ///
     /// The method does not wait for subscriptions, because they may never be polled. If a handler calls the
-    /// method in its callback, the method waits for all other handlers. Two handlers that do so at the same
-    /// time deadlock.
+    /// method in its callback, the method waits for all other handlers. Two handlers that wait for each other
+    /// in this way deadlock.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer or its handlers.

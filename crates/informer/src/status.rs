@@ -108,8 +108,9 @@ impl Status {
         self.failed()?.since_last_error()
     }
 
-    /// Returns the time since the first failure after the last success of a source; `None` if no failure
-    /// followed that success. The source is the one whose failure [`Status::last_error`] returns.
+    /// Returns the time since the first failure of a source after its last success. The source is the one
+    /// whose failure [`Status::last_error`] returns. `None` if the source has not failed since its last
+    /// success.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failed()?.failing_for()
     }
@@ -226,7 +227,7 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    /// Returns another reader. Its [`changed`](Self::changed) ignores the changes that were made before the
+    /// Returns a new reader, whose [`changed`](Self::changed) ignores the changes that were made before the
     /// call of `afresh`.
     pub(crate) fn afresh(&self) -> Self {
         let mut reader = self.clone();

@@ -110,11 +110,11 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// which reads only the names, uids and revisions of objects.
     ///
     /// The default implementation calls [`ListerWatcher::list`], which returns all fields of the objects. A
-    /// source that can omit the other fields should do so, to reduce the transferred bytes. A source that
+    /// source that can omit unneeded fields should omit them, to reduce the transferred bytes. A source that
     /// wraps a [`ListWatch`](client::ListWatch) should call `list_metadata` of the `ListWatch`.
     ///
     /// # Cancel safety
-    /// As for [`ListerWatcher::list`].
+    /// Dropping the future, or the body of the response, cancels the request.
     fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.list(options)
     }
@@ -122,7 +122,7 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// Opens a watch that delivers the changes after `options.resource_version`.
     ///
     /// # Cancel safety
-    /// As for [`ListerWatcher::list`].
+    /// Dropping the future, or the body of the response, cancels the request.
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
     /// Returns whether the source supports watches with `sendInitialEvents`.
@@ -154,7 +154,7 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// unknown, and a warm start neither saves nor loads the cache.
     ///
     /// # Cancel safety
-    /// As for [`ListerWatcher::list`].
+    /// Dropping the future cancels the request.
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(std::future::ready(Ok(None)))
     }

@@ -76,8 +76,8 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// Returns the first object whose name follows `name` in the order of names. If `name` is `None`, returns
     /// the first object of the store.
     ///
-    /// The reflector may convert the returned objects to a form that needs less memory. The default
-    /// implementation returns `None`.
+    /// The reflector calls this method to visit the stored objects, and may compress their content to save
+    /// memory. The default implementation returns `None`.
     fn object_after(&self, name: Option<&ObjectName>) -> Option<Object<K>> {
         let _ = name;
         None

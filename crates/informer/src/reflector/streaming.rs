@@ -27,10 +27,10 @@ pub enum InitialList {
     /// The API server sends the objects from its watch cache, one at a time. If the server does not support
     /// or does not complete streaming lists, the reflector sends a LIST instead, without a pause.
     ///
-    /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. Other servers respond
-    /// with 422: `sendInitialEvents is forbidden for watch` if the feature is disabled,
-    /// `resourceVersionMatch is forbidden for watch` before 1.27. Servers before 1.19 ignore both parameters,
-    /// and never send the end bookmark.
+    /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. If the feature is
+    /// disabled, they respond with 422 `sendInitialEvents is forbidden for watch`. Servers from 1.19 to 1.26
+    /// respond with 422 `resourceVersionMatch is forbidden for watch`. Servers before 1.19 ignore
+    /// `sendInitialEvents` and `resourceVersionMatch`, and never send the end bookmark.
     Streaming,
     /// A LIST with `resourceVersion=0`, which the server may answer with any state of its watch cache. A
     /// watch from the revision of the list follows.

@@ -93,7 +93,7 @@ where
     /// Sets the initial indices. [`SharedInformer::add_index`] can add more indices at any time.
     ///
     /// # Errors
-    /// Two of the indices have the same name.
+    /// Returns an error if two of the indices have the same name.
     pub fn indexers(mut self, indexers: Indexers<K>) -> Result<Self, DuplicateIndex> {
         self.store = indexer::new(indexers)?;
         Ok(self)

@@ -232,8 +232,8 @@ macro_rules! keeping_methods {
         /// Keeps objects [`packed`](Self::packed), and sets the number of received objects after which a
         /// dictionary is trained. The minimum is 8.
         ///
-        /// Use a smaller number for a small collection. Use a larger number if the objects have several kinds
-        /// of content, and all objects of one kind arrive before those of the next.
+        /// Use a smaller number for a small collection. Use a larger number if the first received objects do
+        /// not resemble the later objects.
         ///
         /// The dictionary is trained from at most 64 of the received objects, evenly spread. Until the
         /// training, the cache keeps objects uncompressed. While a list is in progress, the training starts

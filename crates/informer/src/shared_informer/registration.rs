@@ -134,7 +134,7 @@ where
     /// is registered twice has two independent registrations.
     ///
     /// # Errors
-    /// The informer has stopped.
+    /// Returns an error if the informer has stopped.
     #[doc(alias = "AddEventHandler")]
     pub fn register(self) -> Result<Registration<K>, Stopped> {
         let name: Arc<str> = Arc::from(self.name);

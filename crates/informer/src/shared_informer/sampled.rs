@@ -1,6 +1,7 @@
-//! Measures an informer for the metrics: its status, its queue, its handlers, and the memory of its cache.
+//! Returns the measured values of an informer for the metrics: its status, the length of its queue, the
+//! buffers of its handlers, and the memory of its cache.
 //!
-//! The module only returns measured values, and sends none to a metrics collector.
+//! The module sends no values to a metrics collector.
 
 use std::sync::{
     Arc,
@@ -19,7 +20,7 @@ use crate::{
     status::StatusReader,
 };
 
-/// Source of an informer's measured values, which the metrics collector requests.
+/// Handles to the parts of an informer, from which the informer's measured values are read for the metrics.
 pub(super) struct Figures<K> {
     pub(super) indexer: Indexer<K>,
     pub(super) status: StatusReader,
@@ -46,8 +47,8 @@ impl<K: Send + Sync + 'static> Sampled for Figures<K> {
 impl<K> SharedInformer<K> {
     /// Returns the memory of the cache: of its objects, dictionaries and indices.
     ///
-    /// The result also contains the number of changes in the channel to the queue, and the number of
-    /// notifications that wait for handlers. [`Memory`] documents which of its values are exact.
+    /// The result also contains the number of changes in the channel from the reflectors to the queue, and
+    /// the number of notifications that wait for handlers. [`Memory`] documents which values are exact.
     ///
     /// The method visits every object and index once, which takes some milliseconds per 100,000 objects. It
     /// blocks neither the informer nor readers, and can also be called after the informer has ended.

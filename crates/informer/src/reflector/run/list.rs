@@ -34,12 +34,12 @@ pub(super) struct List<K> {
     /// Number of errors in the list. An object that failed to decode, an object of another kind and an event
     /// of an unknown type each count as one error.
     skipped: usize,
-    /// Epoch in which the list last reused a stored object instead of decoding the received object. `None` if
-    /// the list decoded every object.
+    /// Epoch of the reflector at the time when the list last reused a stored object. `None` if the list
+    /// decoded every received object.
     ///
-    /// An object is reused if its uid and revision are equal to the received ones. The reflector begins a new
-    /// epoch when the server may have gone back to an earlier state, because the server can then assign an
-    /// old revision to a different state.
+    /// A stored object with the uid and the revision of a received object is reused, and the received object
+    /// is not decoded. The reflector begins a new epoch when the server may have gone back to an earlier
+    /// state, because the server can then assign an old revision to a different state.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -116,8 +116,8 @@ impl<K> List<K> {
 
     /// Returns the object of a decoding result; `None` if the object can't be stored.
     ///
-    /// Logs a decoding error, and sends the error to the error handler. Records `epoch` if the result is a
-    /// stored object that was reused instead of decoding the received object.
+    /// Logs a decoding error, and sends the error to the error handler. If the result is a reused stored
+    /// object, sets [`List::known_in`] to `epoch`, the current epoch of the reflector.
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,
@@ -140,8 +140,8 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// Logs the durations of a list that was slow, and the total number of errors if [`report`](Self::report)
-    /// did not log all of them.
+    /// Logs the time spent on the requests, the reading and the store if the list took more than ten seconds.
+    /// Logs the total number of errors if [`report`](Self::report) did not log every error.
     ///
     /// `objects` is the number of objects in the list. `handed_on` is `true` if the store has accepted the
     /// list, and `false` if the list has failed.

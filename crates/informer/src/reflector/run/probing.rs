@@ -58,9 +58,9 @@ where
 
     /// Processes the value that [`WatchProbe::answer`] returned for the open watch.
     ///
-    /// If `answered` is `None`, the scheduled probe is due, and the function sends the probe. Otherwise,
-    /// `answered` contains the minimum revision that the probe requested and the response, and the function
-    /// checks the response.
+    /// If `answered` is `None`, the scheduled probe is due, and the function sends the probe. Otherwise, the
+    /// function checks the response. `answered` then contains the minimum revision that the probe requested,
+    /// and the revision or the error from the response.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,

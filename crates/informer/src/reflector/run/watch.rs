@@ -114,8 +114,11 @@ impl<K> OpenWatch<K> {
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the time by which the next event must arrive: the earliest of the deadlines that apply to the
-    /// watch or streaming list.
+    /// Returns the time by which the next event must arrive.
+    ///
+    /// For a streaming list, this is the deadline of the initial events. For a watch, this is the time that
+    /// [`silent`](Self::silent) returns. If [`outlived`](Self::outlived) returns an earlier time, or if
+    /// `silent` returns `None`, the time that `outlived` returns applies instead.
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -357,10 +360,12 @@ where
         }
     }
 
-    /// Waits for a chunk of the response body, a decoded event or the end of the watch, and returns it.
+    /// Waits until a chunk of the response body arrives, an event is decoded, or the watch ends. Returns the
+    /// chunk, the event or the reason for the end.
     ///
-    /// The function also sends a probe that is due, and does background work on stored objects. `reads` is
-    /// `false` after the response body has ended.
+    /// The function also sends a probe that is due. While no event or chunk is available, it compresses
+    /// stored objects if the cache keeps objects compressed. `reads` is `false` after the response body has
+    /// ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {
@@ -425,8 +430,8 @@ where
         fed.err().map(|error| Ended::Error(error.into()))
     }
 
-    /// Sends a bookmark with the reflector's last revision to the store, which confirms that the server still
-    /// has this revision.
+    /// Sends a bookmark with the reflector's last revision to the store. The bookmark confirms to the store
+    /// that the server still has this revision.
     ///
     /// Called if the reflector started from a saved revision, and the watch received no event in its first
     /// second. For an expired revision, the server would have sent an error at once.

@@ -293,8 +293,9 @@ impl StatusBody {
     /// Returns whether this `Status` reports that the server's data is older than the requested revision.
     /// `reason` is the reason of the `Status`.
     ///
-    /// Recognizes the formats of three ranges of Kubernetes versions, newest first: a cause with a reason, a
-    /// cause with only a message (1.17.0 to 1.18.5), and only a status message (before 1.17).
+    /// Kubernetes reports this condition in three formats, depending on its version. The newest format is a
+    /// cause with a reason. Versions 1.17.0 to 1.18.5 send a cause with only a message. Versions before 1.17
+    /// send only a status message.
     fn is_too_large(&self, reason: &str) -> bool {
         let causes = self
             .details

@@ -54,7 +54,8 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays in a record that are not part of its object: the map of the record itself.
+/// Number of JSON maps and arrays in the line of an object, in addition to those of the object: one, because
+/// the line is a map.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line. No other line starts with this text.
@@ -355,7 +356,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Reads all objects and the last line. Returns one list of objects for each source. `sources` is the
-    /// number of sources. `decoder` determines the cached form of the objects.
+    /// number of sources. `decoder` determines whether the objects are kept decoded, as JSON, or compressed.
     ///
     /// Calls `wanted` before each object. If `wanted` returns false, the load stops with an error.
     pub(super) fn objects<K: Resource + DeserializeOwned>(

@@ -226,7 +226,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
     /// Sends a request to the source of a reflector, and retries the request with backoff.
     ///
     /// After an error with [`Retry::Resume`], always retries the request. After an error with
-    /// [`Retry::Backoff`], retries until the error number [`ATTEMPTS`]. Returns any other error at once.
+    /// [`Retry::Backoff`], retries unless this is the fifth ([`ATTEMPTS`]) such error. Returns any other
+    /// error at once.
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,

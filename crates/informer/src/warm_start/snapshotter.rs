@@ -164,8 +164,8 @@ pub(crate) struct Snapshotter<K> {
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// Description of the collection that each source lists, in the order of the sources. `None` if a source
-    /// returns no description.
+    /// Texts that identify the listed objects of each source, in the order of the sources. `None` if a source
+    /// returns no such text.
     collections: Option<Vec<String>>,
     /// Identity of the server. Not set while the identity is unknown.
     server: OnceLock<String>,
@@ -283,7 +283,7 @@ impl<K> Snapshotter<K> {
     ///
     /// # Errors
     /// Returns the reason for a cold start if the objects are Secrets and [`SavedStore::allow_secrets`] is
-    /// not set, or if a source does not describe its collection.
+    /// not set, or if a source does not identify the objects that it lists.
     pub(crate) fn check(&self) -> Result<(), ColdReason> {
         if self.is_secret && !self.storing.config.secrets {
             return Err(ColdReason::SecretsRefused);
@@ -379,8 +379,8 @@ impl<K: Send + Sync + 'static> Snapshotter<K> {
         })
     }
 
-    /// Loads the saved store if the store matches this informer. `decoder` determines the cached form of the
-    /// loaded objects.
+    /// Loads the saved store if the store matches this informer. `decoder` determines whether the loaded
+    /// objects are kept decoded, as JSON, or compressed.
     ///
     /// # Errors
     /// Returns the reason for a cold start if the store can't be read or does not match.

@@ -1,12 +1,12 @@
 //! [`SingleFlight`] sends the first request of a client alone. Other requests wait until the response to the
-//! first request arrives.
+//! first request arrives, but for at most 5 s ([`WAIT_MAX`]).
 //!
 //! Without `SingleFlight`, hyper's connection pool opens a connection for each concurrent request, because
 //! the pool does not know yet that one HTTP/2 connection serves all requests.
 //!
 //! Guarantees:
-//! - Until the head of the first response arrives, only one request is in flight. Each other request waits
-//!   for at most 5 s ([`WAIT_MAX`]), and is then sent too.
+//! - Until the head of the first response arrives, only one request is in flight, except for requests that
+//!   have waited for 5 s.
 //! - After a failed request, or after an error in a response body, the next request is sent alone again.
 
 use std::{
@@ -25,8 +25,8 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// Maximum time that a request waits for the response to the request that is sent alone. The waiting request
-/// is then sent too, because the server may never respond to the first request.
+/// Maximum time that a request waits for the response to the request that was sent alone. After this time,
+/// the waiting request is sent without the response, because the server may never respond.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Tower service that sends the first request alone, and also the first request after a failure. Other

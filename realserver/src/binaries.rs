@@ -24,7 +24,8 @@ impl Binaries {
     /// The first build of kube-apiserver takes about 7 minutes on 2 cores. Later calls return immediately.
     ///
     /// # Errors
-    /// Go is missing or older than the modules require, or a module can't be downloaded.
+    /// Returns an error if Go is missing or older than the modules require, or if a module can't be
+    /// downloaded.
     pub fn build(target: &Path) -> Result<Self> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = target.join("realserver");

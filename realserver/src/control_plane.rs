@@ -36,7 +36,8 @@ pub struct ControlPlane {
     addresses: Addresses,
 }
 
-/// The loopback ports on which kube-apiserver and etcd listen.
+/// The loopback ports of one control plane: the port of kube-apiserver, and the ports of etcd for clients and
+/// for peers.
 #[derive(Clone, Copy, Debug)]
 struct Addresses {
     api_server: u16,
@@ -48,8 +49,8 @@ impl ControlPlane {
     /// Starts etcd and kube-apiserver, and returns when `/readyz` responds with 200.
     ///
     /// # Errors
-    /// A process ends, or kube-apiserver is not ready within two minutes. The error contains the last line of
-    /// the process's log.
+    /// Returns an error if a process ends, or if kube-apiserver is not ready within two minutes. The error
+    /// contains the last line of a process's log.
     pub async fn start(binaries: &Binaries) -> Result<Self> {
         let folder = Folder::make()?;
         let addresses = Addresses::free()?;
@@ -72,7 +73,7 @@ impl ControlPlane {
     /// The watch cache of the new process is empty at first.
     ///
     /// # Errors
-    /// The same as for [`start`](Self::start).
+    /// Returns an error in the same cases as [`start`](Self::start).
     pub async fn restart_api_server(&mut self) -> Result<()> {
         self.api_server.end();
         self.api_server = start_api_server(&self.binaries, &self.folder.0, self.addresses)?;
@@ -88,7 +89,7 @@ impl ControlPlane {
     /// Returns the client configuration that the [`kubeconfig`](Self::kubeconfig) contains.
     ///
     /// # Errors
-    /// The kubeconfig or the certificate that it names can't be read.
+    /// Returns an error if the kubeconfig, or the certificate file that the kubeconfig names, can't be read.
     pub async fn config(&self) -> Result<Config> {
         let file = Kubeconfig::read_from(self.kubeconfig())?;
         Ok(Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?)
@@ -107,7 +108,7 @@ impl ControlPlane {
     /// Checks that kube-apiserver and etcd are running.
     ///
     /// # Errors
-    /// A process has ended. The error contains the last line of the process's log.
+    /// Returns an error if a process has ended. The error contains the last line of the process's log.
     pub fn check_alive(&mut self) -> Result<()> {
         self.etcd.check_alive()?;
         self.api_server.check_alive()

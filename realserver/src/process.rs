@@ -46,7 +46,7 @@ impl Process {
     /// Checks that the process is running.
     ///
     /// # Errors
-    /// The process has ended. The error contains the last line of its log.
+    /// Returns an error if the process has ended. The error contains the last line of the process's log.
     pub(crate) fn check_alive(&mut self) -> Result<()> {
         let Self { name, child, .. } = self;
         let ended = child.try_wait();

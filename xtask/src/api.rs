@@ -1,9 +1,8 @@
 //! `cargo xtask api`: lists the public API of each published library in a file `api.txt`.
 //!
-//! The file is next to the library's manifest. Each line is one item, so reviewers see a change of the API in
-//! the diff of the file. The list contains the items of all features. It omits items that are hidden from the
-//! documentation, auto traits, blanket implementations, and functions in implementations of traits. If an
-//! item is exported at several paths, its members are listed only once.
+//! The file is next to the library's manifest, and contains one item per line, for all features. It omits
+//! items that are hidden from the documentation, auto traits, blanket implementations, and functions in
+//! implementations of traits. If an item is exported at several paths, its members are listed only once.
 //!
 //! This module does not check whether a change of the API is compatible.
 
@@ -22,12 +21,12 @@ use crate::mode::Mode;
 /// Name of the file that lists a library's API, next to the library's manifest.
 const FILE: &str = "api.txt";
 
-/// Environment variable with the path of rustdoc.
+/// Environment variable that contains the path of the real rustdoc.
 ///
-/// It is set when Cargo runs this program in place of rustdoc.
+/// It is set only when Cargo runs this program in place of rustdoc.
 const RUSTDOC: &str = "XTASK_RUSTDOC";
 
-/// The fields of the output of `cargo metadata` that this module uses.
+/// Output of `cargo metadata`, with only the fields that this module uses.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -53,8 +52,8 @@ struct Target {
 ///
 /// # Errors
 ///
-/// Returns an error if the documentation can't be built or read, or if a file can't be read or written. With
-/// [`Mode::Check`], also returns an error if a file differs from the API of its library.
+/// Returns an error if the documentation can't be built or read, or if an API file can't be read or written.
+/// With [`Mode::Check`], also returns an error if a file differs from the API of its library.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let metadata = metadata(root)?;
     document(root)?;
@@ -93,9 +92,8 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
 
 /// Runs rustdoc if Cargo has started this program in place of rustdoc; otherwise returns `None`.
 ///
-/// [`document`] configures Cargo to start this program. Stable rustdoc writes JSON only with the variable
-/// `RUSTC_BOOTSTRAP`, which enables unstable options. Only rustdoc receives the variable. If Cargo received
-/// the variable, it would rebuild every dependency whose build script reads the variable.
+/// Sets `RUSTC_BOOTSTRAP` for rustdoc, because stable rustdoc writes JSON only with this variable. The
+/// variable is not set for Cargo, because Cargo would rebuild each dependency whose build script reads it.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);
@@ -137,8 +135,8 @@ fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
 
 /// Builds the documentation of all libraries in the workspace as JSON files.
 ///
-/// The packages and features are the same as for the HTML documentation. In CI, Cargo therefore type-checks
-/// the dependencies only once for both formats.
+/// Uses the packages and features of the HTML documentation, so that Cargo type-checks the dependencies only
+/// once.
 fn document(root: &Path) -> Result<()> {
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     let status = Command::new(env!("CARGO"))
@@ -205,15 +203,14 @@ fn lines(api: &PublicApi) -> String {
     lines
 }
 
-/// Returns whether a line of an API file is the header of a trait implementation, such as `impl A for B`.
+/// Returns whether a line of an API file starts a trait implementation, such as `impl A for B`.
 fn is_trait_impl(line: &str) -> bool {
     line.starts_with("impl") && line.contains(" for ")
 }
 
 /// Returns the lines that are in only one of the two texts.
 ///
-/// `-` precedes the lines that are only in `kept`, and `+` the lines that are only in `present`. The result
-/// is empty if the texts contain the same lines.
+/// `-` precedes the lines that are only in `kept`, and `+` the lines that are only in `present`.
 fn difference(kept: &str, present: &str) -> String {
     let set = |text| str::lines(text).collect::<BTreeSet<_>>();
     let (kept, present) = (set(kept), set(present));
@@ -234,8 +231,7 @@ fn difference(kept: &str, present: &str) -> String {
     lines.collect()
 }
 
-/// Returns the sort key of a line in an API file: the path of its item, or the whole line for an
-/// implementation.
+/// Returns the sort key of a line in an API file: the path of its item, or the whole line for an `impl`.
 fn item(line: &str) -> &str {
     if line.starts_with("impl") {
         return line;

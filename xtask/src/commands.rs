@@ -1,11 +1,11 @@
-//! `cargo xtask commands`: runs the commands in the documentation, or checks that a stage of CI runs them.
+//! `cargo xtask commands`: runs the shell commands in Markdown files, or checks that CI runs them.
 //!
-//! The documents are all Markdown files of the workspace. Their commands are the lines of code blocks with
-//! the language `sh`. This program runs the commands that start or use a server, in order. Every other
-//! command must be in a stage of the CI script `.ci/run` with the same text, or have an entry in
-//! `exceptions.rs`.
+//! The commands are the lines of code blocks with the language `sh`, in all Markdown files of the workspace.
+//! Commands that start or use a server are run in order. Every other command must be in a stage of the CI
+//! script `.ci/run` with the same text, or have an entry in `exceptions.rs`. An entry lets CI skip the
+//! command, or run it with additional options.
 //!
-//! Commands in running text and in tables are not checked.
+//! Commands outside such code blocks are not checked.
 
 mod shell;
 mod document;
@@ -27,25 +27,23 @@ use plan::Action;
 use session::Session;
 use stages::Stages;
 
-/// Path of the CI script, which contains the stages.
+/// Path of the CI script, relative to the root of the workspace.
 const SCRIPT: &str = ".ci/run";
 
-/// The document whose commands run first.
-///
-/// The commands of the other documents follow in the order of the documents' paths.
+/// Document whose commands run first. The other documents follow in the order of their paths.
 const FIRST: &str = "README.md";
 
 /// Programs that must be installed, because the commands of the documents use them.
 const PROGRAMS: [&str; 2] = ["curl", "kubectl"];
 
-/// Performs the [`Action`] of each command in the named documents, or in all documents if none is named.
+/// Performs the [`Action`] of each command in `documents`, or in all documents if `documents` is empty.
 ///
 /// `report` receives the result of each command.
 ///
 /// # Errors
 ///
-/// Returns an error if any document contains a command without an action, if a command fails, or if a named
-/// document has no commands.
+/// Returns an error if a command fails, if a command in any document has no action, or if a named document
+/// has no commands.
 pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result<()> {
     let mut steps = plan(root)?;
     for document in documents {
@@ -107,8 +105,8 @@ fn perform(session: &mut Session<'_>, command: &Command, action: &Action) -> Res
 
 /// Checks that the required programs are installed, and builds `kube-informer-cli`.
 ///
-/// The documents run this program with `cargo run`. It is built here because the time limits of the
-/// documents' commands do not allow for a build.
+/// The commands run `kube-informer-cli` with `cargo run`. A build during a command would exceed the time
+/// limit of the command.
 fn prepare(root: &Path) -> Result<()> {
     for program in PROGRAMS {
         let search = format!("command -v {program}");
@@ -135,7 +133,9 @@ fn prepare(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates the folder for the output files of the commands in the target directory, and returns its path.
+/// Creates the folder `commands` in the target directory, and returns its path.
+///
+/// The folder contains the output files of the commands.
 fn logs() -> Result<PathBuf> {
     let program = std::env::current_exe().context("the path of this program is unknown")?;
     let target = program

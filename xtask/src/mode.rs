@@ -5,8 +5,8 @@
 pub(crate) enum Mode {
     /// Writes the files.
     Write,
-    /// Writes no file. Fails if an existing file differs from the generated content, or if a requirement for
-    /// writing the files is not met.
+    /// Writes no file. The command fails if an existing file is out of date, or if another of its checks
+    /// fails.
     Check,
 }
 

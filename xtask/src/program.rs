@@ -1,7 +1,7 @@
 //! Adds subcommands to `cargo xtask` that build and run the separate programs of this project.
 //!
-//! All options after such a subcommand are passed to the program unchanged. Each program is a package of its
-//! own. Therefore the `xtask` package does not depend on the library or the server.
+//! All options after such a subcommand are passed to the program unchanged. Each program is a separate
+//! package, so the `xtask` package does not depend on the library or the server.
 
 use std::{
     path::Path,

@@ -1,7 +1,7 @@
-//! Implements `cargo xtask release`: writes all files of a release to a folder of the target directory.
+//! Implements `cargo xtask release`: writes all files of a release to a folder in Cargo's target directory.
 //!
-//! The command runs its checks before its long builds. It uploads nothing and creates no tag. Its output ends
-//! with the `git` and `cargo` commands with which the maintainer tags the commit and publishes the crates.
+//! The command uploads nothing and creates no tag. Its output ends with the next steps of the maintainer,
+//! such as the `git` and `cargo` commands that tag the commit and publish the crates.
 
 mod process;
 mod changelog;
@@ -31,23 +31,22 @@ use packages::{Metadata, Package};
 const PROGRAM: &str = "kubectl-informer";
 const PACKAGE: &str = "kube-informer-cli";
 
-/// Maximum size of the executable [`PROGRAM`] in bytes. The section "Building" of CONTRIBUTING.md states the
-/// same limit.
+/// Maximum size in bytes of the executable [`PROGRAM`]. CONTRIBUTING.md states the same maximum.
 const PROGRAM_BYTES_MAX: u64 = 20_000_000;
 
 /// Name of the file with the release notes: the entries of `CHANGELOG.md` for the released version.
 const NOTES: &str = "release-notes.md";
 
-/// Name and value of the environment variable that selects a Kubernetes version in `k8s-openapi`.
+/// Name and value of the environment variable that selects the Kubernetes version of `k8s-openapi`.
 ///
-/// Cargo needs the variable when it builds a library crate alone. In builds of [`PACKAGE`], a Cargo feature
-/// of that package selects the same version.
+/// `cargo publish` needs the variable, because it compiles each library crate alone, and no library crate
+/// selects a Kubernetes version.
 const KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.36");
 
-/// Runs the command in the given mode, and returns the text to print.
+/// Runs `cargo xtask release` in the given mode, and returns the text to print.
 ///
-/// [`Mode::Write`] writes all files of a release. [`Mode::Check`] writes no file, and checks the changelog,
-/// the manifests and the dry run of `cargo publish` without its builds.
+/// [`Mode::Write`] writes all files of a release. [`Mode::Check`] writes no file. It checks the changelog and
+/// the manifests, and runs `cargo publish --dry-run` without compiling the crates.
 ///
 /// # Errors
 ///
@@ -76,7 +75,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
 }
 
-/// Inputs and output folder of a release while its files are being written.
+/// Inputs of a release, and the folder to which the files of the release are written.
 struct Release<'a> {
     root: &'a Path,
     metadata: &'a Metadata,
@@ -89,10 +88,9 @@ struct Release<'a> {
 }
 
 impl<'a> Release<'a> {
-    /// Checks that a release can be made from the current Git commit on this host, and creates an empty
-    /// output folder.
+    /// Checks the Git commit and the operating system of this machine, and creates an empty output folder.
     ///
-    /// The output folder of an earlier run is deleted first.
+    /// If the output folder exists, it is deleted first.
     fn new(root: &'a Path, metadata: &'a Metadata, version: String) -> Result<Release<'a>> {
         let commit = Commit::read(root, &version)?;
         let target = host(&process::output(Command::new("rustc").arg("-vV"))?)?;
@@ -131,7 +129,7 @@ impl<'a> Release<'a> {
 
     /// Packages the published crates with Cargo, and copies the `.crate` files to the output folder.
     ///
-    /// The crates are not compiled here, because the dry run of `cargo publish` has compiled the same files.
+    /// Cargo does not compile the crates, because the earlier dry run of `cargo publish` has compiled them.
     fn package(&self) -> Result<()> {
         let mut cargo = cargo(self.root);
         cargo.args(["package", "--quiet", "--locked", "--no-verify"]);
@@ -150,8 +148,10 @@ impl<'a> Release<'a> {
 
     /// Builds the executable [`PROGRAM`] with the Cargo profile `dist`, and returns its path.
     ///
-    /// Fails if the executable exceeds [`PROGRAM_BYTES_MAX`] or reports a version other than that of the
-    /// release.
+    /// # Errors
+    ///
+    /// The build fails, the executable exceeds [`PROGRAM_BYTES_MAX`], or its option `--version` prints
+    /// another version than that of the release.
     fn build(&self) -> Result<PathBuf> {
         let mut cargo = cargo(self.root);
         cargo.args(["build", "--locked", "--profile", "dist"]);
@@ -177,8 +177,7 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the release archive with the executable `program`, and the bill of materials next to the
-    /// archive.
+    /// Writes the bill of materials, and the release archive with the executable `program`.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");
@@ -217,7 +216,8 @@ impl<'a> Release<'a> {
         Ok((sbom, licences))
     }
 
-    /// Writes `SHA256SUMS`: the checksums of all files in the output folder except the release notes.
+    /// Writes `SHA256SUMS`, which contains the checksums of all files in the output folder except the release
+    /// notes.
     fn checksums(&self) -> Result<()> {
         let mut names = names(&self.output)?;
         names.retain(|name| name != NOTES);
@@ -239,7 +239,7 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Returns the last part of the report: the steps with which the maintainer publishes the release.
+/// Returns the steps with which the maintainer publishes the release.
 ///
 /// If the changelog has no section for `version`, the only step is to create that section.
 fn next(section: &Section, version: &str, commit: &str) -> String {

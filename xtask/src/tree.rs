@@ -1,7 +1,7 @@
 //! Reads the files of the workspace for the checks of `xtask`.
 //!
-//! The module reads the text of Rust, Markdown, TOML and Go files. For other files, such as pictures, only
-//! the path is recorded. Build output and hidden folders are skipped, except the folders in [`HIDDEN`].
+//! The module reads the text of files with an extension in [`ENDINGS`]. For other files, such as pictures,
+//! only the path is recorded. Build output and hidden folders are skipped, except the folders in [`HIDDEN`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,15 +11,13 @@ use anyhow::{Context as _, Result};
 /// Extensions of the files whose text is read.
 const ENDINGS: [&str; 4] = ["rs", "md", "toml", "go"];
 
-/// Names of folders that are skipped, because they contain no source of this project.
-///
-/// cargo-mutants writes its reports to `mutants.out` and `mutants.out.old`.
+/// Names of folders that are skipped: the output of Cargo and of cargo-mutants.
 const SKIPPED: [&str; 3] = ["target", "mutants.out", "mutants.out.old"];
 
-/// Names of the hidden folders that belong to the repository and are therefore read.
+/// Names of the hidden folders that are not skipped.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
 
-/// The texts of the workspace's files by path, and the paths of all files and folders.
+/// The files and folders of the workspace. `files` maps the path of a file to its text.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
     /// Paths of all files and folders, relative to the workspace root. The root is the empty path.
@@ -58,7 +56,9 @@ impl Tree {
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Returns the text of the file at `path`, or `None` if the file does not exist or its text is not read.
+    /// Returns the text of the file at `path`.
+    ///
+    /// Returns `None` if the file does not exist, or if its extension is not in [`ENDINGS`].
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
@@ -70,8 +70,8 @@ impl Tree {
 
     /// Returns whether `path` exists relative to any folder of the workspace.
     ///
-    /// For example, `queue/in_order.rs` exists relative to the folder `crates/informer/src`. The function
-    /// considers only the files whose text is read, and the folders that contain such files.
+    /// For example, `queue/in_order.rs` exists relative to the folder `crates/informer/src`. Files whose
+    /// extension is not in [`ENDINGS`] are not found.
     pub(crate) fn contains_below(&self, path: &str) -> bool {
         let path = format!("/{}", path.trim_end_matches('/'));
         let folder = format!("{path}/");

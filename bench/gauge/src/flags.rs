@@ -1,8 +1,5 @@
 //! Defines the command-line flags that all measured Rust programs share.
 //!
-//! The measured Go program accepts the same flags and the additional flag `--encoding`, but its `--list` does
-//! not accept the value `pages`.
-//!
 //! This module does not run a measurement. [`observe()`](crate::observe()) runs the measurement that the
 //! flags select.
 
@@ -23,8 +20,8 @@ pub struct Flags {
     /// Drop managedFields before an object is stored
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// Kind of request that gets the initial list, and the new list after an expired watch; the default of
-    /// kube-rs is `streaming`, and the default of this project's program is that of its library
+    /// Kind of request that gets the initial list, and the new list after an expired watch; without this
+    /// flag, kube-rs uses `streaming`, and `subject` uses the default of kube-informer
     #[arg(long, value_enum)]
     pub list: Option<List>,
     /// Part of each event's object that the handler reads
@@ -36,8 +33,8 @@ pub struct Flags {
     /// Events per second in the watch phase; 0 sends them as fast as the program reads
     #[arg(long, default_value_t = 0, value_name = "PER_SECOND")]
     pub rate: u64,
-    /// Number of relists in the relist phase, which follows the watch phase; each relist follows an expired
-    /// watch
+    /// Number of relists in the relist phase, which follows the watch phase; the source expires the watch
+    /// before each relist
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub relist: u64,
 }
@@ -45,8 +42,8 @@ pub struct Flags {
 /// The server from which a measured program lists and watches objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server<'a> {
-    /// The neutral source, which is a server of generated objects that also accepts commands. The value is
-    /// the `http://` address of this server.
+    /// The neutral source, a server of generated objects that changes objects on command. The value is its
+    /// `http://` address.
     Neutral(&'a str),
     /// A real API server. The value is the path of its kubeconfig.
     Real(&'a PathBuf),
@@ -64,7 +61,7 @@ impl Flags {
     }
 }
 
-/// The kind of request with which a measured client gets the initial list.
+/// The kind of request with which a measured client gets the initial list of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum List {
     /// A watch that starts with an `ADDED` event for each object (`sendInitialEvents`).
@@ -79,9 +76,9 @@ pub enum List {
 /// The part of each object that the event handler of a measured program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
-    /// Reads the object: the handler counts the containers of each added object, and reads the time stamp of
-    /// each updated object.
+    /// The handler counts the containers of each added object, and reads the time stamp of each updated
+    /// object.
     Objects,
-    /// Reads only the namespace and the name of the object.
+    /// The handler reads only the namespace and the name of each object.
     Keys,
 }

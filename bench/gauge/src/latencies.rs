@@ -1,6 +1,6 @@
-//! Stores the latencies of events, and computes percentiles of these latencies.
+//! Stores the latencies of events and computes their percentiles.
 
-/// The recorded latencies of events, in microseconds. Their order has no meaning.
+/// The recorded latencies of events, in microseconds, in no particular order.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies(Vec<u32>);
 
@@ -9,8 +9,8 @@ impl Latencies {
         self.0.clear();
     }
 
-    /// Adds one latency of `nanos` nanoseconds. The method rounds the latency up to whole microseconds, and
-    /// stores a latency above one hour as one hour.
+    /// Adds one latency of `nanos` nanoseconds, rounded up to whole microseconds. A latency above one hour is
+    /// stored as one hour.
     pub(crate) fn push(&mut self, nanos: u64) {
         const HOUR_US: u32 = 3_600_000_000;
         let micros = u32::try_from(nanos.div_ceil(1_000)).unwrap_or(HOUR_US);

@@ -1,13 +1,10 @@
 //! Measures the time, CPU time and memory of the Rust programs that the benchmarks compare.
 //!
 //! The informer program of this project and the kube-rs programs use this crate. The client-go program
-//! repeats the same measurements in Go. The documentation of [`Line`] defines each printed figure.
-//!
-//! Guarantees: the measurement adds two atomic operations to the handling of each event. A handler that reads
-//! objects also reads the clock and records one latency for each update.
+//! repeats the same measurements in Go.
 //!
 //! This crate does not start an informer. The measured program starts the informer and then calls
-//! [`observe()`].
+//! [`observe()`]. The documentation of [`Line`] defines each printed figure.
 
 mod flags;
 mod latencies;

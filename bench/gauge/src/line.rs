@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The result of one run of a measured program. `bench/README.md` repeats the definitions of the fields.
+/// The result of one run of a measured program.
 ///
 /// The suffix of a field name is the unit of the field. CPU time is the user and system time of all threads
 /// of the program, including the threads of a garbage collector. Memory is the resident memory of the process
@@ -20,14 +20,14 @@ pub struct Line {
     pub sync_cpu_s: f64,
     /// Peak resident memory from the start of the program to the end of the sync.
     pub peak_kib: u64,
-    /// Resident memory after the sync and a following pause of [`SETTLE`](crate::SETTLE). No object changes
-    /// during the pause.
+    /// Resident memory after the sync and a pause of [`SETTLE`](crate::SETTLE), during which no object
+    /// changes.
     pub steady_kib: u64,
-    /// Resident memory as in `steady_kib`, but after a forced garbage collection that returns memory to the
-    /// system. `null` for programs without a garbage collector.
+    /// Resident memory after a forced garbage collection, which returns memory to the system and follows the
+    /// measurement of `steady_kib`. `null` for programs without a garbage collector.
     pub steady_freed_kib: Option<u64>,
-    /// Number of events that the flag `--events` requests for the watch phase. The handler has received all
-    /// of them.
+    /// Number of events in the watch phase: the value of the flag `--events`. The handler has received all of
+    /// them.
     pub events: u64,
     /// Requested number of events per second in the watch phase. The value 0 requests events as fast as the
     /// program reads them.
@@ -50,12 +50,12 @@ pub struct Line {
     pub watch_peak_kib: Option<u64>,
     /// Number of relists in the relist phase: the value of the flag `--relist`.
     pub relists: u64,
-    /// Mean wall time of a relist, in seconds. A relist starts when the source expires all revisions and ends
-    /// the watch. It ends when the handler receives the first event after the new list. The time includes the
-    /// backoff of the client.
+    /// Mean wall time of a relist, in seconds, including the backoff of the client. A relist starts when the
+    /// source expires all revisions and ends the watch. It ends when the handler receives the first event
+    /// after the new list.
     pub relist_s: Option<f64>,
     /// Mean CPU time that the measured program uses during a relist, in seconds.
     pub relist_cpu_s: Option<f64>,
-    /// Peak resident memory during the relist phase, which contains all relists.
+    /// Peak resident memory during the relist phase, which consists of all relists.
     pub relist_peak_kib: Option<u64>,
 }

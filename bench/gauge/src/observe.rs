@@ -1,9 +1,8 @@
 //! Runs and measures the phases of a measured program: the sync, a pause, the watch phase and the relist
 //! phase.
 //!
-//! Guarantees: all Rust programs run the same phases. During a phase, nothing runs in the process except the
-//! informer, its handler and the measurement. In the relist phase, the measurement also polls the source,
-//! which adds to the measured CPU time.
+//! Guarantees: all Rust programs run the same phases. During a phase, the process runs only the informer, its
+//! handler and the measurement.
 //!
 //! This module does not start the informer. The measured program starts it before it calls [`observe()`].
 
@@ -21,18 +20,19 @@ use crate::{
 };
 
 /// Duration of the pause between the sync and the measurement of the steady resident memory. During the
-/// pause, programs free their buffers, and a running garbage collection of a Go program ends.
+/// pause, programs free their buffers, and garbage collections of the Go program end.
 pub const SETTLE: Duration = Duration::from_secs(2);
 
-/// Interval between two requests with which the relist phase polls the source for the number of accepted
-/// watches. These requests use about 1 ms of CPU time per second.
+/// Interval at which the relist phase polls the neutral source, the server of generated objects, for the
+/// number of accepted watches. The polling ends when the client has started a new watch.
 const ASK: Duration = Duration::from_millis(50);
 
-/// Maximum time that the relist phase waits for the client's new watch after the source has expired the
-/// revisions. The backoff of a client is at most one minute.
+/// Maximum time that the relist phase waits for the client's new watch after the neutral source, the server
+/// of generated objects, has expired all revisions. The value is twice the maximum backoff of a measured
+/// client, which is one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The start of a measured phase: its time, and the CPU time that the process had used until then.
+/// The start of a measured phase: its time, and the CPU time that the process had used at that time.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     at: Instant,
@@ -40,8 +40,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// Starts a measured phase now: records the current time and the CPU time that the process has used so
-    /// far.
+    /// Starts a measured phase: records the current time and the CPU time that the process has used so far.
     #[must_use]
     #[expect(
         clippy::new_without_default,
@@ -62,14 +61,15 @@ impl Start {
     }
 }
 
-/// Waits until the informer has synced, runs the other phases that the flags select, and prints the result.
+/// Waits until the informer has synced, runs the watch phase and the relist phase if the flags select them,
+/// and prints the result.
 ///
-/// `start` is the time before the client was created. `synced` must end when the informer has synced and its
-/// handler has received all objects.
+/// `start` is the time before the client was created. The future `synced` must complete when the informer has
+/// synced and its handler has received all objects.
 ///
 /// # Errors
-/// Returns an error if the sync fails, the source has no objects or rejects a command, an event is not
-/// delivered, or memory can't be read.
+/// Returns an error if the sync fails, the handler received no object during the sync, the source rejects a
+/// command, an event is not delivered, or the memory can't be read.
 pub async fn observe(
     flags: &Flags,
     told: &Told,
@@ -131,11 +131,11 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
     Ok(())
 }
 
-/// Measures `times` relists, and writes their mean cost to `line`.
+/// Measures `times` relists, and writes their mean cost and their peak memory to `line`.
 ///
-/// Each relist has four steps: expire all revisions, wait until the source accepts a new watch, request one
-/// event, and wait until the handler receives this event. The client delivers this event after all changes of
-/// the new list, so the event marks the end of the relist.
+/// Each relist has four steps: expire all revisions and end the watch, wait until the source accepts a new
+/// watch, request one event, and wait until the handler receives this event. The client delivers this event
+/// after all changes of the new list, so the event marks the end of the relist.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the number of relists is far below 2^52"

@@ -5,8 +5,8 @@ use std::{fs, time::Duration};
 use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the user and system CPU time that all threads of this process have used so far, including threads
-/// that have ended.
+/// Returns the user and system CPU time that all threads of this process have used so far, including ended
+/// threads.
 pub fn cpu_time() -> Duration {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     // Neither is negative: the clock starts at zero with the process.

@@ -1,4 +1,4 @@
-//! Sends commands to the server of a measurement: send events, end all watches, expire revisions.
+//! Sends commands to the server of a measurement: change objects, end all watches, expire revisions.
 //!
 //! Only the neutral source, a server of generated objects, accepts such commands. For a real API server, this
 //! module prints a line to standard output, and the parent process then changes objects.
@@ -33,8 +33,8 @@ impl Source {
         }
     }
 
-    /// If the server is a real API server, prints `synced` to standard output. The line reports to the parent
-    /// process that the measured program has synced. Does nothing for the neutral source.
+    /// Prints `synced` to standard output if the server is a real API server, so that the parent process can
+    /// wait for the sync. Does nothing for the neutral source.
     pub(crate) fn synced(&self) -> Result<()> {
         match self {
             Self::Neutral(_) => Ok(()),
@@ -42,10 +42,11 @@ impl Source {
         }
     }
 
-    /// Requests `events` events for the open watches, at `rate` events per second. If `rate` is 0, the source
-    /// sends the events as fast as the clients read them.
+    /// Requests `events` changes of objects, at `rate` changes per second. Every open watch receives one
+    /// event for each change. If `rate` is 0, the source makes the changes as fast as the slowest watch reads
+    /// them.
     ///
-    /// Returns when the neutral source has sent the last event. For a real server, only prints `ready` and
+    /// Returns when the neutral source has made the last change. For a real server, only prints `ready` and
     /// returns immediately.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
@@ -54,10 +55,10 @@ impl Source {
         }
     }
 
-    /// Returns the client of the neutral source, which can expire revisions and count watches.
+    /// Returns the client of the neutral source.
     ///
     /// # Errors
-    /// Returns an error for a real server, because no command makes a real server expire revisions.
+    /// Returns an error for a real API server, because it accepts no commands.
     pub(crate) fn neutral(&self) -> Result<&Neutral> {
         match self {
             Self::Neutral(source) => Ok(source),
@@ -75,7 +76,7 @@ fn print(line: &str) -> Result<()> {
 }
 
 /// A client that sends commands to the neutral source, a server of generated objects. Each command uses a new
-/// connection, so the commands share no connection with the measured informer.
+/// connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Neutral {
     authority: String,
@@ -96,20 +97,21 @@ impl Neutral {
         Ok(Self { authority })
     }
 
-    /// Requests `events` events for the open watches, at `rate` events per second. Returns when the source
-    /// has sent the last event.
+    /// Makes the source change objects `events` times, at `rate` changes per second. Returns when the source
+    /// has made the last change. If `rate` is 0, the source makes the changes as fast as the slowest watch
+    /// reads them.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         self.post(&format!("/emit?n={events}&rate={rate}")).await
     }
 
-    /// Expires all revisions up to the current one, and then ends all watches. A watch request that resumes
-    /// from an expired revision receives status 410.
+    /// Expires all revisions up to the current one, and then ends all watches. A watch that resumes from an
+    /// expired revision receives an `ERROR` event with code 410.
     pub(crate) async fn expire(&self) -> Result<()> {
         self.post("/expire").await?;
         self.post("/cut").await
     }
 
-    /// Returns the number of watches that the source has accepted since it started.
+    /// Returns the number of watches that the source has accepted since it started, including ended watches.
     pub(crate) async fn watches(&self) -> Result<u64> {
         let answer = self.ask("GET", "/stats").await?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -154,8 +156,8 @@ mod tests {
 
     use super::*;
 
-    /// Starts to listen as a test server, and returns a client for this server and a future. The future
-    /// accepts one connection, sends `answer` as the response, and returns the text of the received request.
+    /// Creates a client of a local test server, and a future that runs the server. The future accepts one
+    /// connection, sends `answer` as the response, and returns the text of the received request.
     async fn answering(answer: &'static str) -> (Neutral, impl Future<Output = String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let source = Neutral::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();

@@ -15,8 +15,7 @@ use tokio::{sync::Notify, time::timeout};
 use crate::latencies::Latencies;
 
 /// Maximum time between two updates while a run waits for updates. If no update arrives within this time, the
-/// run fails. The relist of the slowest program takes about 30 s, and the backoff of this program is at most
-/// one minute.
+/// run fails.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// The events that one handler has received: the number of additions, the number of updates, and the
@@ -25,8 +24,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(120);
 pub struct Told {
     added: AtomicU64,
     updated: AtomicU64,
-    /// Sum of the `containers` arguments of all calls of [`added`](Self::added). The sum is never used. It
-    /// prevents the compiler from removing the code that reads the objects.
+    /// Sum of the `containers` arguments of all calls of [`added`](Self::added). The sum is never read. It
+    /// only prevents the compiler from removing the code that reads the objects.
     containers: AtomicU64,
     awaited: AtomicU64,
     reached: Notify,
@@ -45,7 +44,7 @@ impl Told {
     /// Records one object that the handler received as updated.
     ///
     /// `sent` is the value of the object's annotation `bench/ts`: the time at which the update was sent, in
-    /// nanoseconds since 1970. It is `None` if the handler reads only keys. The update then has no latency.
+    /// nanoseconds since 1970. If `sent` is `None` or not a number, no latency is recorded.
     pub fn updated(&self, sent: Option<&str>) {
         if let Some(sent) = sent.and_then(|sent| sent.parse::<u64>().ok()) {
             self.latencies.lock().push(now().saturating_sub(sent));

@@ -1,11 +1,10 @@
 //! Compares the memory and the decoding time of objects decoded by `serde_json` with those of objects decoded
 //! by the informer.
 //!
-//! The program prints a table with one row per kind of object. The column `floor` has the minimum memory,
-//! which is the memory of a clone of the decoded objects: cloned strings and vectors have no spare capacity,
-//! and a cloned map has the same number of nodes. The column `our count` has the memory that the informer
-//! estimates for its own objects. All other memory figures are the bytes requested from the allocator,
-//! without the overhead of the allocator per block.
+//! The program prints a table with one row per kind of object. The column `floor` has the minimum memory of
+//! the objects: the memory of clones of the decoded objects. Cloned strings and vectors have no spare
+//! capacity. The column `our count` has the memory that the informer estimates for its own objects. All other
+//! memory figures are the bytes requested from the allocator.
 //!
 //! This program does not measure a running informer. The program `subject` measures a running informer.
 
@@ -31,7 +30,8 @@ struct Flags {
     /// Number of objects of each kind.
     #[arg(long, default_value_t = 1_000)]
     objects: usize,
-    /// Number of rounds; the table shows the time of the fastest round.
+    /// Number of rounds, each of which decodes all objects once with each decoder; the table shows the
+    /// fastest times.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
     /// Print only one line of JSON: the memory of clones of this number of pods without managed fields, which
@@ -43,8 +43,8 @@ struct Flags {
     resident: bool,
 }
 
-/// Memory that was requested from the allocator during a measured call and not freed: the number of bytes,
-/// and the number of blocks.
+/// Memory that a measured call has requested from the allocator and not freed: the number of bytes, and the
+/// number of blocks.
 #[derive(Clone, Copy)]
 struct Held {
     bytes: usize,
@@ -109,8 +109,8 @@ fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
     json
 }
 
-/// Returns the minimum memory of `pods` decoded pods without managed fields, as two numbers in KiB. The first
-/// number is the memory requested from the allocator. The second number is the growth of the resident memory.
+/// Returns the minimum memory of `pods` decoded pods without managed fields, in KiB. The first number is the
+/// memory requested from the allocator. The second number is the growth of the resident memory.
 fn floor(pods: usize) -> Result<(u64, u64)> {
     let corpus = Corpus::new(CorpusKind::Pods, pods, 1)?;
     let mut kept = Vec::with_capacity(pods);
@@ -174,8 +174,9 @@ fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
     (Held { bytes, blocks }, value)
 }
 
-/// Returns the mean time to decode one object with `theirs`, and the mean time with `ours`. Each of the two
-/// times is the minimum of `rounds` rounds.
+/// Returns the mean time to decode one object with the function `theirs`, and the mean time with the function
+/// `ours`. Each mean is that of the fastest of `rounds` rounds. A round decodes every object in `all` once
+/// with each function.
 fn fastest<K>(
     all: &[Vec<u8>],
     rounds: usize,

@@ -1,28 +1,28 @@
-//! Defines the measured cases: each case is a program with its arguments and a name.
+//! Defines the measured cases. A case is a program with its arguments, and has a name that the tables and the
+//! performance goals refer to.
 //!
-//! The tables and the performance goals refer to a case by its name. This module does not run the programs.
+//! This module does not run the programs.
 
 use crate::{
     plan::{Plan, RATES, Topic},
     samples::Samples,
 };
 
-/// Formats in which the informer of this project stores objects in its cache. They are the values of the flag
+/// Formats in which the informer of this project stores objects in its cache: the values of the flag
 /// `--store` of the program `subject`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
 /// Name of the case in which kube-rs gets its initial list in pages, which is the default of kube-rs.
 pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 
-/// Name of the case in which kube-rs keeps two defaults: the initial list in pages, and the system's
-/// allocator.
+/// Name of the case in which kube-rs uses its default initial list, which is in pages, and the system's
+/// allocator instead of jemalloc.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// Name of the case that measures the minimum memory of decoded typed objects, as bytes requested from the
-/// allocator.
+/// Name of the case that measures the minimum memory of decoded pods, as bytes requested from the allocator.
 pub(crate) const FLOOR: &str = "floor of the types";
 
-/// Name of the case that measures the minimum memory of decoded typed objects, as resident memory.
+/// Name of the case that measures the minimum memory of decoded pods, as resident memory.
 pub(crate) const FLOOR_RESIDENT: &str = "floor of the types, resident";
 
 /// A benchmark program that the runner builds and starts. A Rust program uses jemalloc unless the name of its
@@ -39,8 +39,8 @@ pub(crate) enum Program {
     KubeRsSystem,
     /// The program `heap`, which runs no informer. It measures the memory of clones of decoded objects.
     Heap,
-    /// The program `source`, the server of generated objects. As a measured program, it only prints the sizes
-    /// of the objects and exits.
+    /// The program `source`, the server of generated objects. In a case, it only prints the sizes of the
+    /// objects and exits.
     Source,
 }
 
@@ -51,13 +51,13 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) arguments: Vec<String>,
-    /// Number of pods in the source. If `None`, the program runs without a source.
+    /// Number of pods in the source, the server of generated objects. `None` if the program runs without a
+    /// source.
     pub(crate) source: Option<u32>,
-    /// Maximum number of rounds that measure this case. A run with more rounds measures this case only in its
-    /// first rounds.
+    /// Maximum number of rounds that measure this case. Later rounds of a run skip the case.
     pub(crate) rounds: usize,
-    /// Name of the same case with fewer pods, and the number of pods of this case divided by that smaller
-    /// number of pods. `None` if the memory of this case is not estimated before the case runs.
+    /// Name of the case with the same program and fewer pods, and the factor by which this case has more
+    /// pods. `None` if the memory of this case is not estimated before the case runs.
     smaller: Option<(String, u32)>,
 }
 
@@ -80,11 +80,10 @@ impl Case {
         self
     }
 
-    /// Returns whether `available_kib` is enough memory for this case.
+    /// Returns whether the estimated memory of this case is below 90 % of `available_kib`.
     ///
-    /// The estimated memory is the peak memory of the same case with fewer pods, multiplied by the factor in
-    /// `smaller`. Returns true if `smaller` is `None`. Returns false if the case with fewer pods was not
-    /// measured.
+    /// The estimate is the peak memory of the case with fewer pods, multiplied by the factor in `smaller`.
+    /// Returns true if `smaller` is `None`. Returns false if the case with fewer pods was not measured.
     pub(crate) fn has_room(&self, samples: &Samples, available_kib: f64) -> bool {
         let Some((smaller, times)) = &self.smaller else {
             return true;
@@ -131,7 +130,8 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
 }
 
 /// Returns the cases in which an informer lists and watches the pods of the source. The cases include the
-/// watch phase and the relist phase only if `plan` has the topics of these phases.
+/// watch phase only if `plan` has the topic `Events`, and the relist phase only if `plan` has the topic
+/// `Relist`.
 fn observed(plan: &Plan) -> Vec<Case> {
     let ours = STORES.into_iter().flat_map(|store| {
         ["objects", "keys"].map(|handler| {
@@ -190,7 +190,7 @@ fn observed(plan: &Plan) -> Vec<Case> {
 }
 
 /// Returns the cases that print the sizes of generated objects, one case for each kind of object. Each case
-/// runs in one round only, because every round gives the same result.
+/// runs in one round only, because its result is the same in every round.
 fn corpora(plan: &Plan) -> [Case; 4] {
     [
         ("pods", "pods"),
@@ -208,8 +208,7 @@ fn corpora(plan: &Plan) -> [Case; 4] {
 }
 
 /// Returns the two cases that measure the minimum memory of decoded pods: as bytes requested from the
-/// allocator, and as resident memory. Each case runs in one round only, because every round gives the same
-/// result.
+/// allocator, and as resident memory. Each case runs in one round only.
 fn floors(plan: &Plan) -> [Case; 2] {
     let asked = format!("--floor {}", plan.pods);
     [(FLOOR, ""), (FLOOR_RESIDENT, "--resident")].map(|(name, more)| Case {
@@ -237,8 +236,8 @@ fn paced(plan: &Plan) -> Vec<Case> {
     RATES.into_iter().flat_map(at).collect()
 }
 
-/// Returns two cases that run the same subcommand `arguments`: one with the program of this project, and one
-/// with the client-go program. The names of the two cases end with `what`.
+/// Returns two cases with the arguments `arguments`: one runs the program of this project, and the other runs
+/// the client-go program. The names of the two cases end with `what`.
 fn both(what: &str, arguments: &str) -> [Case; 2] {
     [("ours", Program::Subject), ("client-go", Program::ClientGo)]
         .map(|(name, program)| Case::new(&format!("{name}, {what}"), program, arguments))
@@ -249,9 +248,9 @@ pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns the four cases that are compared in detail: the informer of this project with each cache format,
-/// client-go, and kube-rs. The caller adds variants with fixed event rates and with increasing numbers of
-/// objects.
+/// Returns the four cases that are also measured at fixed event rates and with increasing numbers of pods:
+/// the informer of this project with each cache format, client-go, and kube-rs. The caller adds the rate or
+/// the number of pods.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");

@@ -24,10 +24,10 @@ use crate::case::{Case, Program};
 /// Maximum run time of a measured program. client-go with JSON needs ten minutes for one million objects.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Seed from which the source generates its pods. The seed is constant, so the pods are the same in all runs.
+/// Seed from which the source generates its pods. The same seed gives the same pods in all runs.
 const SEED: &str = "1";
 
-/// The built benchmark programs, and the value of `--chunks` with which the source is started.
+/// The benchmark programs in the target folder, and the value of `--chunks` with which the source is started.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
@@ -51,7 +51,7 @@ pub(crate) fn root() -> Result<&'static Path> {
 }
 
 impl Programs {
-    /// Returns the programs of the source tree at `root`, which may be built later. `chunks` is passed to the
+    /// Returns the programs of the source tree at `root`, without building them. `chunks` is passed to the
     /// source as `--chunks`.
     pub(crate) fn of(root: &Path, chunks: Chunks) -> Self {
         let bench = root.join("bench");
@@ -63,8 +63,8 @@ impl Programs {
         }
     }
 
-    /// Builds the client-go program, and Rust packages of `bench` in release mode. `selected` has the
-    /// arguments of `cargo build` that select the Rust packages, such as `--workspace`.
+    /// Builds the client-go program, and Rust packages of `bench` in release mode. `selected` contains the
+    /// `cargo build` arguments that select the Rust packages, such as `--workspace`.
     ///
     /// # Errors
     /// Returns an error if a build fails.
@@ -128,7 +128,7 @@ impl Programs {
     }
 
     /// Runs the program of `case`, and returns the line of JSON that the program printed. If the case needs
-    /// the source, starts a new source first.
+    /// the source, starts a new source before the program.
     ///
     /// # Errors
     /// Returns an error if the program fails, if it does not close its output within [`LIMIT`], or if the
@@ -210,7 +210,7 @@ impl Source {
     }
 }
 
-/// A child process that ends with this value: dropping the value kills the process and waits for its exit.
+/// A child process. Dropping this value kills the process and waits for its exit.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -221,7 +221,8 @@ impl Drop for Ended {
     }
 }
 
-/// Returns the target folder of the Cargo workspace at the path `workspace`.
+/// Returns the target folder of the Cargo workspace at the path `workspace`: `CARGO_TARGET_DIR` if it is set,
+/// and otherwise the folder `target` of the workspace.
 pub(crate) fn target(workspace: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
 }

@@ -1,10 +1,9 @@
 //! Replaces the tables of measured figures in `BENCHMARKING.md` and `README.md`.
 //!
 //! Guarantees: [`Document::write`] changes only the text between the comments `<!-- measured: NAME -->` and
-//! `<!-- end -->`. It fails if the file has no such comments for the name of a table, so a measured table is
-//! never dropped silently.
+//! `<!-- end -->`. It returns an error if the file lacks these two comments for a table that was set.
 //!
-//! This module does not generate the tables, and does not change the text around them.
+//! This module does not generate the tables.
 
 use std::{fs, path::PathBuf};
 
@@ -76,9 +75,9 @@ fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
     Some(format!("{before}\n{}\n\n{after}", table.trim()))
 }
 
-/// Splits `text`, the text of a document, at the table `name` into three parts: the text up to and including
-/// the opening comment, the table, and the text from the closing comment. Returns `None` if the text has no
-/// such table.
+/// Splits the text of a document at the table `name` into three parts: the text up to and including the
+/// comment before the table, the table, and the text from the comment after the table. Returns `None` if the
+/// text has no such table.
 fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let opening = format!("<!-- measured: {name} -->\n");
     let begin = text.find(&opening)? + opening.len();
@@ -86,7 +85,7 @@ fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
-/// Returns the cells of `line` if the line is a row of a Markdown table. Returns no cells for any other line.
+/// Returns the cells of `line`, a row of a Markdown table. Returns no cells if `line` is not such a row.
 fn cells(line: &str) -> Vec<&str> {
     let row = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
     row.map_or_else(Vec::new, |row| row.split('|').map(str::trim).collect())
@@ -97,7 +96,7 @@ mod tests {
     use super::*;
 
     impl Document {
-        /// Creates a document with the content `text`, for tests. The document has no file.
+        /// Creates a document with the content `text` and without a file.
         pub(crate) fn of(text: &str) -> Self {
             Self {
                 path: PathBuf::new(),

@@ -8,8 +8,8 @@ use crate::{
     samples::Samples,
 };
 
-/// Formats in which the informer of this project stores objects in its cache. Each format has its own goals.
-/// They are the values of the flag `--store` of the program `subject`.
+/// Formats in which the informer of this project stores objects in its cache: the values of the flag
+/// `--store` of the program `subject`. Each format has its own goals.
 const STORES: [&str; 2] = ["packed", "typed"];
 
 /// The limit for the value of a goal.
@@ -31,15 +31,16 @@ impl Bound {
     }
 }
 
-/// The formula for the value of a goal. Its inputs are medians of one measured field.
+/// The formula for the value of a goal. Its inputs are medians of one measured field, in the case of the goal
+/// and possibly in a second case.
 #[derive(Clone, Debug)]
 enum Value {
-    /// Divides the median of the goal's case by the median of the case `theirs`.
+    /// Divides the median in the goal's case by the median in the case `theirs`.
     Ratio { theirs: String },
-    /// Multiplies the median of the goal's case by `factor`, which converts the unit.
+    /// Multiplies the median in the goal's case by `factor`, which converts the unit of the field.
     Alone { factor: f64 },
-    /// Calculates the cost of one additional handler. The goal's case has 64 handlers, and the case `one` has
-    /// one handler. The difference of the two medians is divided by 63.
+    /// Calculates the cost of one additional handler. Subtracts the median in the case `one`, which has one
+    /// handler, from the median in the goal's case, which has 64 handlers, and divides the result by 63.
     PerHandler { one: String },
 }
 
@@ -49,7 +50,7 @@ enum Value {
 pub(crate) struct Goal {
     pub(crate) topic: Topic,
     pub(crate) what: &'static str,
-    /// Name of the case whose result the goal limits. The case runs the informer of this project.
+    /// Name of the case whose measured field the goal limits. The case runs the informer of this project.
     pub(crate) case: String,
     field: &'static str,
     value: Value,
@@ -75,8 +76,8 @@ impl Goal {
         }
     }
 
-    /// Returns the name of the second case that the value of the goal needs. Returns an empty string if the
-    /// value needs only the goal's own case.
+    /// Returns the name of the second case from which the value of the goal is calculated. Returns an empty
+    /// string if there is no second case.
     pub(crate) fn against(&self) -> &str {
         match &self.value {
             Value::Ratio { theirs } => theirs,
@@ -85,8 +86,8 @@ impl Goal {
         }
     }
 
-    /// Calculates the value of the goal from the medians in `samples`. Returns `None` if a case that the goal
-    /// needs was not measured, or if the median of the case `theirs` is zero.
+    /// Calculates the value of the goal from the medians in `samples`. Returns `None` if a case of the goal
+    /// was not measured, or if the divisor of a ratio is zero.
     pub(crate) fn value(&self, samples: &Samples) -> Option<f64> {
         let ours = samples.median(&self.case, self.field)?;
         match &self.value {
@@ -140,8 +141,8 @@ fn of_sync(ours: &str) -> Vec<Goal> {
 
 /// Returns the memory goals of the case `ours`, whose cache stores objects in the format `store`.
 ///
-/// The format `packed` has limits relative to client-go and kube-rs. The format `typed` has a limit relative
-/// to the minimum memory of decoded typed objects.
+/// The format `packed` has limits relative to client-go and kube-rs. The format `typed` has limits relative
+/// to the minimum memory of decoded pods.
 fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
     let at_most = |limit| match store {
         "packed" => Bound::AtMost(limit),

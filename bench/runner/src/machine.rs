@@ -5,8 +5,8 @@ use std::{fmt::Write as _, fs, thread};
 
 use anyhow::{Context as _, Result};
 
-/// Returns a Markdown list of the hardware, the settings and the given library versions. A reader can use the
-/// list to repeat the measurement.
+/// Returns a Markdown list of the hardware, the settings and the library versions `versions`, which describes
+/// the conditions of a measurement.
 ///
 /// # Errors
 /// Returns an error if Linux's `/proc` is not available.
@@ -43,7 +43,7 @@ pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
     Ok(list)
 }
 
-/// Returns the memory that a new program can use without swapping, in KiB.
+/// Returns the memory that new programs can use without swapping, in KiB (`MemAvailable` of the kernel).
 ///
 /// # Errors
 /// Returns an error if Linux's `/proc` is not available.
@@ -61,7 +61,7 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("can't read {path}"))
 }
 
-/// Returns the value of the first line of `text` that has the format `NAME: VALUE` and the name `name`.
+/// Returns the value of the first line `NAME: VALUE` of `text` whose name is `name`.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (before, value) = line.split_once(':')?;

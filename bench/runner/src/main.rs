@@ -1,10 +1,9 @@
 //! Runs `cargo xtask bench`, which compares the informer of this project with client-go and kube-rs.
 //!
-//! All measured programs read from the neutral source, a server of generated objects.
+//! All measured programs read from the source, a server of generated objects.
 //!
-//! Guarantees: each program is a release build, and runs alone with a newly started source. Each round runs
-//! every program once, so other load on the machine affects all programs. A figure is the median of the
-//! rounds, followed by the minimum and the maximum.
+//! Guarantees: each program is a release build, and runs alone with a newly started source. A figure is the
+//! median of the rounds, followed by the minimum and the maximum.
 //!
 //! This command does not measure the CPU time and memory of an API server. `cargo xtask bench real` measures
 //! them.
@@ -131,8 +130,8 @@ fn run(options: &Options) -> Result<()> {
     readme.write()
 }
 
-/// Runs the cases of `plan` that `wanted` selects, and returns their results as samples. Each round runs each
-/// selected case once. Skips a case that needs more memory than is available.
+/// Runs the cases of `plan` for which `wanted` returns true, once in each round, and returns their results.
+/// Skips a case that needs more memory than is available.
 fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> Result<Samples> {
     let mut samples = Samples::default();
     let cases: Vec<_> = case::cases(plan).into_iter().filter(wanted).collect();
@@ -151,8 +150,8 @@ fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> 
     Ok(samples)
 }
 
-/// Writes plots of the measured time and memory, with the number of objects as the horizontal axis, into
-/// `folder`.
+/// Writes SVG plots of the measured time and memory into `folder`. Their horizontal axis is the number of
+/// objects.
 fn draw(folder: &Path, samples: &Samples) -> Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("can't create {}", folder.display()))?;

@@ -13,8 +13,8 @@ pub(crate) struct Common {
     /// Measure only the cases whose name contains this text, such as `kube-rs`
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) program: String,
-    /// Measure nothing; read the results from this file, which has the standard error of an earlier run,
-    /// complete or not
+    /// Measure nothing; read the results from this file, which contains the standard error of a complete or
+    /// interrupted earlier run
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Build nothing; use the programs of the last build
@@ -23,7 +23,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Returns whether the runner must build the programs before the measurement.
+    /// Returns whether the runner must build the programs: neither `--built` nor `--log` is set.
     pub(crate) fn builds(&self) -> bool {
         !self.built && self.log.is_none()
     }

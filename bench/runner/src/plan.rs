@@ -22,21 +22,21 @@ pub(crate) enum Topic {
     /// Cost of a key in the work queue, and cost of the delivery of an event to one handler and to many
     /// handlers.
     Queue,
-    /// Time and memory of the sync by the number of objects, from 10,000 to 1,000,000.
+    /// Time and memory of the sync for 10,000 to 1,000,000 objects.
     Scale,
 }
 
-/// The topics that a run measures, and the size of each measurement: its number of pods, of events, of
-/// readers and so on.
+/// The topics that a run measures, and the sizes of the measurements, such as the numbers of rounds, pods and
+/// events.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) pods: u32,
     pub(crate) topics: Vec<Topic>,
-    /// Number of events in the measurement in which the source sends events as fast as the program reads
-    /// them.
+    /// Number of events in the measurement without a fixed rate, in which the source sends events as fast as
+    /// the program reads them.
     pub(crate) events: usize,
-    /// Duration of the measurement at each of the fixed [`RATES`], in seconds.
+    /// Duration of the measurement at each rate in [`RATES`], in seconds.
     pub(crate) paced: usize,
     pub(crate) relists: usize,
     pub(crate) readers: &'static [usize],
@@ -44,18 +44,16 @@ pub(crate) struct Plan {
     pub(crate) seconds: usize,
     /// Number of keys in the measurement of the work queue. Each key is added, received and marked as done.
     pub(crate) items: usize,
-    /// Number of events in the measurement that delivers each event to several handlers.
+    /// Number of events in each measurement of the delivery of events to handlers.
     pub(crate) fanned_out: usize,
     pub(crate) scale: &'static [u32],
 }
 
-/// Fixed rates at which event latencies are measured, in events per second. Every measured program can
-/// process events faster than at these rates.
+/// Rates at which event latencies are measured, in events per second.
 pub(crate) const RATES: [usize; 2] = [1_000, 4_000];
 
 impl Plan {
-    /// Returns the plan of a complete run with all topics. `BENCHMARKING.md` publishes the results of such a
-    /// run.
+    /// Returns the plan of a complete run with all topics, whose results `BENCHMARKING.md` publishes.
     pub(crate) fn full(rounds: usize, pods: u32) -> Self {
         Self {
             rounds,
@@ -72,8 +70,7 @@ impl Plan {
         }
     }
 
-    /// Returns a small plan that only checks that all measurements run. The results of this plan are not
-    /// meaningful.
+    /// Returns a small plan that only checks that all measurements run.
     pub(crate) fn quick() -> Self {
         Self {
             rounds: 1,

@@ -1,7 +1,6 @@
 //! Draws SVG plots of measured values, with the number of objects as the horizontal axis.
 //!
-//! Guarantees: both axes are linear and start at zero, so a value that is proportional to the number of
-//! objects is a straight line through the origin.
+//! Guarantees: both axes are linear and start at zero.
 
 use std::{ops::Range, path::Path};
 
@@ -21,7 +20,7 @@ use crate::{
     samples::Samples,
 };
 
-/// One SVG plot of one measured field. The plot has one line for each program, and the horizontal axis is the
+/// One SVG plot of one measured field. The plot has one line for each program. The horizontal axis is the
 /// number of objects.
 pub(crate) struct Picture {
     file: &'static str,
@@ -30,7 +29,8 @@ pub(crate) struct Picture {
     factor: f64,
 }
 
-/// The plots that a run with the topic `scale` draws: sync time, CPU time and memory.
+/// The plots that a run with the topic [`Scale`](crate::plan::Topic::Scale) draws: sync time, CPU time and
+/// memory.
 pub(crate) const PICTURES: [Picture; 3] = [
     Picture {
         file: "sync.svg",
@@ -54,12 +54,12 @@ pub(crate) const PICTURES: [Picture; 3] = [
 
 const SIZE: (u32, u32) = (800, 480);
 
-/// One line of a plot: the name of the case, and the points of the line. A point has the number of objects in
+/// One line of a plot: the name of the case, and the points. A point consists of the number of objects in
 /// thousands and the measured value.
 type Line = (String, Vec<(f64, f64)>);
 
 impl Picture {
-    /// Writes the plot as an SVG file into `folder`, with the medians in `samples`.
+    /// Writes the plot of the medians in `samples` as an SVG file into `folder`.
     ///
     /// # Errors
     /// Returns an error if the file can't be written.
@@ -86,7 +86,8 @@ impl Picture {
     }
 }
 
-/// Returns the range of the axis for `values`. The range starts at zero and ends 5 % above the maximum value.
+/// Returns the range of the axis that shows `values`: from zero to 5 % above the maximum value, or to 1 if no
+/// value is above zero.
 fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
     let highest = values.fold(0.0, f64::max);
     0.0..if highest > 0.0 { highest * 1.05 } else { 1.0 }

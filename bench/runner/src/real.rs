@@ -4,12 +4,11 @@
 //! Several consecutive runs with the same client and the same kind of initial list form a block. Blocks of
 //! different clients alternate.
 //!
-//! Guarantees: each block starts a new kube-apiserver process over the same etcd, so the heap that the
-//! clients of another block caused has no influence.
+//! Guarantees: each block starts a new kube-apiserver process over the same etcd, so clients of an earlier
+//! block do not affect the heap of the server.
 //!
-//! The garbage collector of the server runs when the heap has grown, and an earlier run of the block may have
-//! caused most of this growth. A run may therefore include a complete collection, which takes up to 1.5 s of
-//! CPU time, or no collection. For this reason, the tables compare the minimum of many runs.
+//! The tables show the minimum of many runs, because some runs include a complete garbage collection of the
+//! server, which takes up to 1.5 s of CPU time.
 
 mod clients;
 mod meter;
@@ -36,10 +35,11 @@ use crate::{
 /// Command-line options of `cargo xtask bench real`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Number of blocks of runs for each client
+    /// Number of rounds; a round has one block of runs for each client program, kind of initial list and
+    /// number of clients
     #[arg(long, default_value_t = 2, value_name = "N")]
     rounds: usize,
-    /// Number of runs in each block
+    /// Number of consecutive runs in each block
     #[arg(long, default_value_t = 5, value_name = "N")]
     runs: usize,
     /// Number of pods in the server
@@ -61,16 +61,16 @@ pub(crate) struct Options {
     common: Common,
 }
 
-/// Name of the case without a client. It measures the CPU time that the pod changes cost the server without
-/// watches.
+/// Name of the case without a client. It measures the CPU time that the server uses for the pod changes while
+/// no client watches.
 const NO_CLIENT: &str = "no client";
 
-/// Name of the case under which [`Samples`] stores two values: the number of pods in the server, and their
-/// mean size in bytes of JSON.
+/// Name of the case under which [`Samples`] stores two values: the number of pods in the server, and the mean
+/// size of a pod in bytes of JSON.
 const SERVED: &str = "served";
 
-/// Name, program and arguments of each measured client. Cases whose names are equal up to the last comma are
-/// the same client with different initial lists. The tables compare these cases.
+/// Name, program and arguments of each measured case. Cases whose names differ only after the last comma
+/// measure the same client with different initial lists.
 const CASES: [(&str, Program, &str); 8] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (
@@ -102,8 +102,8 @@ const CASES: [(&str, Program, &str); 8] = [
     ),
 ];
 
-/// Measures all clients, prints the tables of results, and writes the tables to `BENCHMARKING.md`. Writes
-/// nothing with `--quick` or `--program`.
+/// Measures all clients, prints the tables of results, and writes the tables to `BENCHMARKING.md`. With
+/// `--quick` or `--program`, does not write to the file.
 ///
 /// # Errors
 /// Returns an error if a build, the server or a client fails, or if the process is interrupted.
@@ -142,8 +142,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     document.write()
 }
 
-/// Measures all clients until the measurement ends or the process receives SIGINT or SIGTERM. Such a signal
-/// stops the measurement, the server and the clients.
+/// Measures all clients. SIGINT and SIGTERM stop the measurement, the server and the clients.
 ///
 /// # Errors
 /// Returns an error if the measurement fails, or if the process receives SIGINT or SIGTERM.

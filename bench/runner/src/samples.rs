@@ -1,14 +1,13 @@
 //! Stores the numbers that the measured programs printed, by case and field, and calculates their medians.
 //!
-//! Guarantees: a field that a program prints as `null` or does not print has no samples. `bench/README.md`
-//! defines the fields.
+//! Guarantees: a field that a program prints as `null` or does not print has no samples.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
-/// The measured numbers of all rounds. The key is the name of the case and the name of the field.
+/// The measured numbers of all rounds. The key consists of the name of the case and the name of the field.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(BTreeMap<(String, String), Vec<f64>>);
 
@@ -21,8 +20,8 @@ pub(crate) struct Spread {
 }
 
 impl Samples {
-    /// Reads the samples of an earlier run from `log`, the standard error of that run. The run may be
-    /// incomplete.
+    /// Reads the samples of an earlier run from `log`, the standard error of that run. The run may have ended
+    /// early.
     ///
     /// In the log, a line `round … of …: CASE` names a case, and the next indented line has the result of the
     /// case as JSON.
@@ -81,8 +80,8 @@ impl Samples {
     }
 }
 
-/// Returns the median of `sorted`, whose numbers must be in ascending order. The median of an even count is
-/// the mean of the two numbers in the middle. Returns `None` if `sorted` is empty.
+/// Returns the median of `sorted`, whose numbers must be in ascending order, or `None` if `sorted` is empty.
+/// The median of an even number of values is the mean of the two middle values.
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;

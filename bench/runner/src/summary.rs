@@ -1,16 +1,15 @@
 //! Writes the summary tables at the start of `BENCHMARKING.md` and `README.md`.
 //!
-//! Guarantees: each figure of a summary table is copied from another table of `BENCHMARKING.md`, so it has
-//! the same digits. If a run measures only some topics, the summary tables keep the published figures of the
-//! other topics.
+//! Guarantees: each figure of a summary table is copied from another table of `BENCHMARKING.md`. If a run
+//! measures only some topics, the figures of the other topics remain unchanged.
 
 use crate::{document::Document, table::row};
 
 /// Name by which [`Document`] finds the summary table in `BENCHMARKING.md` and in `README.md`.
 const PLACE: &str = "summary";
 
-/// The programs that the summary tables compare. Each entry has the shown name of the program, and the name
-/// of the case whose figures are shown.
+/// The programs that the summary tables compare. Each entry consists of the displayed name of the program and
+/// the name of the case from which the figures are copied.
 const PROGRAMS: [(&str, &str); 4] = [
     ("kube-informer, typed (default)", "ours, typed"),
     ("kube-informer, packed", "ours, packed"),
@@ -43,8 +42,8 @@ impl Figure {
         Self { suffix, ..self }
     }
 
-    /// Returns the median of this figure for `case`, copied from `document`. Returns an empty string if the
-    /// document has no such cell.
+    /// Returns the median of this figure for the case `case`, copied from `document`. Returns an empty string
+    /// if the document has no such cell.
     fn read<'a>(&self, document: &'a Document, case: &str) -> &'a str {
         let name = format!("{case}{}", self.suffix);
         let cell = document.cell(self.table, &name, self.column);
@@ -76,15 +75,15 @@ const BENCHMARKING: [Figure; 10] = [
     figure("first sync of 1,000,000 pods, s", "scale", "sync, s").of(MILLION),
 ];
 
-/// Replaces the summary table in each of the two documents. The figures of both tables are copied from other
-/// tables of `benchmarking`.
+/// Replaces the summary tables of both documents with figures from the other tables of `benchmarking`.
 pub(crate) fn set(benchmarking: &mut Document, readme: &mut Document) {
     readme.set(PLACE, &by_program(benchmarking));
     let table = by_figure(benchmarking);
     benchmarking.set(PLACE, &table);
 }
 
-/// Returns the summary table for `README.md`, which has one row per program. `document` is `BENCHMARKING.md`.
+/// Returns the summary table of `README.md`, which has one row per program. The figures are copied from
+/// `document`, which is `BENCHMARKING.md`.
 fn by_program(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(README.iter().map(|figure| figure.head)));
     table += &rule(README.len());
@@ -95,8 +94,8 @@ fn by_program(document: &Document) -> String {
     table
 }
 
-/// Returns the summary table for `BENCHMARKING.md`, which has one row per figure. `document` is
-/// `BENCHMARKING.md`.
+/// Returns the summary table of `BENCHMARKING.md`, which has one row per figure. The figures are copied from
+/// the other tables of `document`, which is also `BENCHMARKING.md`.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());

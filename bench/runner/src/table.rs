@@ -72,8 +72,8 @@ const SCALE: &[Column] = &[
     ("steady, MiB", "steady_kib", MIB, 0),
 ];
 
-/// Returns the sections of `BENCHMARKING.md` for the topics of `plan`, one per topic. A section is the name
-/// of its place in the document and the text of its tables.
+/// Returns the sections of `BENCHMARKING.md` for the topics of `plan`, one per topic. Each element consists
+/// of the name by which the document identifies the section, and the text of its tables.
 pub(crate) fn sections(plan: &Plan, samples: &Samples) -> Vec<(String, String)> {
     let mut sections = Vec::new();
     for topic in &plan.topics {
@@ -108,7 +108,7 @@ fn columns(topic: Topic) -> (&'static str, &'static [Column]) {
     }
 }
 
-/// Returns the names of the cases that have a row in the main table of `topic`.
+/// Returns the names of the cases that can have a row in the main table of `topic`.
 fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     if topic == Topic::Scale {
         let sizes = |name: &str| plan.scale.iter().map(|pods| of_size(name, *pods)).collect();
@@ -126,10 +126,10 @@ fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     names.filter(|name| !name.ends_with("/s")).collect()
 }
 
-/// Returns a table with one row for each case in `names` and one column for each field in `columns`.
+/// Returns a table with one row for each case in `names` and one column for each element of `columns`.
 ///
-/// A cell has the median of the samples. The minimum and the maximum follow if their shown digits differ.
-/// Cases and fields without samples are omitted.
+/// A cell has the median of the samples, and the minimum and maximum in parentheses if they differ. The table
+/// omits rows and columns without samples.
 fn figures(names: &[String], columns: &[Column], samples: &Samples) -> String {
     let measured = |column: &&Column| {
         let has = |name: &String| samples.spread(name, column.1).is_some();
@@ -194,8 +194,8 @@ fn said(reached: bool) -> &'static str {
     if reached { "reached" } else { "not reached" }
 }
 
-/// Formats `value` with three significant digits. A value of 100 or more has no digits after the decimal
-/// point. A value below 1 has three digits after the decimal point.
+/// Formats `value` with about three significant digits. A value of 100 or more has no digits after the
+/// decimal point, and a value below 1 has three.
 pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         above if above >= 99.95 => 0,
@@ -206,7 +206,7 @@ pub(crate) fn short(value: f64) -> String {
     grouped(&format!("{value:.digits$}"))
 }
 
-/// Returns the decimal number `number` with commas between the groups of three digits, such as `1,234.5`.
+/// Returns the decimal number `number` with commas between groups of three digits, such as `1,234.5`.
 pub(crate) fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let (sign, digits) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());

@@ -1,20 +1,15 @@
 //! Splits response bodies into chunks.
 //!
 //! Guarantees:
-//! - With [`Chunking::Server`], the chunk boundaries are those that kube-apiserver and Go's HTTP server
-//!   produce for a body with the same bytes.
+//! - With [`Chunking::Server`], the chunks have the same boundaries as those of Go's HTTP server for the same
+//!   sequence of writes.
 //! - The chunking does not change the bytes of a body, and a chunk is never empty.
 //!
 //! Go's HTTP server has one buffer per response (`bufio.Writer`). The buffer has 2,048 bytes over HTTP/1.1
 //! (`bufferBeforeChunkingSize` in `net/http`) and 4,096 bytes over HTTP/2 (`handlerChunkBytes`). A write that
 //! is larger than the free part of the buffer first fills the buffer, and the server sends the full buffer as
 //! one chunk. If the rest of the write is larger than the buffer, the server sends this rest as a second
-//! chunk without a copy.
-//!
-//! kube-apiserver writes each JSON event of a watch with one write. An event larger than the buffer is
-//! therefore one chunk, unless the buffer still has the bytes of smaller events. In lists and in protobuf, a
-//! short write precedes the write of each object: a comma or a length. An object larger than the buffer is
-//! therefore two chunks.
+//! chunk. A write that is larger than an empty buffer is one chunk.
 
 use std::collections::VecDeque;
 
@@ -24,25 +19,25 @@ use clap::ValueEnum;
 /// The rule by which the source splits a body into chunks over HTTP/1.1, or into DATA frames over HTTP/2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Chunking {
-    /// The same chunks as kube-apiserver sends: one or two chunks for each large object.
+    /// The same chunks as kube-apiserver sends.
     #[default]
     Server,
-    /// Chunks of at least 64 KiB with several objects each; results are comparable only with results of this
-    /// rule.
+    /// Chunks of at least 64 KiB with several objects each; results are comparable only with other results of
+    /// this rule.
     Large,
 }
 
-/// The kind of the buffer that collects the written bytes of a response until they form a chunk.
+/// The buffer that collects the written bytes of a response until they form a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
-    /// A buffer like that of Go's HTTP server. The value is the size of the buffer in bytes.
+    /// A buffer with the behavior of the buffer in Go's HTTP server. The value is its size in bytes.
     Go(usize),
     /// A buffer without a maximum size. It collects all written bytes until [`Output::take`] returns them as
     /// one chunk.
     Unlimited,
 }
 
-/// The written bytes of a response body that were not yet passed to the connection, and their split into
+/// The written bytes of a response body that were not yet passed to the connection, and their division into
 /// chunks.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -57,7 +52,7 @@ pub(crate) struct Output {
 // === impl Chunking ===
 
 impl Chunking {
-    /// Returns the kind of buffer for a response over HTTP version `version`.
+    /// Returns the buffer for a response over the HTTP version `version`.
     pub(crate) fn buffer(self, version: http::Version) -> Buffer {
         match self {
             Chunking::Server if version == http::Version::HTTP_2 => Buffer::Go(4_096),
@@ -79,18 +74,18 @@ impl Output {
         }
     }
 
-    /// Returns the number of bytes that were written and not yet moved out by [`take`](Self::take).
+    /// Returns the number of written bytes that [`take`](Self::take) has not yet moved out.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Reserves capacity for at least `bytes` bytes that are written later.
+    /// Reserves capacity for at least `bytes` more bytes.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
 
-    /// Writes the bytes that `put` appends. They end chunks at the same offsets as one call of `Write` on the
-    /// buffer of Go's HTTP server.
+    /// Writes the bytes that `put` appends. A [`Buffer::Go`] ends chunks at the same offsets as one call of
+    /// `Write` on the buffer of Go's HTTP server.
     pub(crate) fn write(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         put(&mut self.bytes);
         let Buffer::Go(size) = self.buffer else {
@@ -122,7 +117,7 @@ impl Output {
     }
 
     /// Moves all complete chunks from this output to the end of `chunks`. If the buffer is
-    /// [`Buffer::Unlimited`], first ends the current chunk, so all written bytes are moved.
+    /// [`Buffer::Unlimited`], ends the current chunk first, so all written bytes are moved.
     pub(crate) fn take(&mut self, chunks: &mut VecDeque<Bytes>) {
         if self.buffer == Buffer::Unlimited {
             self.flush();

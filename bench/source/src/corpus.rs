@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - The same kind, number of objects and seed always give the same objects.
 //! - The objects are ordered by namespace and name, as in a list of an API server.
-//! - Memory is needed for at most 2,000 templates, whatever the number of objects is. The bytes of an object
-//!   are generated from its template when the object is sent.
+//! - A corpus keeps at most 2,000 templates in memory. The bytes of an object are generated from its template
+//!   when the object is sent.
 
 mod application;
 mod config_map;
@@ -23,15 +23,15 @@ use crate::slot::{Encoding, Identity, SUFFIXES, Slots, mix};
 use crate::template::{Pattern, Template};
 use workload::Workload;
 
-/// Maximum number of workloads in a corpus. A workload is a group of similar objects, which share one
+/// Maximum number of workloads in a corpus. A workload is a group of objects that are generated from one
 /// template.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Minimum mean number of objects per workload, which is a group of similar objects. For this reason, a
-/// corpus of few objects has fewer than [`WORKLOADS_MAX`] workloads.
+/// Minimum mean number of objects per workload. A corpus of fewer than 10,000 objects therefore has fewer
+/// than [`WORKLOADS_MAX`] workloads.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
-/// Mean number of pods on each node of the generated cluster.
+/// Mean number of pods on each node of the simulated cluster.
 const PODS_PER_NODE: usize = 30;
 
 /// A set of generated objects of one kind. Each object is identified by its index, which starts at 0.
@@ -40,12 +40,13 @@ pub struct Corpus {
     kind: &'static Kind,
     seed: u64,
     templates: Vec<Template>,
-    /// Index of the first object of each workload, followed by the number of all objects.
+    /// Index of the first object of each workload, in ascending order. The last element is the number of all
+    /// objects.
     starts: Vec<usize>,
     nodes: u32,
 }
 
-/// The version of an object: the values that are different after each change of the object.
+/// The version of an object: the values that each change of the object replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// The `resourceVersion` of the object.
@@ -54,8 +55,8 @@ pub struct Version {
     pub stamp: u64,
 }
 
-/// Generates the bytes of a corpus's objects in one encoding. It is fastest if the objects are written in
-/// ascending order of their indexes.
+/// Generates the bytes of a corpus's objects in one encoding. The writer is fastest if the objects are
+/// written in ascending order of their indexes.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     corpus: &'a Corpus,
@@ -104,7 +105,7 @@ impl Corpus {
         })
     }
 
-    /// Returns the API group, version, names and encodings of the kind of the objects.
+    /// Returns the kind of the objects.
     pub fn kind(&self) -> &'static Kind {
         self.kind
     }
@@ -115,13 +116,12 @@ impl Corpus {
         self.starts.last().copied().unwrap_or_default()
     }
 
-    /// Returns the number of workloads in the corpus. A workload is a group of similar objects.
+    /// Returns the number of workloads in the corpus. A workload is a group of objects with one template.
     pub fn workloads(&self) -> usize {
         self.templates.len()
     }
 
-    /// Creates a writer that generates objects in `encoding`. The kind of the corpus must support this
-    /// encoding.
+    /// Creates a writer that generates objects in `encoding`, which the kind of the corpus must support.
     pub(crate) fn writer(&self, encoding: Encoding) -> Writer<'_> {
         Writer {
             corpus: self,
@@ -131,8 +131,8 @@ impl Corpus {
         }
     }
 
-    /// Returns the bytes of the object with the index `at`, in the version `version` and the encoding
-    /// `encoding`. The kind of the corpus must support this encoding.
+    /// Returns the bytes of the object with the index `at` in the version `version`. The kind of the corpus
+    /// must support `encoding`.
     ///
     /// In JSON, the opening brace and the members `apiVersion` and `kind` are omitted. In protobuf, the bytes
     /// are the message of the object without the envelope `runtime.Unknown`.
@@ -142,8 +142,8 @@ impl Corpus {
         out
     }
 
-    /// Returns two numbers for each workload that has objects in the index range `range`: the length in bytes
-    /// of one object, and the number of objects in the range. All objects of a workload have the same length.
+    /// Returns two numbers for each workload that has objects with indexes in `range`: the length in bytes of
+    /// each of these objects, and their number. All objects of a workload have the same length.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,
@@ -160,8 +160,8 @@ impl Corpus {
     }
 }
 
-/// Distributes `objects` objects to the workloads, in proportion to the weights of the workloads. Each
-/// workload receives at least one object if there are enough objects.
+/// Distributes `objects` objects to the workloads, in proportion to the weights of the workloads, and at
+/// least one object to each.
 ///
 /// Returns the index of the first object of each workload, followed by the number of all objects.
 fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
@@ -214,8 +214,7 @@ impl Writer<'_> {
             .expect("a writer has an encoding that the kind supports")
     }
 
-    /// Sets `workload` to the index of the workload that contains the object with the index `at`. Checks the
-    /// current and the next workload before a binary search, because lists write objects in ascending order.
+    /// Sets `workload` to the index of the workload that contains the object with the index `at`.
     fn find(&mut self, at: usize) {
         let starts = &self.corpus.starts;
         let here = |workload: usize| starts[workload] <= at && at < starts[workload + 1];

@@ -1,6 +1,6 @@
 //! Generates the JSON documents that describe the server to a client: version, health and discovery.
 //!
-//! Guarantees: discovery contains the kind of the served objects and no other kind.
+//! Guarantees: discovery contains only the kind of the served objects.
 
 use serde_json::{Value, json};
 

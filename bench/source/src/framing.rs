@@ -1,10 +1,8 @@
 //! Writes the parts of list and watch responses that surround the objects, such as list metadata and event
 //! types.
 //!
-//! Guarantees:
-//! - A body has the same bytes as a body of an API server, except where no client can detect the difference.
-//! - A body is written with the same sequence of writes as in an API server, so its chunks have the same
-//!   boundaries.
+//! Guarantees: a body is written with the same sequence of writes as in kube-apiserver, so its chunks have
+//! the same boundaries.
 //!
 //! This module does not generate the objects. A [`Writer`] generates them.
 
@@ -45,10 +43,10 @@ pub(crate) struct ListMeta {
 pub(crate) struct Framing {
     pub(crate) encoding: Encoding,
     kind: &'static Kind,
-    /// The bytes that start each complete object in JSON: the opening brace and the members `apiVersion` and
+    /// The JSON text that starts each complete object: the opening brace and the members `apiVersion` and
     /// `kind`.
     start: String,
-    /// The bytes that start each enveloped object in protobuf: the envelope up to the message of the object.
+    /// The bytes that start each protobuf envelope: all bytes before the message of the object.
     envelope: Vec<u8>,
 }
 
@@ -77,10 +75,10 @@ impl Framing {
         }
     }
 
-    /// Writes the start of a list, up to its first item.
+    /// Writes the start of a list: all bytes before its first item.
     ///
     /// `items` is the total length in bytes of all items, including the tag and the length before each
-    /// object. Only protobuf lists contain this length.
+    /// object. It is used only in protobuf.
     pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Output) {
         let kind = format!("{}List", self.kind.kind);
         let api_version = self.kind.api_version();
@@ -112,13 +110,13 @@ impl Framing {
         });
     }
 
-    /// Returns the length in bytes of a protobuf list item whose object has `object` bytes. The list item
-    /// also has a tag and a length.
+    /// Returns the length in bytes of an item of a protobuf list: its tag, its length prefix, and an object
+    /// of `object` bytes.
     pub(crate) fn item_len(object: usize) -> usize {
         field_len(object)
     }
 
-    /// Writes one item of a list. `object` is the index and the version of the item's object.
+    /// Writes one item of a list. `object` has the index and the version of the item's object.
     pub(crate) fn item(
         &self,
         is_first: bool,
@@ -149,7 +147,7 @@ impl Framing {
         }
     }
 
-    /// Writes the end of a list, after its last item.
+    /// Writes the end of a list: all bytes after its last item.
     pub(crate) fn list_end(&self, meta: &ListMeta, out: &mut Output) {
         out.write(|out| match self.encoding {
             Encoding::Json if self.kind.has_protobuf => out.extend_from_slice(b"]}\n"),
@@ -166,7 +164,8 @@ impl Framing {
         });
     }
 
-    /// Writes a watch event of the type `event`. `object` is the index and the version of the event's object.
+    /// Writes a watch event of the type `event`. `object` has the index and the version of the event's
+    /// object.
     pub(crate) fn event(
         &self,
         event: EventType,
@@ -194,7 +193,7 @@ impl Framing {
         }
     }
 
-    /// Writes a bookmark event with the `resourceVersion` `revision`. If `is_initial_end` is true, the
+    /// Writes a bookmark event whose `resourceVersion` is `revision`. If `is_initial_end` is true, the
     /// bookmark has the annotation that marks the end of the initial events.
     pub(crate) fn bookmark(&self, revision: u64, is_initial_end: bool, out: &mut Output) {
         match self.encoding {
@@ -247,9 +246,10 @@ impl Framing {
 // === impl ListMeta ===
 
 impl ListMeta {
-    /// Returns the list metadata as a JSON object whose members have the order `order`. An `order` that
-    /// starts with `resourceVersion` is that of a typed list. A typed list omits an empty `continue`, as in
-    /// Go.
+    /// Returns the list metadata as a JSON object whose members have the order `order`.
+    ///
+    /// If `order` starts with `resourceVersion`, the list is that of a built-in kind, and an empty `continue`
+    /// is omitted.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {
@@ -265,7 +265,7 @@ impl ListMeta {
 
 // === impl EventHead ===
 
-/// The bytes of a protobuf watch event before the message of its object:
+/// The bytes of a protobuf watch event that precede the message of the event's object:
 /// `length, WatchEvent{1: type, 2: RawExtension{1: envelope}}`.
 struct EventHead<'a> {
     event: EventType,
@@ -287,7 +287,7 @@ impl<'a> EventHead<'a> {
         self.envelope.len() + field_len(self.message) + ENVELOPE_END.len()
     }
 
-    /// Appends the length of the event to `out`, in four bytes. Go writes this length with a separate write.
+    /// Appends the length of the event to `out`, as a big-endian number of four bytes.
     fn put_length(&self, out: &mut Vec<u8>) {
         let extension = field_len(self.enveloped());
         let frame = field_len(self.event.name().len()) + field_len(extension);
@@ -318,8 +318,8 @@ fn put_whole_json_event(event: EventType, object: &str, out: &mut Output) {
     });
 }
 
-/// Returns the bytes that start an enveloped object in protobuf: the magic number, and the start of
-/// `runtime.Unknown` up to the message of the object.
+/// Returns the bytes of a protobuf envelope that precede the message of the object: the magic number, and the
+/// start of `runtime.Unknown`.
 fn envelope(api_version: &str, kind: &str) -> Vec<u8> {
     let mut type_meta = Vec::new();
     put_bytes(&mut type_meta, 1, api_version.as_bytes());

@@ -2,8 +2,7 @@
 //!
 //! Guarantees:
 //! - Each change has its own revision, which is higher than all earlier revisions.
-//! - Objects change in a fixed cyclic order. The object of a change, and the last change of an object before
-//!   a revision, are therefore computed without a search.
+//! - Objects change in a fixed cyclic order, so the version of an object is found without a search.
 //! - The memory is at most 16 bytes per object, plus 16 bytes for each of [`KEPT`] changes.
 //!
 //! This module does not store the content of objects.
@@ -12,36 +11,36 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum number of changes that may follow a revision from which a list or a watch starts. A revision that
-/// is followed by more changes is too old.
+/// Maximum number of changes after a revision from which a list or a watch can start. A list or a watch from
+/// an older revision fails with code 410.
 const KEPT: u64 = 65_536;
 
-/// Base of all revisions: the first object has the next higher revision. The base is high enough that all
-/// revisions have ten digits, and therefore the same length.
+/// Base of all revisions: the first object has the next higher revision. With this base, all revisions have
+/// ten digits, so all objects generated from one template have the same length.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
 /// The record of all changes, from which the version of each object is computed.
 #[derive(Debug)]
 pub(crate) struct History {
     order: Order,
-    /// The most recent changes. They are enough to compute the version of every object at each revision that
-    /// is not too old.
+    /// The most recent changes, in ascending order of their revisions. At most [`KEPT`] changes are kept,
+    /// plus one per object.
     kept: VecDeque<Version>,
-    /// Number of all recorded changes, including the changes that were removed from `kept`.
+    /// Number of all recorded changes, including the changes that are no longer in `kept`.
     count: u64,
-    /// Minimum value of [`Moment::changes`] in a state that is not too old.
+    /// Minimum value of [`Moment::changes`] of a state from which a list or a watch can start.
     floor: u64,
-    /// Lowest revision that no expiry has made too old. Directly after an expiry, it is one more than the
-    /// revision before the expiry.
+    /// Minimum revision that has not expired: the revision that the last expiry created, or the initial
+    /// revision if there was no expiry.
     oldest: u64,
     revision: u64,
 }
 
-/// The state of all objects after a given number of changes. A list returns the objects in one such state,
-/// and a watch delivers the changes that follow the state.
+/// The state of all objects after a given number of changes. A list returns the objects in such a state, and
+/// a watch delivers the changes that follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// Number of changes that were made before this state.
+    /// Number of changes that precede this state.
     pub(crate) changes: u64,
     /// Revision of this state: the `resourceVersion` of a list that returns the state.
     pub(crate) revision: u64,
@@ -50,9 +49,10 @@ pub(crate) struct Moment {
 /// The reason why a list or a watch can't start from a requested revision or `continue` token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoMoment {
-    /// The requested revision is lower than `oldest`, which is the lowest revision that is not too old.
+    /// The requested revision is lower than `oldest`, the lowest revision from which a list or a watch can
+    /// start.
     TooOld { oldest: u64 },
-    /// The requested revision is higher than `newest`, which is the highest revision so far.
+    /// The requested revision is higher than `newest`, the current revision.
     TooNew { newest: u64 },
 }
 
@@ -61,11 +61,11 @@ pub(crate) enum NoMoment {
 #[derive(Clone, Copy, Debug)]
 struct Order {
     objects: u64,
-    /// Constant by which the index of the changed object increases. It is coprime to the number of objects,
-    /// so every object changes once in each cycle.
+    /// Difference between the indexes of two objects that change one after the other, modulo the number of
+    /// objects. It is coprime to the number of objects, so every object changes once in each cycle.
     step: u64,
-    /// Modular inverse of `step`, modulo the number of objects. It converts an index to the position in the
-    /// order.
+    /// Modular inverse of `step`, modulo the number of objects. It converts the index of an object to the
+    /// position of the object in the cyclic order.
     back: u64,
 }
 
@@ -105,10 +105,10 @@ impl History {
         }
     }
 
-    /// Makes all revisions up to the current one too old.
+    /// Makes all revisions up to the current one too old for new lists and watches.
     ///
-    /// Increases the highest revision by one, as a change of an object of another kind does. Only the new
-    /// highest revision is then not too old.
+    /// Increases the current revision by one. Lists and watches can then start only from this revision or a
+    /// later one.
     pub(crate) fn expire(&mut self) {
         self.revision += 1;
         self.floor = self.count;
@@ -118,7 +118,8 @@ impl History {
     /// Returns the state of all objects at the revision `revision`.
     ///
     /// # Errors
-    /// Returns an error if the revision is too old, or if it is higher than the highest revision so far.
+    /// Returns an error if the revision is too old for a list or a watch, or higher than the current
+    /// revision.
     pub(crate) fn moment(&self, revision: u64) -> Result<Moment, NoMoment> {
         if revision > self.revision {
             return Err(NoMoment::TooNew {
@@ -134,10 +135,12 @@ impl History {
         self.check(moment).map(|()| moment)
     }
 
-    /// Checks that the state `moment` is not too old, so the versions of all objects can still be computed.
+    /// Checks that a list or a watch can start from the state `moment`: at most [`KEPT`] changes follow the
+    /// state, and its revision has not expired.
     ///
     /// # Errors
-    /// Returns an error with the lowest revision that is not too old, if the state is too old.
+    /// Returns an error if the state is too old. The error contains the lowest revision from which a list or
+    /// a watch can start.
     pub(crate) fn check(&self, moment: Moment) -> Result<(), NoMoment> {
         if moment.revision < self.oldest || moment.changes < self.floor {
             let floor = self.floor.checked_sub(1).and_then(|last| self.get(last));
@@ -150,7 +153,7 @@ impl History {
     }
 
     /// Returns the change with the number `number`, counted from 0: the index of the changed object and its
-    /// new version. Returns `None` if the change was not made yet, or was removed from `kept`.
+    /// new version. Returns `None` if the change was not made yet, or is no longer in `kept`.
     pub(crate) fn get(&self, number: u64) -> Option<(usize, Version)> {
         let first = self.count - self.kept.len() as u64;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -158,8 +161,8 @@ impl History {
         Some((self.order.object(number), *version))
     }
 
-    /// Returns the version of the object with the index `object` in the state `moment`. The state must not be
-    /// too old.
+    /// Returns the version of the object with the index `object` in the state `moment`. At most [`KEPT`]
+    /// changes may follow this state. Otherwise the returned version can be wrong.
     pub(crate) fn version(&self, object: usize, moment: Moment) -> Version {
         let place = self.order.place(object);
         let unchanged = Version {
@@ -189,14 +192,15 @@ impl Order {
         }
     }
 
-    /// Returns the index of the object that the change with the number `change` changes. Numbers start at 0.
+    /// Returns the index of the object that the change with the number `change` changes. The changes of all
+    /// objects are numbered together, starting at 0.
     fn object(self, change: u64) -> usize {
         let object = change % self.objects * self.step % self.objects;
         usize::try_from(object).expect("objects are counted by a usize")
     }
 
-    /// Returns the number of the change that is the first one of the object with the index `object`. Numbers
-    /// start at 0.
+    /// Returns the number of the first change of the object with the index `object`. The changes of all
+    /// objects are numbered together, starting at 0.
     fn place(self, object: usize) -> u64 {
         object as u64 * self.back % self.objects
     }

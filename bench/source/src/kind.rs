@@ -24,18 +24,19 @@ pub struct Kind {
     pub group: &'static str,
     /// API version of the kind within its group, such as `v1`.
     pub version: &'static str,
-    /// Plural name of the kind, as in URL paths (`pods`).
+    /// Plural name of the kind, as in URL paths, such as `pods`.
     pub plural: &'static str,
-    /// Singular name of the kind, as in discovery (`pod`).
+    /// Singular name of the kind, as in discovery, such as `pod`.
     pub singular: &'static str,
-    /// Name of the kind, as in the member `kind` of objects (`Pod`).
+    /// Name of the kind, as in the member `kind` of objects, such as `Pod`.
     pub kind: &'static str,
     /// Short name of the kind for `kubectl`, such as `po`. Empty if the kind has no short name.
     pub short_name: &'static str,
-    /// Whether the kind is built into Kubernetes and therefore has a protobuf encoding.
+    /// Whether objects of the kind can be encoded as protobuf. This is possible for kinds that are built into
+    /// Kubernetes.
     pub has_protobuf: bool,
-    /// JSON that Go writes after the member `metadata` of an object that has only metadata. The object of a
-    /// bookmark event has only metadata.
+    /// JSON text that Go writes after the member `metadata` of an object that has only metadata, such as the
+    /// object of a bookmark event.
     pub(crate) empty: &'static str,
 }
 
@@ -91,7 +92,8 @@ impl Kind {
         }
     }
 
-    /// Returns the API group and version of the kind as in the member `apiVersion`, such as `v1`.
+    /// Returns the API group and version of the kind as in the member `apiVersion` of objects, such as
+    /// `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()

@@ -5,10 +5,9 @@
 //! not support.
 //!
 //! Guarantees:
-//! - Every client receives the same objects. The order of the objects, their bytes and their chunks are those
-//!   that an API server sends.
-//! - The bytes of an object are generated from a template when the object is sent. The source therefore needs
-//!   little CPU time compared to the measured programs.
+//! - Every client receives the same objects. The responses have the same order of objects and the same chunks
+//!   as those of kube-apiserver.
+//! - The bytes of an object are generated from a template when the object is sent.
 //! - The record of changes needs at most 16 bytes of memory per object, plus 16 bytes for each of the last
 //!   65,536 changes.
 

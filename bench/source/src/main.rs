@@ -16,11 +16,10 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The memory allocator of this program. It keeps the memory of sent chunks and reuses it for new chunks.
+/// The memory allocator of this program. It reuses the memory of sent chunks for new chunks.
 ///
-/// The system's allocator returns the memory of sent chunks to the kernel, and requests it again for new
-/// chunks. These requests took a quarter of the CPU time of an event, on processors that the measured program
-/// also uses.
+/// The system's allocator returns this memory to the kernel and requests it again, which takes a quarter of
+/// the CPU time of each event.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -93,7 +92,7 @@ async fn run(corpus: Corpus, port: u16, chunking: Chunking) -> Result<()> {
 
 /// Waits until standard input ends, if standard input is a pipe or a socket. Otherwise waits forever.
 ///
-/// A parent process holds the other end of such a pipe. The program therefore exits when its parent exits.
+/// A pipe from a parent process ends when the parent process exits. The program then also exits.
 async fn input_end() {
     let is_pipe = std::fs::metadata("/dev/stdin")
         .is_ok_and(|input| input.file_type().is_fifo() || input.file_type().is_socket());

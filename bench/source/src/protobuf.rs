@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - The bytes are those that Go's encoder writes for the same object, including empty fields.
-//! - A JSON member that has no field in the protobuf message is an error, so no data is lost.
+//! - A JSON member that has no field in the protobuf message is an error.
 //! - [`ordered_json`] writes the members of an object in the order in which Go writes them.
 //!
 //! This module writes no envelope (`runtime.Unknown`). The module `framing` writes the envelope.
@@ -18,8 +18,7 @@ use serde_json::Value;
 pub(crate) use table::Messages;
 use table::{Container, Field, Form, Message, Type};
 
-/// The magic number that Kubernetes writes before each protobuf envelope, in a response body and in a watch
-/// event.
+/// The magic number that Kubernetes writes at the start of each protobuf envelope.
 pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";
 
 /// Protobuf wire type of a field whose value is preceded by the length of the value.
@@ -31,8 +30,8 @@ pub(crate) fn varint_len(number: u64) -> usize {
     bits.div_ceil(7) as usize
 }
 
-/// Returns the length in bytes of a field: its tag, the length of its value, and the value of `len` bytes.
-/// The field number must be below 16, so the tag has one byte.
+/// Returns the length in bytes of a field whose value has `len` bytes: the tag, the length prefix and the
+/// value. The field number must be below 16, so the tag has one byte.
 pub(crate) fn field_len(len: usize) -> usize {
     1 + varint_len(len as u64) + len
 }
@@ -46,30 +45,29 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// Appends the start of a field to `out`: the tag with the field number `number`, and the length `len` of the
-/// value. The caller must then append the value.
+/// Appends the start of a field to `out`: the tag with the field number `number`, and the length prefix for a
+/// value of `len` bytes. The caller must then append the value.
 pub(crate) fn put_head(out: &mut Vec<u8>, number: u32, len: usize) {
     put_varint(out, u64::from(number << 3 | LENGTH_DELIMITED));
     put_varint(out, len as u64);
 }
 
-/// Appends to `out` a complete field of the type `bytes` or `string`. `number` is the field number.
+/// Appends to `out` a field of the protobuf type `bytes` or `string`. `number` is the field number.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Appends to `out` a complete field whose value is encoded as a varint. `number` is the field number.
+/// Appends to `out` a field whose value is encoded as a varint. `number` is the field number.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number << 3));
     put_varint(out, value);
 }
 
-/// Encodes `object` as the protobuf message of the built-in kind `kind`. `kind` has the format
+/// Encodes `object` as the protobuf message of the built-in kind `kind`, which has the format
 /// `apiVersion/Kind`.
 ///
-/// The message does not contain `apiVersion` and `kind`, because the envelope `runtime.Unknown` contains
-/// them.
+/// The message does not contain the members `apiVersion` and `kind` of the object.
 ///
 /// # Errors
 ///

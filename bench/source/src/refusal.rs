@@ -1,5 +1,4 @@
-//! Defines the error responses of the source. An error response has an HTTP status code and a `Status`
-//! object.
+//! Defines the error responses of the source: an HTTP status code and a `Status` object.
 //!
 //! Guarantees: the status codes and reasons are those of an API server.
 
@@ -39,8 +38,8 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Returns the `Status` object of this error response as JSON text, with its members in the order in
-    /// which Go writes them.
+    /// Returns the `Status` object of this error response as JSON text, with the order of members that Go
+    /// writes.
     pub(crate) fn json(&self) -> String {
         format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"{}","message":{},"reason":"{}","code":{}}}"#,

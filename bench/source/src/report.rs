@@ -1,7 +1,7 @@
 //! Measures the sizes of generated objects in bytes: as JSON, as protobuf, and as compressed JSON.
 //!
-//! Guarantees: the measured objects have the bytes that the source serves. If a corpus has more than
-//! [`SAMPLE_MAX`] objects, only a sample of objects at equal distances is measured.
+//! Guarantees: if a corpus has more than [`SAMPLE_MAX`] objects, only a sample of evenly spaced objects is
+//! measured.
 
 use std::fmt;
 
@@ -11,18 +11,17 @@ use serde_json::json;
 use crate::corpus::{Corpus, Version};
 use crate::slot::Encoding;
 
-/// Maximum number of objects of a corpus whose sizes are measured.
+/// Maximum number of objects of a corpus that are measured.
 const SAMPLE_MAX: usize = 50_000;
 
-/// Maximum number of objects that train the compression dictionary. The dictionary is trained on the first
-/// objects of the corpus.
+/// Maximum number of objects that train the compression dictionary. They are the first objects of the corpus.
 const DICTIONARY_OBJECTS: usize = 1_000;
 
-/// Maximum length of the compression dictionary in bytes, which is the default maximum of zstd.
+/// Maximum length of the compression dictionary in bytes. The value is the default of zstd.
 const DICTIONARY_BYTES: usize = 112_640;
 
-/// The number of objects and workloads in a corpus, and the sizes of an object in each format. A workload is
-/// a group of similar objects.
+/// The number of objects and workloads in a corpus, and the mean and median size of its objects in each
+/// format. A workload is a group of objects that are generated from one template.
 #[derive(Clone, Debug)]
 pub struct Report {
     objects: usize,
@@ -30,8 +29,8 @@ pub struct Report {
     json: Sizes,
     protobuf: Option<Sizes>,
     compressed: Sizes,
-    /// Size of an object as JSON that is compressed with a dictionary. `None` if the corpus has too few
-    /// objects to train a dictionary.
+    /// Size of objects as JSON that is compressed with a dictionary. `None` if the corpus has too few objects
+    /// to train a dictionary.
     with_dictionary: Option<Sizes>,
 }
 
@@ -98,10 +97,10 @@ impl Report {
         })
     }
 
-    /// Returns the mean sizes of an object in each format as one line of JSON, in bytes.
+    /// Returns the mean size of an object in each format as one line of JSON, in bytes.
     ///
-    /// The member `ratio` is the size as JSON divided by the size with a compression dictionary. A size that
-    /// was not measured is `null`.
+    /// The member `ratio` is the size as JSON divided by the size of JSON compressed with a dictionary. A
+    /// size that was not measured is `null`.
     pub fn line(&self) -> String {
         let dictionary = self.with_dictionary.map(|sizes| sizes.mean);
         let line = json!({

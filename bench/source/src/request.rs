@@ -11,7 +11,7 @@ use crate::kind::Kind;
 use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
-/// A parsed request that the source supports: a Kubernetes request, or a command to the source.
+/// A parsed request: a list, a watch, a request for a document, or a command to the source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// A `GET` request for a document that describes the server, such as `/version`. The value is the URL
@@ -35,14 +35,14 @@ pub(crate) struct ListRequest {
     pub(crate) from: ListFrom,
 }
 
-/// The state of the objects that a list response must contain.
+/// The state of the objects that a list response contains.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListFrom {
     Newest,
-    /// The state at this revision.
+    /// The state at the given revision.
     Exact(u64),
-    /// The same state as in an earlier page of the list. The value is the `continue` token that the earlier
-    /// page contained.
+    /// The state that an earlier page of the list contained. The value is the `continue` token of the earlier
+    /// page.
     Token(String),
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum WatchFrom {
     /// The watch starts with an `ADDED` event for each object. If `bookmark` is true, a bookmark follows
     /// these events.
     Objects { bookmark: bool },
-    /// The watch starts with the first change after this revision, without initial events.
+    /// The watch starts with the first change after the given revision, without initial events.
     Revision(u64),
 }
 
@@ -154,8 +154,8 @@ impl WatchFrom {
     }
 }
 
-/// Returns the first encoding in the `Accept` header that the source can send for `kind`. Skips media types
-/// with unsupported parameters, such as `as=Table`. Without an `Accept` header, returns JSON.
+/// Returns the first encoding in the `Accept` header that the source supports for `kind`. Without an `Accept`
+/// header, returns JSON. Ignores media types with unsupported parameters, such as `as=Table`.
 ///
 /// # Errors
 /// Returns an error response with status 406 if the header has no supported encoding.

@@ -4,7 +4,8 @@
 //!
 //! Guarantees:
 //! - at most [`CONNECTIONS_MAX`] connections are open;
-//! - an open response keeps the encoded bytes of only a few objects in memory;
+//! - lists and watches are encoded while they are sent, so their memory does not depend on the number of
+//!   objects;
 //! - the tasks of all connections are aborted when [`serve`] returns.
 
 use std::convert::Infallible;
@@ -152,8 +153,8 @@ fn answer_list(
 
 /// Returns the `continue` token of a list's next page, whose first object has the index `next`.
 ///
-/// The token contains three numbers: `next`, the number of changes before the state that the list shows, and
-/// the revision of that state.
+/// The token contains `next`, the number of changes before the list's state `moment`, and the revision of
+/// that state.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }
@@ -169,8 +170,7 @@ fn read_token(token: &str) -> Option<(usize, Moment)> {
 
 /// Returns the response to a watch request.
 ///
-/// If the requested revision is too old or too new, the response contains only an `ERROR` event. The watch
-/// cache of kube-apiserver responds in the same way.
+/// If the history does not contain the requested revision, the response contains only an `ERROR` event.
 fn answer_watch(source: &Arc<Source>, buffer: Buffer, request: &WatchRequest) -> Response<Body> {
     let framing = Framing::new(source.corpus().kind(), request.encoding);
     let (moment, initial) = match request.from {

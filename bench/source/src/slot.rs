@@ -1,13 +1,13 @@
-//! Computes the values that differ between the objects of one workload.
+//! Computes the values that differ between the generated objects of one template.
 //!
-//! A workload is a group of generated objects that share one template. The template contains the bytes that
-//! are the same in all objects of the workload. A [`Slot`] is a value that differs between these objects. The
-//! template has a range of fixed width for each value.
+//! A template contains the bytes that are the same in all of its objects, and a range of fixed width for each
+//! value that differs. Each [`Slot`] is one of these values, for example a UUID.
 //!
 //! Guarantees:
 //! - a value is computed from the object's [`Identity`] and the slot, so no value is kept in memory;
-//! - JSON and protobuf contain the same value;
-//! - a slot's value has the same width for every object, so all objects of a template have the same length.
+//! - an object has the same value in JSON and in protobuf;
+//! - the values of a slot have the same width in all objects, so all objects of a template have the same
+//!   length.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -34,9 +34,10 @@ const NEWEST: i64 = 1_780_272_000;
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Earliest time that serves as the placeholder of a [`Slot::Time`] in a template, in seconds since 1970.
+/// Base of the placeholders of [`Slot::Time`] in a template, in seconds since 1970.
 ///
-/// All other times in a template are earlier.
+/// The placeholder of the slot with index n is the time n seconds later. All other times in a template are
+/// earlier than this base.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
 /// The encoding of an object in lists and watch events.
@@ -48,31 +49,31 @@ pub enum Encoding {
     Protobuf,
 }
 
-/// A kind of value that differs between the objects of a template. A template can contain the same slot
-/// several times.
+/// A kind of value that differs between the objects of a template. A template can contain the value of one
+/// slot at several offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// A random UUID.
     Uid,
-    /// The last five characters of the object's name. Within a workload, an object with a higher index has a
-    /// greater suffix.
+    /// The last five characters of the object's name. Among the objects of a template, an object with a
+    /// higher index has a greater suffix.
     Suffix,
     /// Five random characters of [`LETTERS`].
     Letters,
-    /// The last three numbers of the pod's IP address.
+    /// The last three of the four numbers of the pod's IP address.
     Address,
-    /// The last three numbers of the IP address of the object's node, separated by dashes, as in the node's
+    /// The last three of the four numbers of the node's IP address, separated by dashes, as in the node's
     /// name.
     Node,
-    /// The last three numbers of the IP address of the object's node.
+    /// The last three of the four numbers of the node's IP address.
     NodeAddress,
-    /// Time that is this number of seconds after the creation of the object.
+    /// A time after the creation of the object. The field is the difference in seconds.
     Time(u8),
-    /// Random hexadecimal digits. The fields are an id, which distinguishes several values of an object, and
-    /// the number of digits.
+    /// Random hexadecimal digits. The first field is an id, which distinguishes several such values of an
+    /// object. The second field is the number of digits.
     Hex(u8, usize),
-    /// Random bytes, in base64 in JSON. The fields are an id, which distinguishes several values of an
-    /// object, and the number of bytes, a multiple of three.
+    /// Random bytes, which JSON contains in base64. The first field is an id, which distinguishes several
+    /// such values of an object. The second field is the number of bytes, a multiple of three.
     Data(u8, usize),
     /// The object's `resourceVersion`.
     Revision,
@@ -80,8 +81,10 @@ pub(crate) enum Slot {
     Stamp,
 }
 
-/// The slots of a template under construction. The position of a slot in this list determines the placeholder
-/// that the template contains in place of the slot's value.
+/// The list of all slots of a template under construction.
+///
+/// Until an object is written, the template contains a placeholder for the value of each slot. The slot's
+/// index in this list determines the placeholder.
 #[derive(Debug, Default)]
 pub(crate) struct Slots(Vec<Slot>);
 
@@ -117,7 +120,7 @@ impl Slots {
         })
     }
 
-    /// Returns all slots, each with the slot's placeholder in this encoding.
+    /// Returns all slots, each with the placeholder that a template in `encoding` contains for the slot.
     pub(crate) fn marks(&self, encoding: Encoding) -> impl Iterator<Item = (Slot, Vec<u8>)> {
         let slots = self.0.iter().copied().enumerate();
         slots.map(move |(at, slot)| match (slot, encoding) {
@@ -160,8 +163,8 @@ impl Slot {
         }
     }
 
-    /// Returns the length of the slot's value in bytes. The method serves only slots whose value is the same
-    /// text in JSON and in protobuf.
+    /// Returns the length in bytes of the slot's value in JSON. For [`Slot::Data`], returns the length before
+    /// the base64 encoding instead.
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,
@@ -222,9 +225,10 @@ fn write_letters(mut number: u64, out: &mut Vec<u8>) {
     out[start..].reverse();
 }
 
-/// Appends three numbers to `out`, separated by the byte `between`.
+/// Appends three numbers, which are computed from `number`, to `out`. The byte `between` separates the
+/// numbers.
 ///
-/// Each number is from 100 to 254, so every address has the same length.
+/// Each number is from 100 to 254, so the appended text always has the same length.
 fn write_address(mut number: u32, between: u8, out: &mut Vec<u8>) {
     for at in 0..3 {
         if at > 0 {

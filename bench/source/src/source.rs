@@ -20,14 +20,11 @@ use crate::history::{History, Moment, NoMoment};
 
 /// Maximum number of changes that a reader has not read yet. At this number, the next change waits for the
 /// reader.
-///
-/// The number is high enough for reading several changes at once. It is low enough for a watch to send a
-/// change soon after the change's timestamp.
 const LEAD_MAX: u64 = 64;
 
 /// Number of consecutive changes, made without a rate limit, after which [`Source::emit`] yields.
 ///
-/// Without the yield, the other tasks could not run, because all tasks share one thread.
+/// All tasks share one thread, so other tasks can run only when [`Source::emit`] yields.
 const CHANGES_IN_A_ROW: u64 = 256;
 
 /// A function that returns the current time in nanoseconds since 1970.
@@ -56,8 +53,9 @@ struct State {
     stats: Stats,
 }
 
-/// Number of changes made, and number of requests to end all watches. A watch waits until one of these
-/// numbers increases.
+/// Number of changes made, and number of `POST /cut` requests, which end all watches.
+///
+/// A watch waits until one of these numbers increases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     changes: u64,
@@ -90,8 +88,7 @@ pub(crate) struct Emitted {
 
 /// Reads objects and changes for a list or a watch, from a position in the sequence of changes.
 ///
-/// While the reader exists, the source makes no change that would leave the reader more than [`LEAD_MAX`]
-/// changes behind.
+/// While the reader exists, the source makes no further change if the reader has [`LEAD_MAX`] unread changes.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: Arc<Source>,
@@ -112,7 +109,7 @@ pub(crate) struct Follower {
 // === impl Source ===
 
 impl Source {
-    /// Creates a source in which no object has changed. `clock` gives the timestamps of changes.
+    /// Creates a source in which no object has changed. `clock` returns the timestamp of each change.
     pub fn new(corpus: Corpus, clock: Clock) -> Arc<Source> {
         let state = State {
             history: History::new(corpus.len()),
@@ -198,22 +195,22 @@ impl Source {
         true
     }
 
-    /// Requests the end of all open watches. Each watch ends after a complete event.
+    /// Ends all open watches. Each watch first completes the event that is being sent.
     pub(crate) fn cut(&self) {
         self.counts.send_modify(|counts| counts.cuts += 1);
     }
 
-    /// Makes all existing revisions too old for new lists and watches.
+    /// Makes all existing revisions too old: new lists and watches can't start from them.
     ///
-    /// Increases the newest revision by one. Returns the newest position, which has this revision.
+    /// Increases the newest revision by one. Returns the newest position, which has this new revision.
     pub(crate) fn expire(&self) -> Moment {
         let mut state = self.state.lock();
         state.history.expire();
         state.history.now()
     }
 
-    /// Creates a reader at the position `at` in the sequence of changes. The caller ensures that the position
-    /// is not too old.
+    /// Creates a reader at the position `at` in the sequence of changes. The caller ensures that
+    /// [`Source::check`] accepts this position.
     pub(crate) fn read(self: &Arc<Self>, at: Moment) -> Reader {
         let mut state = self.state.lock();
         state.last_reader += 1;
@@ -226,8 +223,8 @@ impl Source {
         }
     }
 
-    /// Creates a follower that reads the changes after the position `after`. The caller ensures that the
-    /// position is not too old.
+    /// Creates a follower that reads the changes after the position `after`. The caller ensures that
+    /// [`Source::check`] accepts this position.
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
         let counts = self.counts.subscribe();
         let cuts = counts.borrow().cuts;
@@ -254,16 +251,16 @@ impl Reader {
         self.at
     }
 
-    /// Replaces the content of `versions` with the revision and timestamp of each of these objects at the
-    /// reader's position.
+    /// Replaces the content of `versions` with the revision and timestamp of each object in the index range
+    /// `objects`, at the reader's position.
     pub(crate) fn versions(&self, objects: std::ops::Range<usize>, versions: &mut Vec<Version>) {
         let state = self.source.state.lock();
         versions.clear();
         versions.extend(objects.map(|object| state.history.version(object, self.at)));
     }
 
-    /// Replaces the content of `changes` with the next unread changes, at most `most`. Advances the reader
-    /// past these changes.
+    /// Replaces the content of `changes` with the next unread changes, at most `most`, and advances the
+    /// reader past them.
     pub(crate) fn take(&mut self, most: usize, changes: &mut Vec<(usize, Version)>) {
         changes.clear();
         let mut state = self.source.state.lock();
@@ -293,7 +290,8 @@ impl Drop for Reader {
 // === impl Follower ===
 
 impl Follower {
-    /// Returns whether a `POST /cut` request arrived after this follower was created.
+    /// Returns whether a `POST /cut` request, which ends all watches, arrived after this follower was
+    /// created.
     pub(crate) fn is_cut(&self) -> bool {
         self.counts.borrow().cuts > self.cuts
     }

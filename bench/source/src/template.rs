@@ -1,11 +1,10 @@
-//! Writes the objects of one workload from a template.
+//! Writes the generated objects of one template.
 //!
-//! A workload is a group of generated objects that share one template. The template contains the bytes that
-//! are the same in all objects of the workload. The values that differ between the objects (the slots) are
-//! written into ranges of these bytes.
+//! A template contains the bytes that are the same in all of its objects, and a range of bytes for each value
+//! that differs (a [`Slot`]). Writing an object copies the template and writes the values into these ranges.
 //!
-//! Guarantees: the JSON and the protobuf encoding of a template come from one JSON object, and each contains
-//! every slot.
+//! Guarantees: the JSON and the protobuf encoding of a template come from one JSON object, and each of the
+//! two encodings contains every slot.
 
 use anyhow::{Context as _, Result, ensure};
 use memchr::memmem;
@@ -15,31 +14,32 @@ use crate::kind::Kind;
 use crate::protobuf::{self, Messages};
 use crate::slot::{Encoding, Identity, Slot, Slots};
 
-/// The common bytes of one workload's objects, in each encoding that the kind supports.
+/// The bytes that all objects of the template have in common, in each encoding that their kind supports.
 #[derive(Debug)]
 pub(crate) struct Template {
     json: Pattern,
     protobuf: Option<Pattern>,
 }
 
-/// The common bytes of one workload's objects in one encoding, with the offset of each value that differs.
+/// The bytes that all objects of a template have in common, in one encoding, with the offsets of the values
+/// that differ.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     bytes: Box<[u8]>,
-    /// Slots, each with the offset in `bytes` at which its value is written. A slot can have several offsets,
-    /// which are adjacent in this list.
+    /// Each slot with an offset in `bytes` at which the slot's value is written. A slot with several offsets
+    /// has several consecutive entries.
     holes: Box<[(Slot, usize)]>,
 }
 
 // === impl Template ===
 
 impl Template {
-    /// Creates a template from an object that contains the placeholders of `slots` in place of the slots'
-    /// values.
+    /// Creates a template from `object`, a JSON object that contains the placeholder of each slot in place of
+    /// the slot's value.
     ///
     /// # Errors
     ///
-    /// Returns an error if the object is not of this kind, or if a slot's placeholder is missing from an
+    /// Returns an error if `object` is not an object of `kind`, or if a placeholder is missing from an
     /// encoding.
     pub(crate) fn new(
         kind: &Kind,
@@ -66,7 +66,8 @@ impl Template {
         })
     }
 
-    /// Returns the pattern in an encoding, or `None` if the kind does not support the encoding.
+    /// Returns the pattern in `encoding`, or `None` if the kind of the objects does not support this
+    /// encoding.
     pub(crate) fn pattern(&self, encoding: Encoding) -> Option<&Pattern> {
         match encoding {
             Encoding::Json => Some(&self.json),

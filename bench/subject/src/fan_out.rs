@@ -1,4 +1,4 @@
-//! Measures the time to deliver each event of an informer to many handlers.
+//! Measures the mean time to deliver one event of an informer to many handlers.
 //!
 //! Events are written as fast as the informer reads them. The measurement ends when every handler has
 //! received every event.
@@ -20,20 +20,19 @@ use crate::{line, memory_source};
 /// Command-line options of `subject fan-out`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Handlers
+    /// Number of handlers
     #[arg(long, default_value_t = 64, value_name = "N")]
     handlers: u32,
-    /// Events
+    /// Number of events
     #[arg(long, default_value_t = 200_000, value_name = "N")]
     events: u32,
-    /// Pods in the cache
+    /// Number of pods in the cache
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     pods: usize,
 }
 
-/// Runs the measurement and prints the mean time per event.
-///
-/// The time is measured from the first write until all handlers have received all events.
+/// Runs the measurement and prints the mean time per event: the time from the first write until all handlers
+/// have received all events, divided by the number of events.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let (handlers, events) = (options.handlers, options.events);
     ensure!(

@@ -2,10 +2,10 @@
 //!
 //! Guarantees: each subcommand prints its result as one line of JSON to standard output and exits with 0, or
 //! prints an error to standard error and exits with a nonzero code. With `--kubeconfig`, the program also
-//! prints lines for its parent process before the result.
+//! prints progress lines, such as `synced`, which its parent process reads, before the result.
 //!
-//! The program uses Tokio's multi-threaded runtime with one worker per processor. It uses the library's
-//! defaults unless a flag changes them. The binary that calls [`run`] selects the allocator.
+//! The program uses Tokio's multi-threaded runtime with one worker per processor, and the library's defaults
+//! unless a flag changes them. The binary that calls [`run`] selects the allocator.
 
 mod line;
 mod memory_source;
@@ -19,7 +19,7 @@ use clap::{Parser, Subcommand};
 
 use self::observe::{Encoding, Store};
 
-/// Without a subcommand, measures an informer that reads from a source
+/// Without a subcommand, measures an informer that lists and watches pods of a server
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -27,7 +27,7 @@ struct Arguments {
     command: Option<Command>,
     #[command(flatten)]
     flags: Option<gauge::Flags>,
-    /// Form of the objects in the cache
+    /// Representation of the objects in the informer's cache
     #[arg(long, value_enum, default_value_t = Store::Typed)]
     store: Store,
     /// Encoding that the informer requests
@@ -37,11 +37,11 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Readers list a namespace without pause, while one writer changes pods
+    /// Measure reads and writes per second while readers list a namespace and one writer changes pods
     Reads(readers::Options),
-    /// Each key passes through a work queue: add, get, done
+    /// Measure the time that a key needs to pass through a work queue: add, get and done
     Queue(queue::Options),
-    /// Each event is delivered to many handlers
+    /// Measure the time to deliver an event to many handlers
     FanOut(fan_out::Options),
 }
 

@@ -1,8 +1,5 @@
 //! `subject`: the benchmark program that runs and measures this project's informer, with jemalloc as
 //! allocator.
-//!
-//! jemalloc is designed for multi-threaded programs, like the allocator of the Go runtime, which client-go
-//! uses.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

@@ -1,9 +1,7 @@
 //! Provides small pods from memory to an informer, without a server.
 //!
-//! Measurements that use this source exclude the cost of a server and of large objects.
-//!
 //! Guarantees: the list is encoded when the source is created. The first watch delivers all writes in order.
-//! A writer waits while [`ON_THE_WAY`] events are written and not yet read by the informer.
+//! A writer waits while the informer has not read [`ON_THE_WAY`] events.
 //!
 //! The source supports only one watch. A later watch stays open and has no events.
 
@@ -15,18 +13,17 @@ use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher, Re
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-/// Capacity of the channel for events: maximum number of events that the informer has not read yet.
+/// Maximum number of written events that the informer has not read yet. At this number, the writer waits.
 const ON_THE_WAY: usize = 64;
 
-/// The namespace of all pods. client-go's benchmark uses the same namespace.
+/// The namespace of all pods.
 pub(crate) const NAMESPACE: &str = "default";
 
 /// A source of small pods for one informer. The list has all pods, and the watch has the events of a
 /// [`PodWriter`].
 pub(crate) struct MemorySource {
     list: Bytes,
-    /// Receives the events of the [`PodWriter`]. The first watch takes the receiver, and then the value is
-    /// `None`.
+    /// Receives the events of the [`PodWriter`], or `None` after the first watch has taken the receiver.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 
@@ -37,9 +34,9 @@ pub(crate) struct PodWriter {
     events: mpsc::Sender<Bytes>,
 }
 
-/// Returns a source with this number of pods, and the writer that changes these pods.
+/// Returns a source with `pods` pods, and the writer that changes these pods.
 ///
-/// The pods have only metadata, as in client-go's benchmark.
+/// The pods have only metadata, like those in client-go's `BenchmarkSharedIndexInformer`.
 pub(crate) fn pods(pods: usize) -> (MemorySource, PodWriter) {
     let items: Vec<_> = (0..pods).map(|number| pod(number, number + 1)).collect();
     let list = format!(

@@ -92,10 +92,11 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// A handler that counts the received events. [`Told`] contains the counters.
+/// A handler that counts the received events in `told`.
 struct Counting {
     told: Arc<Told>,
-    /// Whether the handler reads the content of each object, which a packed cache has to decode.
+    /// Whether the handler reads the content of each object. If the cache is packed, reading decodes the
+    /// object.
     looks: bool,
 }
 

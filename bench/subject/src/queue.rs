@@ -23,8 +23,6 @@ pub(crate) struct Options {
 }
 
 /// Runs the measurement and prints the time per key in nanoseconds.
-///
-/// A key is an `Arc<str>`. Copying a key copies only a pointer, like copying a string in Go.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let keys: Vec<Arc<str>> = (0..KEYS).map(|key| format!("key-{key}").into()).collect();
     let queue = RateLimitingQueue::<Arc<str>>::new(rate_limiter::controller_default());

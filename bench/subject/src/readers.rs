@@ -2,9 +2,9 @@
 //!
 //! This is a port of client-go's `BenchmarkSharedIndexInformer`.
 //!
-//! Guarantees: each read accesses every pod of one namespace. A write counts if the handler receives the
-//! event of the write and then finds the same or a newer revision of the pod in the cache. At most [`WINDOW`]
-//! writes wait for the handler at a time, as in client-go's benchmark.
+//! Guarantees: each read accesses every pod. A write counts if the handler receives its event and then finds
+//! the same or a newer revision of the pod in the cache. At most [`WINDOW`] writes wait for the handler at a
+//! time.
 
 use std::{
     hint::black_box,
@@ -35,16 +35,16 @@ const WINDOW: usize = 10;
 /// Command-line options of `subject reads`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Pods in the cache
+    /// Number of pods in the cache
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pods: usize,
     /// Number of readers
     #[arg(long, default_value_t = 0, value_name = "N")]
     readers: usize,
-    /// Duration of the measurement
+    /// Duration of the measurement, in seconds
     #[arg(long, default_value_t = 3, value_name = "SECONDS")]
     seconds: u64,
-    /// How readers run
+    /// Whether each reader runs as a thread or as a task
     #[arg(long, value_enum, default_value_t = Readers::Threads, value_name = "WHAT")]
     readers_as: Readers,
 }
@@ -103,8 +103,10 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// Returns the handler for updates. For each update, the handler reads the pod from the cache, counts the
-/// write, and permits the writer one more write.
+/// Returns the handler for updates.
+///
+/// For each update, the handler reads the pod from the cache, and counts the write if the cache has the
+/// update or a newer revision. The handler then permits the writer one more write.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,
@@ -167,7 +169,7 @@ fn readers(
     Ok(threads)
 }
 
-/// Takes a snapshot of the cache, reads every pod of the namespace, and counts this as one read.
+/// Takes a snapshot of the cache, reads every pod in it, and counts this as one read.
 fn read(indexer: &Indexer<Pod>, done: &Done) {
     let snapshot = indexer.snapshot();
     let mut length = 0;

@@ -1,12 +1,12 @@
-//! Runs an API server for a test in any language. The test injects faults and reads the request log.
+//! Runs an API server as a child process of a test, which can be written in any language.
 //!
-//! Start the program as a child process with pipes for standard input and output. The first line of output is
-//! the URL of the server. The server accepts fault plans at the path `/faults`, as
+//! The test gives the program pipes for standard input and output. The first line of output is the URL of the
+//! server. The server accepts fault plans at the path `/faults`, as
 //! [`Faults`](kube_informer_apiserver::Faults) documents them.
 //!
-//! The program responds to each line of standard input with one line of output. The response to `requests` is
-//! a JSON array of all requests since the previous `requests` line, in order of arrival. The response to any
-//! other line is `error: …`. The program ends when its input closes, so it does not outlive its parent.
+//! The program responds to each line of standard input with one line of output. The response to the line
+//! `requests` is a JSON array of all requests since the previous such line, in order of arrival. The response
+//! to any other line is `error: …`. The program ends when its input is closed.
 //!
 //! The server also supports a custom kind, `widgets` of `example.com/v1`.
 //!

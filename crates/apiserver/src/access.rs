@@ -1,14 +1,14 @@
 //! Authenticates and authorizes requests, by bearer tokens, client certificates and access rules.
 //!
 //! Guarantees:
-//! - A server without tokens accepts every request as `system:anonymous`. A server without rules allows every
-//!   request.
+//! - On a server without tokens, a request without a client certificate has the user `system:anonymous`. A
+//!   server without access rules allows all users every request.
 //! - After the first token is granted, a request with neither a known token nor a client certificate receives
-//!   401. Revoking the last token does not change this.
-//! - Web pages from other hosts can't use a loopback port that requires neither a token nor TLS (see
-//!   [`browser`]).
-//! - A change of tokens or rules applies to every request that arrives after the change. Open watches
-//!   continue, as in Kubernetes.
+//!   401, even after the last token is revoked.
+//! - Web pages from other hosts can't use a loopback port that requires neither a token nor TLS, unless the
+//!   builder allows remote clients (see [`browser`]).
+//! - A change of tokens or rules applies to every request that arrives after the change. It does not close
+//!   open watches, as in Kubernetes.
 //! - Tokens are compared in constant time, and no `Debug` output, log or message contains them.
 //!
 //! The module does not verify client certificates: the TLS connection does.
@@ -35,9 +35,7 @@ pub use rule::Rule;
 /// Group of every authenticated user.
 const AUTHENTICATED: &str = "system:authenticated";
 
-/// Group whose members are allowed every request.
-///
-/// Kubernetes defines the same group in `NewPrivilegedGroups` of the API server's configuration.
+/// Group whose members are allowed every request, as in Kubernetes.
 const MASTERS: &str = "system:masters";
 
 /// Name and groups of a user who sends requests. Access rules refer to the name and the groups.
@@ -48,8 +46,8 @@ pub struct User {
     pub name: String,
     /// Names of the groups that the user belongs to.
     ///
-    /// Members of `system:masters` are allowed everything. The server adds `system:authenticated` to every
-    /// authenticated user.
+    /// Members of the group `system:masters` are allowed every request. The server adds every authenticated
+    /// user to the group `system:authenticated`.
     pub groups: Vec<String>,
 }
 
@@ -62,7 +60,7 @@ pub struct User {
 ///     .token("short-lived", User::new("jane"))
 ///     .rules([Rule::allow(["get", "list", "watch"], ["pods"]).for_user("jane")])
 ///     .build();
-/// // A request with the token `short-lived` now receives 401.
+/// // Later requests with the token `short-lived` receive 401.
 /// assert!(server.access().revoke_token("short-lived"));
 /// ```
 #[derive(Clone)]
@@ -70,15 +68,13 @@ pub struct Access {
     gate: Arc<Gate>,
 }
 
-/// Authenticates and authorizes all requests to one server, by the server's tokens and access rules.
+/// Authenticates and authorizes all requests to a server, by the tokens and access rules of the server.
 pub(crate) struct Gate {
     policy: Mutex<Policy>,
     anonymous: Arc<User>,
 }
 
 /// Current tokens and access rules of a server.
-///
-/// The builder sets the initial tokens and rules. [`Access`] changes them while the server runs.
 #[derive(Default)]
 pub(crate) struct Policy {
     /// Accepted tokens with their users. `None` if requests need no authentication.
@@ -92,13 +88,14 @@ struct BearerToken(Box<[u8]>);
 
 /// User whose name is in the client certificate of a TLS connection.
 ///
-/// The connection adds this value to the extensions of each request that the client sends.
+/// The connection adds this value to the extensions of each request.
 #[derive(Clone)]
 pub(crate) struct Peer(pub(crate) Arc<User>);
 
 /// Marks a request that arrived without TLS on a loopback port of a server without `allow_remote`.
 ///
-/// The connection adds this value to the extensions of each such request.
+/// The connection adds this value to the extensions of the request. If the server has no tokens, [`browser`]
+/// checks such a request.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnMachine;
 
@@ -153,15 +150,15 @@ impl Access {
         self.gate.policy.lock().grant(token, user);
     }
 
-    /// Revokes a token. Later requests with the token receive 401.
+    /// Revokes a token. Later requests with the token and without a client certificate receive 401.
     ///
     /// Returns whether the server accepted the token before this call.
     pub fn revoke_token(&self, token: &str) -> bool {
         self.gate.policy.lock().revoke(token)
     }
 
-    /// Replaces all access rules. A later request for a resource receives 403 if no new rule allows the
-    /// request.
+    /// Replaces all access rules. Later requests for resources receive 403 if none of the new rules allows
+    /// them.
     pub fn replace_rules(&self, rules: impl IntoIterator<Item = Rule>) {
         let rules = rules.into_iter().collect();
         self.gate.policy.lock().rules = Some(rules);
@@ -193,7 +190,7 @@ impl Gate {
         *self.policy.lock() = policy;
     }
 
-    /// Returns whether every request is allowed, because the server has neither tokens nor access rules.
+    /// Returns whether the server has neither tokens nor access rules.
     pub(crate) fn is_open(&self) -> bool {
         let policy = self.policy.lock();
         policy.tokens.is_none() && policy.rules.is_none()
@@ -232,10 +229,12 @@ impl Gate {
         (user, refusal)
     }
 
-    /// Returns a 403 error if `user` may not create the object at `target`.
+    /// Checks whether `user` may create the object at `target`, which a PUT request creates if it does not
+    /// exist.
     ///
-    /// A PUT request for an object that does not exist creates the object. Therefore the request also needs
-    /// the permission to create.
+    /// # Errors
+    ///
+    /// Returns a 403 error if no access rule allows the creation.
     pub(crate) fn admit_create(&self, user: &User, target: &Target) -> Result<(), ApiError> {
         let attributes = Attributes::of_creation(target);
         if self.policy.lock().allows(user, &attributes) {
@@ -270,7 +269,7 @@ impl Policy {
 
     /// Returns the user of a token, or `None` for an unknown token.
     ///
-    /// The duration of the call reveals only the number and the lengths of the accepted tokens.
+    /// The duration of the call does not depend on how many bytes of the token are correct.
     fn user_of(&self, token: &[u8]) -> Option<Arc<User>> {
         let mut found = None;
         for (known, user) in self.tokens.iter().flatten() {
@@ -302,7 +301,7 @@ impl BearerToken {
 
 /// Returns the bearer token in the `Authorization` header, parsed as in Kubernetes' `bearertoken.go`.
 ///
-/// Returns `None` if the header is missing or has another scheme.
+/// Returns `None` if the header is missing, or if its scheme is not `Bearer`.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
     let mut words = value.split(|byte| *byte == b' ');

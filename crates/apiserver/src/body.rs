@@ -1,7 +1,6 @@
-//! Defines the body of a response: bytes in memory, or a stream of bytes.
+//! Defines [`Body`], the body of a response: bytes in memory, or a stream of bytes.
 //!
-//! Guarantees: every response of [`crate::Server`] has a body of this type. After an error, a body returns no
-//! further data.
+//! Guarantees: every response of [`crate::Server`] has a [`Body`].
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,9 +13,7 @@ use http_body::{Frame, SizeHint};
 use crate::response_budget::{FREE_BYTES, Reserved, ResponseBudget};
 use crate::status::ApiError;
 
-/// Minimum length in bytes at which the server sends a chunk of a long response that it is encoding.
-///
-/// A chunk of this size fills a few HTTP/2 frames, and a list of 100,000 objects needs few writes.
+/// Size in bytes at which the server ends a chunk of a response body and sends the chunk.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// An error of any type, as tower and hyper represent it.
@@ -26,15 +23,12 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub struct Body(Content);
 
 /// Content of a [`Body`]: bytes in memory, or a stream of bytes.
-///
-/// The variants are not wrapped in further body types, because each event of each watch would pass through
-/// these types.
 enum Content {
     /// Unsent bytes of a body with a known length.
     Full(Bytes),
     /// A body with a known length whose bytes count towards the [`ResponseBudget`].
     ///
-    /// The budget can evict the bytes. The next read of the body then returns an error.
+    /// The budget can evict the bytes. Then the next read of the body returns an error.
     Held {
         content: Reserved<Bytes>,
         /// Number of bytes that have not been sent yet.
@@ -67,8 +61,7 @@ impl Body {
         }
     }
 
-    /// Creates a body from a stream of chunks. The body does not poll the stream again after the stream has
-    /// ended.
+    /// Creates a body from a stream of chunks.
     pub(crate) fn stream(
         stream: impl Stream<Item = Result<Bytes, BoxError>> + Send + 'static,
     ) -> Body {
@@ -103,7 +96,7 @@ impl Body {
 
 /// Removes at most [`CHUNK_BYTES`] bytes from the start of `rest`, and returns a copy of these bytes.
 ///
-/// A slice of `rest` instead of a copy would keep all bytes of `rest` in memory.
+/// The bytes are copied, because a slice would keep all bytes of `rest` in memory.
 pub(crate) fn next_piece(rest: &mut Bytes) -> Bytes {
     let length = rest.len().min(CHUNK_BYTES);
     let piece = Bytes::copy_from_slice(&rest.split_to(length));

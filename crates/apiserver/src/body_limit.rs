@@ -1,10 +1,10 @@
-//! Receives request bodies, and limits their size, their transfer time and their memory.
+//! Receives request bodies, and limits their size, the time to receive them, and their memory.
 //!
 //! Guarantees:
 //! - A body of more than [`BODY_BYTES_MAX`] is rejected with 413, even if `Content-Length` states less.
 //! - A body that is incomplete after [`BODY_TIMEOUT`] is rejected with 504.
-//! - All bodies that are being received or processed use at most [`BODIES_BYTES_MAX`] together. A request
-//!   that exceeds this maximum is rejected with 429.
+//! - The total size of all request bodies in memory is at most [`BODIES_BYTES_MAX`]. A request that exceeds
+//!   this maximum is rejected with 429.
 //! - The memory of a body does not depend on the number of its chunks.
 //!
 //! The module does not decompress bodies.
@@ -28,12 +28,10 @@ const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Maximum time to receive a request body (`RequestTimeout` in Kubernetes' `server/config.go`).
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum size in bytes of all request bodies together.
-///
-/// The maximum is enough for 85 bodies of [`BODY_BYTES_MAX`], or for 200,000 bodies of 1.3 kB, a usual size.
+/// Maximum size in bytes of all request bodies together, which is enough for 85 bodies of [`BODY_BYTES_MAX`].
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Receives the request bodies of one server, and limits the memory that all these bodies use together.
+/// Receives the request bodies of one server, and limits their total size.
 pub(crate) struct BodyLimit {
     held_bytes: AtomicUsize,
     bytes_max: usize,

@@ -3,10 +3,10 @@
 //! Seeds are the initial objects that are passed to the builder.
 //!
 //! Guarantees:
-//! - Seeds have the revisions 1, 2, … in their order. The system objects have revision 1, like the first
-//!   seed. A server without seeds starts at revision 1, as an empty etcd does.
+//! - The seeds have the revisions 1, 2, … in their order. The system objects have revision 1. A server
+//!   without seeds starts at revision 1.
 //! - A seed replaces the system object of the same kind, namespace and name.
-//! - The namespace of each seed exists, if the server enforces namespaces.
+//! - If the server enforces namespaces, the namespace of each seed exists.
 //!
 //! The module does not recreate a system object that a client deletes.
 
@@ -28,8 +28,8 @@ const CLUSTER_IP: &str = "10.96.0.1";
 
 /// IP address of the API server in the endpoints of the Service `kubernetes`.
 ///
-/// The address is from the range for documentation (RFC 5737). A server without a socket has no address of
-/// its own, and Kubernetes rejects loopback addresses in endpoints.
+/// The address is from the range for documentation (RFC 5737), because Kubernetes rejects loopback addresses
+/// in endpoints.
 const ENDPOINT_IP: &str = "192.0.2.1";
 
 const SERVICE_PORT: u16 = 443;
@@ -72,7 +72,7 @@ impl Bootstrap {
         }
     }
 
-    /// Returns the system objects, and the namespaces of the seeds if the server enforces namespaces.
+    /// Returns the system objects and, if the server enforces namespaces, the namespaces of the seeds.
     ///
     /// Objects that a seed replaces are not returned.
     fn system_objects(&self, server: &Server) -> Vec<Value> {
@@ -96,8 +96,7 @@ impl Bootstrap {
 
 /// Returns the names of the namespaces that contain seeds.
 ///
-/// A seed of a kind that the server does not serve is skipped. [`Bootstrap::fill`] reports the error when it
-/// stores the seed.
+/// Seeds of a kind that the server does not serve are skipped.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     let registry = &server.shared().registry;
     let is_namespaced = |seed: &&Value| {
@@ -110,9 +109,11 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Returns the kind, namespace and name of an object, by which a seed replaces a system object.
+/// Returns the kind, namespace and name of an object.
 ///
-/// Returns `None` for an object of a kind that no system object has.
+/// A seed replaces the system object for which this function returns the same values.
+///
+/// Returns `None` if no system object has the kind of the object.
 fn place(object: &Value) -> Option<(&str, &str, &str)> {
     let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
     let version = object["apiVersion"].as_str()?;
@@ -147,10 +148,7 @@ fn namespace(name: &str) -> Value {
     })
 }
 
-/// Returns the Service `kubernetes`, its `Endpoints` and its `EndpointSlice`.
-///
-/// The fields have the defaults of Kubernetes 1.36. In kube-apiserver, the `kubernetesservice` controller and
-/// the endpoint reconciler create these objects.
+/// Returns the Service `kubernetes`, its `Endpoints` and its `EndpointSlice`, as in Kubernetes 1.36.
 fn kubernetes_service() -> [Value; 3] {
     let service = json!({
         "apiVersion": "v1",

@@ -25,22 +25,19 @@ use crate::shared::{Settings, Shared};
 use crate::storage::{Disk, OpenDatabase, OpenError, open_file};
 use crate::watch_cache::{Cache, WatchCache};
 
-/// Default maximum number of events queued for one watch.
-///
-/// A Kubernetes API server has the same maximum (`watch_cache_history.go`).
+/// Default maximum number of events queued for one watch, as in a Kubernetes API server.
 const WATCHER_BUFFER: usize = 1_000;
 
 /// Default maximum size of all objects in bytes: the largest `--quota-backend-bytes` that etcd recommends.
 const STORAGE_QUOTA: u64 = 8 * 1024 * 1024 * 1024;
 
-/// Builder of a [`Server`], with all settings and initial objects of the server.
+/// Builder of a [`Server`], with the settings and the initial objects of the server.
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     kinds: Kinds,
     bootstrap: Bootstrap,
     watch_cache: WatchCache,
-    /// Watch cache settings of single resources, each with the name of the resource, such as
-    /// `deployments.apps`.
+    /// Watch cache settings of single resources, by the name of the resource, such as `deployments.apps`.
     watch_caches: Vec<(String, WatchCache)>,
     rng: Option<u64>,
     access: Policy,
@@ -79,11 +76,11 @@ impl Builder {
 
     /// Adds initial objects, called seeds, with the revisions 1, 2, … in this order.
     ///
-    /// The server stores each seed in the same way as an object that is passed to [`Server::create`]. A seed
+    /// The server stores a seed in the same way as an object that is passed to [`Server::create`]. A seed
     /// replaces the [system object](crate#system-objects) of the same kind, namespace and name.
     ///
-    /// The server also creates the namespace of each seed, at revision 1. It does not create a namespace that
-    /// is itself a seed, and it creates no namespace if [`Builder::enforce_namespaces`] is false.
+    /// Unless [`Builder::enforce_namespaces`] is false, the server also creates the namespaces of the seeds,
+    /// at revision 1. A namespace that is itself a seed is not created twice.
     pub fn seed(mut self, objects: impl IntoIterator<Item = Value>) -> Builder {
         self.bootstrap.seeds.extend(objects);
         self
@@ -116,10 +113,7 @@ impl Builder {
 
     /// Sets whether the server supports streaming lists (`sendInitialEvents`), as Kubernetes does since 1.34.
     ///
-    /// With false, the server responds 422 to a watch with `sendInitialEvents`, as older Kubernetes versions
-    /// do.
-    ///
-    /// The default is true.
+    /// With false, the server responds 422 to a watch with `sendInitialEvents`. The default is true.
     pub fn watch_list(mut self, streams: bool) -> Builder {
         self.settings.watch_list = streams;
         self
@@ -129,9 +123,7 @@ impl Builder {
     ///
     /// With true, the server responds 404 if the namespace does not exist. The namespace `default`, the
     /// `kube-` namespaces and the namespaces of [seeds](Builder::seed) exist from the start. With false,
-    /// objects can be created in any namespace, and the server does not create the missing namespace.
-    ///
-    /// The default is true.
+    /// objects can be created in any namespace. The default is true.
     pub fn enforce_namespaces(mut self, enforce: bool) -> Builder {
         self.settings.enforce_namespaces = enforce;
         self
@@ -139,16 +131,16 @@ impl Builder {
 
     /// Sets whether the Service `kubernetes` exists in `default`, with its `EndpointSlice` and `Endpoints`.
     ///
-    /// The default is true. Set false in a test that counts objects of these kinds.
+    /// The default is true.
     pub fn kubernetes_service(mut self, exists: bool) -> Builder {
         self.bootstrap.kubernetes_service = exists;
         self
     }
 
-    /// Sets the maximum number of events queued for one watch.
+    /// Sets the maximum number of events queued for one watch. The default is 1,000, and the minimum is 1.
     ///
-    /// A watch whose queue exceeds the maximum is closed, because its client reads too slowly. The default is
-    /// 1,000, and the minimum is 1.
+    /// If the client of a watch reads too slowly and the queue exceeds the maximum, the server closes the
+    /// watch.
     pub fn watcher_buffer(mut self, events: usize) -> Builder {
         self.settings.watcher_buffer = events.max(1);
         self
@@ -157,10 +149,10 @@ impl Builder {
     /// Sets the approximate maximum memory of all objects in bytes. The default is 8 GiB.
     ///
     /// A write that would exceed the maximum receives the 500 error of a full etcd, and nothing is stored.
-    /// The maximum never rejects a deletion, or a write that does not enlarge an object.
+    /// The maximum rejects neither a deletion nor a write that does not enlarge an object.
     ///
-    /// The size of an object is the size of its JSON and its key plus 400 bytes. The event history has a
-    /// separate limit of 1 GiB.
+    /// An object counts with the size of its JSON and its key, plus 400 bytes. The event history does not
+    /// count. It has a separate limit of 1 GiB.
     pub fn storage_quota(mut self, bytes: u64) -> Builder {
         self.settings.storage_quota = bytes;
         self
@@ -169,8 +161,8 @@ impl Builder {
     /// Sets the seed of all random values: uids, generated names, default watch timeouts and fault
     /// probabilities.
     ///
-    /// Servers with the same seed respond to the same calls with the same bytes. Without this setting, each
-    /// server uses a random seed.
+    /// Servers with the same seed respond to the same calls with the same bytes. By default, the seed is
+    /// random.
     pub fn rng_seed(mut self, seed: u64) -> Builder {
         self.rng = Some(seed);
         self
@@ -178,7 +170,7 @@ impl Builder {
 
     /// Sets the wall clock for `creationTimestamp` and the ages of objects. The default is the system clock.
     ///
-    /// Timers do not use this clock. They use tokio's clock, which tests can pause.
+    /// The server's timers use the clock of tokio instead, which tests can pause.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Builder {
         self.settings.clock = Clock::new(now);
         self
@@ -187,7 +179,7 @@ impl Builder {
     /// Makes the server accept requests with the bearer token `token` as requests of `user`.
     ///
     /// A server with tokens responds 401 to a request with neither a known token nor a client certificate. If
-    /// a token is added twice, the second user replaces the first. [`Server::access`] grants and revokes
+    /// the token was added before, `user` replaces the earlier user. [`Server::access`] grants and revokes
     /// tokens while the server runs.
     ///
     /// # Panics
@@ -200,8 +192,8 @@ impl Builder {
 
     /// Adds access rules. A request for a resource receives 403 if no rule allows the request.
     ///
-    /// Rules apply to resources only. No rule is needed to read discovery, version and health, or to send a
-    /// review of the user's own access or identity.
+    /// No rule is needed to read discovery, version and health, or to send a review of the user's own access
+    /// or identity.
     pub fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Builder {
         self.access.add_rules(rules);
         self
@@ -209,8 +201,8 @@ impl Builder {
 
     /// Sets whether [`Server::listen`] may bind to addresses other than loopback. The default is false.
     ///
-    /// With true and without [`Builder::token`] and [`Builder::rules`], every client that reaches the port
-    /// may send every request.
+    /// With true, every client that reaches the port may send every request, unless [`Builder::token`] or
+    /// [`Builder::rules`] is called.
     pub fn allow_remote(mut self, allow: bool) -> Builder {
         self.settings.allow_remote = allow;
         self
@@ -231,14 +223,14 @@ impl Builder {
     /// Sets whether clients can read and change the fault plan over HTTP [at
     /// `/faults`](crate::Faults#over-http).
     ///
-    /// The default is false. With true, every client that the server authenticates can add faults, because
-    /// access rules do not apply to this path. A server without tokens accepts every client.
+    /// The default is false. Access rules do not apply to this path. With true, every client that the server
+    /// authenticates can therefore add faults, and on a server without tokens every client can.
     pub fn fault_endpoint(mut self, serve: bool) -> Builder {
         self.settings.fault_endpoint = serve.then_some(fault_injection::PATH);
         self
     }
 
-    /// Builds the server. The server needs no runtime, socket or task.
+    /// Builds the server, without a runtime, a socket or a task.
     ///
     /// # Panics
     ///
@@ -261,27 +253,27 @@ impl Builder {
     /// Acknowledged writes survive any exit of the process, including a kill.
     ///
     /// - A missing directory is created. On Unix, its mode is 0700, because secrets are stored unencrypted.
-    /// - With a new directory, the server starts with the seeds. With a used directory, the server starts
-    ///   with the stored objects and ignores the seeds.
+    /// - If no server has stored objects in the directory before, the server starts with the seeds. Otherwise
+    ///   it starts with the stored objects and ignores the seeds.
     /// - After a restart, objects are unchanged and revisions continue. The event history is lost, so a watch
     ///   or list at an older revision receives 410.
     /// - A write is acknowledged and visible only after it is on the disk. Direct calls such as
-    ///   [`Server::create`] block until then. Concurrent writes are stored together.
+    ///   [`Server::create`] block until then.
     /// - A write that the disk rejects receives a 500 error and is not visible. Reads continue, and writes
-    ///   resume when the disk recovers.
-    /// - Objects of custom kinds that this server does not serve stay in the directory, but are not served.
+    ///   succeed again when the disk recovers.
+    /// - Stored objects of custom kinds that this server does not serve stay in the directory.
     ///
     /// With [`Builder::rng_seed`], random values depend on the seed and on the revision at which the server
     /// starts.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory is not writable, is in use, or does not contain an intact store.
-    /// None of these errors deletes stored data.
+    /// Returns an error if the directory is not writable, is in use, or does not contain an intact store. No
+    /// stored data is deleted.
     ///
     /// # Panics
     ///
-    /// Panics like [`Builder::build`].
+    /// Panics in the cases that [`Builder::build`] lists.
     #[cfg(feature = "persistence")]
     pub fn open(self, data_dir: impl AsRef<std::path::Path>) -> Result<Server, OpenError> {
         self.open_with(data_dir.as_ref(), Box::new(open_file))
@@ -317,8 +309,7 @@ impl Builder {
         Ok(server)
     }
 
-    /// Creates a server without objects. The server's random values depend on the builder's seed and
-    /// `revision`.
+    /// Creates a server without objects, with random values from the builder's seed and `revision`.
     fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];

@@ -1,7 +1,6 @@
 //! Creates a `kube_client::Client` that calls the server in process, without a socket.
 //!
-//! Guarantees: the client has none of the tower layers that kube adds by default. Therefore each call is
-//! exactly one request, and no failed request is retried.
+//! Guarantees: each call of the client is exactly one request, and no failed request is retried.
 
 use kube_client::Client;
 
@@ -15,7 +14,7 @@ impl Server {
     ///
     /// # Panics
     ///
-    /// Panics outside a Tokio runtime, because the client spawns a task for its buffer.
+    /// Panics outside a Tokio runtime, because `kube_client` spawns a task for each client.
     pub fn client(&self) -> Client {
         Client::new(self.clone(), "default")
     }

@@ -319,10 +319,10 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns the value of an Event at the JSON pointer `core`.
+/// Returns the value of an Event at the JSON pointer `core`, a field of the core API.
 ///
-/// If that value is absent, empty or 0, returns the value at the JSON pointer `events`. An Event of the core
-/// API and an Event of the events API store the same value in different fields.
+/// If the value at `core` is absent, empty or 0, returns the value at the JSON pointer `events`, the
+/// corresponding field of the events API.
 fn either(event: &Object, core: &str, events: &str) -> Value {
     match at(event, core) {
         value if value == "" || value == 0 => at(event, events),
@@ -390,8 +390,8 @@ fn event_count(event: &Object) -> i64 {
 
 /// Returns the metrics of a `HorizontalPodAutoscaler` as `name: current/target`, separated by commas.
 ///
-/// A metric that is not a resource metric is shown as `<unknown>`. Only the first two metrics are shown,
-/// followed by the number of omitted metrics.
+/// A metric that is not a resource metric is shown as `<unknown>`. If there are more than two metrics, the
+/// result contains the first two and the number of omitted metrics.
 fn targets(autoscaler: &Object) -> String {
     let metrics = list(autoscaler, "/spec/metrics");
     let current = list(autoscaler, "/status/currentMetrics");
@@ -420,7 +420,7 @@ fn targets(autoscaler: &Object) -> String {
     }
 }
 
-/// Returns a number, or a text such as `50%`, as text. Returns `N/A` for any other value.
+/// Converts a number, or a text such as `50%`, to text. Returns `N/A` for any other value.
 fn amount(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.to_string()),

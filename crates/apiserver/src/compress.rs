@@ -3,9 +3,9 @@
 //! Guarantees:
 //! - A response is compressed if it is longer than [`THRESHOLD_BYTES`], the request is for a resource, and
 //!   the client accepts the plain token `gzip`. The response to a watch is never compressed.
-//! - The response is compressed while the client reads it. At most [`THRESHOLD_BYTES`] and one chunk are held
+//! - A response is compressed while the client reads it. At most [`THRESHOLD_BYTES`] and one chunk of it are
 //!   in memory.
-//! - The same response always results in the same compressed bytes.
+//! - Equal responses result in equal compressed bytes.
 
 use std::io::Write;
 
@@ -23,12 +23,12 @@ use crate::body::{Body, BoxError};
 
 /// Length in bytes up to which a response is sent without compression.
 ///
-/// Kubernetes defines the length as `defaultGzipThresholdBytes` in `writers.go`.
+/// The value is that of `defaultGzipThresholdBytes` in Kubernetes' `writers.go`.
 const THRESHOLD_BYTES: usize = 128 * 1024;
 
-/// Compression level of gzip. Kubernetes uses the same level, because it prefers speed to size.
+/// Compression level of gzip: the fastest level.
 ///
-/// Kubernetes defines the level as `defaultGzipContentEncodingLevel` in `writers.go`.
+/// The value is that of `defaultGzipContentEncodingLevel` in Kubernetes' `writers.go`.
 const LEVEL: u32 = 1;
 
 /// A response while it is being compressed: the gzip encoder, and the chunks that are not compressed yet.
@@ -39,9 +39,7 @@ struct Gzip {
     rest: Body,
 }
 
-/// Returns whether the client accepts gzip.
-///
-/// Only the lower-case token `gzip` without a weight in `Accept-Encoding` counts.
+/// Returns whether `Accept-Encoding` contains the token `gzip`, in lower case and without a weight.
 pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     let value = headers
         .get(header::ACCEPT_ENCODING)
@@ -98,7 +96,7 @@ fn chunks(held: Vec<Bytes>, rest: Body) -> impl Stream<Item = Result<Bytes, BoxE
 }
 
 impl Gzip {
-    /// Returns the next compressed chunk or an error, and the encoder for the chunks after it.
+    /// Returns the next compressed chunk or an error, and the encoder that compresses the chunks after it.
     ///
     /// The encoder is `None` after the last chunk and after an error.
     async fn advance(mut self) -> Option<(Result<Bytes, BoxError>, Option<Gzip>)> {

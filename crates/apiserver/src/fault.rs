@@ -1,8 +1,8 @@
 //! Defines faults: the grammar of fault plans, the active rules, and the effects on response bodies.
 //!
 //! Guarantees:
-//! - A rule affects requests as soon as it is added, and at most as many requests as its limits allow. Rules
-//!   apply in the order in which they were added.
+//! - A rule affects requests as soon as it is added. It affects at most as many requests as its limits allow.
+//! - Rules apply in the order in which they were added.
 //! - A rule changes requests and their responses, never the store.
 //!
 //! The module does not respond to requests and does not change the state of the server. The module

@@ -3,12 +3,13 @@
 //! The submodules build the responses that faults send, and serve the fault plan over HTTP.
 //!
 //! Guarantees:
-//! - a fault is active when the call that adds it returns, and affects as many requests as its limits allow;
+//! - a fault is active when the call that adds it returns, and affects at most as many requests as its limits
+//!   allow;
 //! - faults are evaluated in the order in which they were added;
-//! - faults affect requests and responses, never the store, except for a restart at an older revision;
-//! - direct calls such as [`crate::Server::get`] always return the true state of the store;
-//! - calls are synchronous: on a single-threaded runtime, no client runs between two calls that are not
-//!   separated by an `.await`;
+//! - faults never change stored objects, except for a restart at an older revision;
+//! - direct calls such as [`crate::Server::get`] are not affected by faults;
+//! - the methods are synchronous: on a single-threaded runtime, no client runs between two calls unless the
+//!   caller awaits between them;
 //! - in-process clients and clients over TCP observe the same faults.
 
 mod answer;
@@ -28,10 +29,9 @@ use crate::watch_cache::Delivery;
 
 pub(crate) use endpoint::{PATH, serve_plan};
 
-/// Handle that adds and removes the faults of a server; cheap to clone.
+/// Handle that adds and removes the faults of a server. The handle is cheap to clone.
 ///
-/// Each common fault has a method.
-/// A [fault plan](#fault-plans) can express all faults.
+/// Each common fault has a method, and a [fault plan](#fault-plans) can express all faults.
 /// Pass the plan to [`Builder::faults`](crate::Builder::faults) or [`Faults::inject`], or send it over HTTP.
 ///
 /// ```
@@ -47,36 +47,40 @@ pub(crate) use endpoint::{PATH, serve_plan};
 ///
 /// # Fault plans
 ///
-/// A plan is a list of statements, one per line or separated by `;`; `#` starts a comment.
+/// A plan is a list of statements, one per line or separated by `;`.
+/// The character `#` starts a comment.
 /// A statement with a colon is a rule, which affects future requests.
 /// A statement without a colon is an action, which runs immediately.
 ///
 /// A rule is `VERB RESOURCE [named NAME] [in NAMESPACE] [from USER-AGENT]: FAULT [skip=N] [chance=P%] [xN]`.
 /// `VERB` is `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection` or `other`.
-/// `RESOURCE` is the plural name of a resource; `*` stands for any verb or any resource.
+/// `RESOURCE` is the plural name of a resource.
+/// `*` matches every verb or every resource.
 /// `from` selects requests whose `User-Agent` header contains the given text.
 /// `skip=N` leaves the first `N` matching requests unaffected.
 /// `chance=P%` is the probability that each later matching request is affected.
 /// `xN` limits the number of affected requests.
-/// If several rules would replace the response, the rule added first replaces it.
-/// All other rules that match a request apply together, but do not change the body of a replaced response.
 /// A name that contains a space, `:`, `;`, `#` or `"` must be in double quotes with JSON's escapes.
 /// The `TEXT` of a `send` must always be in such quotes.
+///
+/// Some faults replace the response by an error or a connection reset.
+/// If several matching rules have such a fault, only the rule that was added first replaces the response.
+/// Other matching rules can delay this error response or reset, but do not change the body of the response.
 ///
 /// | Fault | Effect |
 /// | --- | --- |
 /// | `429`, `500`, `503`, … `[retry-after=N]` | The response has this HTTP status and Kubernetes' `Status` body. With `retry-after`, the header `Retry-After` and `details.retryAfterSeconds` are `N` seconds. The request is not executed. |
-/// | `429 plain` | The response has this HTTP status and the plain-text body of Kubernetes' flow control; `Retry-After` is 1 by default. |
+/// | `429 plain` | The response has this HTTP status and the plain-text body of Kubernetes' flow control. `Retry-After` is 1 by default. |
 /// | `504 too-large` | The response is the error of a server that has not reached the requested revision, with the cause `ResourceVersionTooLarge`. |
-/// | `reset` | The connection ends before the response; in process the error is an [`std::io::Error`] of kind `ConnectionReset`. The request is not executed. |
-/// | `refuse streaming` | A watch with `sendInitialEvents` receives 422, as from a server before Kubernetes 1.34; other watches are not affected. |
+/// | `reset` | The connection ends before the response. In process, the error is an [`std::io::Error`] of kind `ConnectionReset`. The request is not executed. |
+/// | `refuse streaming` | A watch with `sendInitialEvents` receives 422, as from a server before Kubernetes 1.34. Other watches are not affected. |
 /// | `delay [answer] 5s` | The request is executed, and the response is sent after this delay. |
-/// | `delay first byte 5s` | Status and headers are sent immediately; the first byte of the body is delayed. |
+/// | `delay first byte 5s` | Status and headers are sent immediately. The first byte of the body is delayed. |
 /// | `delay each event 100ms` | The server pauses for this time before it sends each event of a watch. |
-/// | `cut [after N events\|bytes]` | The body ends without an error after the `N`th event or byte, even within an object; the default is the start of the body. |
+/// | `cut [after N events\|bytes]` | The body ends without an error after the `N`th event or byte, even within an object. By default, the body ends at its start. |
 /// | `break [after N events\|bytes]` | The body ends with an error, as after a reset of the connection or the HTTP/2 stream. |
 /// | `freeze [after N events\|bytes]` | Nothing more of the body is sent until all faults are removed or, for a watch, until a `thaw`. A frozen watch does not end at its deadline. |
-/// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends after every `N` bytes, or at these offsets; the bytes are unchanged. |
+/// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends after every `N` bytes, or at these offsets. The bytes are unchanged. |
 /// | `split randomly` | Each chunk of the body has a random size of 1 to 64 bytes. |
 /// | `drop EVENTS` | The selected events are not sent. |
 /// | `duplicate EVENTS` | The selected events are sent twice. |
@@ -84,31 +88,32 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `garble EVENTS` | Only the first half of the event's line is sent, which is not valid JSON. |
 /// | `spoil EVENTS` | The object's `annotations` are a number: the line is valid JSON with a name and a revision, but clients can't decode the object. |
 /// | `retype EVENTS` | The event has the type `MOVED`, which Kubernetes does not define. |
-/// | `send "TEXT" after N events` | The text is inserted unchanged after the `N`th event; it should end with `\n`, like the line of an event. |
+/// | `send "TEXT" after N events` | The text is inserted unchanged after the `N`th event. The text should end with `\n`, like the line of an event. |
 ///
 /// `EVENTS` is one of `events` (all events), `event N` (the `N`th event), `every N events`, `P% of events`
 /// (each event with this probability), `bookmarks`, and `end-bookmark` (the bookmark that ends a streamed
 /// list).
-/// An event is a line of a watch, counted from 1; bookmarks and errors count too.
+/// An event is a line of a watch, counted from 1. Bookmarks and errors count too.
 /// For example, with `drop end-bookmark` a streamed list never completes, and `drop bookmarks` simulates a
 /// server without bookmarks.
 ///
-/// An action on watches selects them with the conditions of a rule (`named`, `in`, `from`), written `…` here.
+/// An action on watches can select them with the conditions `named`, `in` and `from` of a rule.
+/// In the table below, `…` stands for these conditions.
 ///
 /// | Action | Effect |
 /// | --- | --- |
-/// | `cut watch RESOURCE …` | The matching open watches end without an error; events that a watch has not delivered are lost. |
+/// | `cut watch RESOURCE …` | The matching open watches end without an error. Events that a watch has not delivered are lost. |
 /// | `break watch RESOURCE …` | The matching open watches end with an error, as after a connection reset. |
 /// | `freeze watch RESOURCE …` | The matching watches, including watches opened later, send nothing and do not end at their deadline. |
 /// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. A freeze of later watches ends if the `thaw` selects all watches that the freeze selects. |
 /// | `close watch RESOURCE …` | The matching open watches are closed like the watch of a slow reader: they deliver their queued events, then end without an error. |
 /// | `send "TEXT" to watch RESOURCE …` | The text is sent unchanged to the matching open watches. |
 /// | `send bookmarks to watch RESOURCE …` | The matching open watches that allow bookmarks receive a bookmark with the current revision. |
-/// | `expire history` | All events are dropped from the history; see [`Faults::expire_history`]. |
-/// | `restart`, `restart at N`, `restart back N` | All watches end, and no new watch can start below the revision of the store. `at N` and `back N` first restore the store to revision `N`, or to `N` revisions before the current one; see [`Faults::restart_at`]. |
-/// | `refuse connections [for 5s]` | New connections and requests are refused; see [`Faults::refuse_connections`]. |
+/// | `expire history` | All events are dropped from the history. See [`Faults::expire_history`]. |
+/// | `restart`, `restart at N`, `restart back N` | All watches end, and no new watch can start below the revision of the store. `at N` and `back N` first restore the store to revision `N`, or to `N` revisions before the current one. See [`Faults::restart_at`]. |
+/// | `refuse connections [for 5s]` | New connections and requests are refused. See [`Faults::refuse_connections`]. |
 /// | `accept connections` | Connections are accepted again. |
-/// | `seed N` | Sets the seed for the random decisions of later rules; the default is [`Builder::rng_seed`](crate::Builder::rng_seed). |
+/// | `seed N` | Sets the seed for the random decisions of later rules. The default is [`Builder::rng_seed`](crate::Builder::rng_seed). |
 ///
 /// A plan with probabilities affects the same requests and events if the seed, the requests and their order
 /// are the same.
@@ -120,7 +125,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// [`Builder::fault_endpoint`](crate::Builder::fault_endpoint) serves the path `/faults`.
 /// GET returns the active plan as text.
 /// POST executes the statements of a plan, which adds its rules to the active plan.
-/// If the plan has a mistake, the response is a 400 with the mistake's position.
+/// If the plan can't be parsed, the response is a 400 with the position of the mistake.
 /// DELETE removes all faults, like [`Faults::clear`].
 ///
 /// ```text
@@ -129,16 +134,16 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// ```
 ///
 /// Faults do not affect requests to this path, and the request log does not contain such requests.
-/// While connections are refused, clients can't open a new connection to this path either.
-/// Therefore limit the duration of the refusal with `refuse connections for`.
+/// While connections are refused, this path is unreachable for new connections too, so limit the duration
+/// with `refuse connections for`.
 #[derive(Clone)]
 pub struct Faults {
     shared: Arc<Shared>,
 }
 
-/// Handle that adjusts a response planned by [`Faults::answer`].
+/// Handle that adjusts an error response planned by [`Faults::answer`].
 ///
-/// The planned response is active immediately, and stays active if this handle is dropped.
+/// The response is planned immediately, and stays planned if this handle is dropped.
 #[derive(Clone)]
 pub struct Answer {
     shared: Arc<Shared>,
@@ -148,9 +153,10 @@ pub struct Answer {
 // === impl Answer ===
 
 impl Answer {
-    /// Sets the number of requests that receive this response from this call on.
+    /// Sets the number of requests that receive the response from this call on. The value 0 disables the
+    /// response.
     ///
-    /// Without this call, one request receives the response; 0 disables the response.
+    /// Without this call, one request receives the response.
     pub fn times(&self, n: u64) -> &Answer {
         self.shared.faults.set_times(self.id, n);
         self
@@ -194,21 +200,20 @@ impl Faults {
     ///
     /// # Errors
     ///
-    /// Returns an error if the plan can't be parsed; then no statement takes effect.
-    /// Returns an error if a restart names an unavailable revision; then only the statements before the
-    /// restart take effect.
+    /// Returns an error if the plan can't be parsed. In this case, no statement takes effect.
+    ///
+    /// Also returns an error if the plan restarts the server at an unavailable revision. In this case, only
+    /// the statements before the restart take effect.
     pub fn inject(&self, plan: &str) -> Result<(), PlanError> {
         self.carry_out(&Plan::parse(plan)?)
     }
 
     /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A new server with the printed plan produces the same faults.
-    /// Each rule is printed with its original limits.
-    /// A comment after the rule contains the number of requests that the rule can still affect, if this
-    /// number has changed.
-    /// An exhausted rule, which has affected its maximum number of requests, is also printed.
-    /// A server with 1,000 or more rules drops exhausted rules, and no longer prints them.
+    /// A new server with this plan produces the same faults. Each rule has its original limits. If the number
+    /// of requests that the rule can still affect has changed, a comment after the rule states this number.
+    /// Rules that can affect no further request are included until the server has 1,000 rules and removes
+    /// them.
     pub fn plan(&self) -> String {
         self.shared.faults.plan()
     }
@@ -219,7 +224,9 @@ impl Faults {
         self.shared.faults.clear();
     }
 
-    /// Ends every open watch without an error; events that a watch has not delivered are lost.
+    /// Ends every open watch without an error.
+    ///
+    /// Events that a watch has not delivered are lost.
     pub fn cut_watches(&self) {
         self.end(&Match::watches(), Ending::Cut);
     }
@@ -232,15 +239,15 @@ impl Faults {
     /// Freezes all open watches and all watches that are opened later.
     ///
     /// The server sends nothing on a frozen watch, and does not end the watch at its deadline.
-    /// A frozen watch that misses more events than its queue holds is closed at the thaw, like the watch of a
-    /// slow reader.
+    /// If a frozen watch misses more events than its queue holds, it ends after [`Faults::thaw_watches`],
+    /// like the watch of a slow reader.
     pub fn freeze_watches(&self) {
         self.end(&Match::watches(), Ending::Freeze);
     }
 
     /// Resumes all frozen watches, which then deliver the events since the freeze.
     ///
-    /// A [freeze of later watches](Faults::freeze_watches) ends, but the rules of fault plans stay active.
+    /// Watches opened later are no longer frozen, unless a `freeze` rule of a fault plan matches them.
     pub fn thaw_watches(&self) {
         self.shared.faults.open().thaw(&Match::watches());
     }
@@ -255,8 +262,7 @@ impl Faults {
     /// Drops all events from the server's history.
     ///
     /// A new watch from a revision below the current revision receives an ERROR event with code 410.
-    /// A list at an older revision, or with an older continue token, receives HTTP 410.
-    ///
+    /// A list at an older revision, or with a continue token for an older revision, receives HTTP 410.
     /// Open watches stay open and lose no events.
     pub fn expire_history(&self) {
         let mut state = self.shared.lock();
@@ -267,7 +273,6 @@ impl Faults {
     /// Simulates a restart of the server.
     ///
     /// Every open watch ends without an error, and no new watch can start below the current revision.
-    ///
     /// The store is unchanged and keeps its older revisions, as etcd does.
     pub fn restart(&self) {
         let mut state = self.shared.lock();
@@ -278,13 +283,13 @@ impl Faults {
     /// Simulates a restart from a backup of the store at the older `revision`.
     ///
     /// Afterwards the store has the objects of this revision, and no history.
-    /// Later writes continue from this revision.
-    /// Revisions that clients have already received are therefore assigned again, with different contents.
+    /// The next write receives the revision `revision + 1`.
+    /// Clients can therefore observe a revision number twice, with different contents.
     ///
     /// # Errors
     ///
     /// Returns 504 if the revision is in the future, or 410 if the revision is older than the history of the
-    /// store; then nothing changes.
+    /// store. In both cases, nothing changes.
     pub fn restart_at(&self, revision: u64) -> Result<(), ApiError> {
         self.shared.go_back(revision, |state| {
             self.shared.restore(state, revision)?;
@@ -294,10 +299,10 @@ impl Faults {
         })
     }
 
-    /// Plans a response with this HTTP status for the next matching request.
+    /// Plans an error response with the given HTTP status for the next matching request.
     ///
     /// [`Answer::times`] sets the number of requests that receive the response.
-    /// The body is Kubernetes' `Status` for this HTTP status.
+    /// The body is the `Status` object that Kubernetes sends with this HTTP status.
     /// If several planned responses match a request, the server sends the response that was planned first.
     pub fn answer(&self, matches: Match, status: u16) -> Answer {
         let refusal = ErrorResponse {
@@ -314,18 +319,15 @@ impl Faults {
     }
 
     /// Removes every planned error response, including the error responses of fault plans.
-    ///
-    /// No later request receives such a response.
     pub fn clear_answers(&self) {
         let is_planned = |fault: &Fault| matches!(fault, Fault::Answer(_));
         self.shared.faults.remove(is_planned);
     }
 
-    /// Starts to refuse connections if `refuse` is true; otherwise accepts connections again.
+    /// Refuses new connections if `refuse` is true, and accepts connections again if it is false.
     ///
     /// While connections are refused, an in-process request fails with an [`std::io::Error`] of kind
     /// `ConnectionRefused`, and the TCP listener is closed.
-    ///
     /// Open watches continue.
     /// To simulate a server that is down, also call [`Faults::cut_watches`].
     pub fn refuse_connections(&self, refuse: bool) {
@@ -341,14 +343,14 @@ impl Faults {
         self.bookmark(&Match::watches());
     }
 
-    /// Sends these bytes unchanged to every open watch.
+    /// Sends `bytes` unchanged to every open watch.
     ///
     /// The bytes can be an event of an unknown type, an object that clients can't decode, or arbitrary data.
     pub fn send_raw_to_watches(&self, bytes: impl Into<Bytes>) {
         self.send(&Match::watches(), &bytes.into());
     }
 
-    /// Executes the statements of a plan in order, and stops at the first action that fails.
+    /// Executes the statements of a fault plan in order, and stops at the first action that fails.
     pub(crate) fn carry_out(&self, plan: &Plan) -> Result<(), PlanError> {
         for Placed { statement, at } in &plan.statements {
             match statement {
@@ -386,7 +388,7 @@ impl Faults {
         self.end_in(&mut self.shared.lock(), matches, ending);
     }
 
-    /// Ends or freezes the watches that `matches` selects, and records this fault in the request log.
+    /// Ends or freezes the open watches that `matches` selects, and records this fault in the request log.
     ///
     /// The caller holds the lock on `state`, so no watch opens during this call.
     fn end_in(&self, state: &mut State, matches: &Match, ending: Ending) {

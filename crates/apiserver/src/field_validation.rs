@@ -1,14 +1,15 @@
-//! Finds unknown fields and duplicate members in request bodies, and reports them as `fieldValidation`
-//! requires.
+//! Finds unknown fields and duplicate members in request bodies.
+//!
+//! The query parameter `fieldValidation` selects how the module reports them.
 //!
 //! A complaint is the message about one unknown field or duplicate member.
 //!
 //! Guarantees:
-//! - unknown fields are never stored, whatever the value of `fieldValidation`; the last of several duplicate
-//!   members is stored;
+//! - unknown fields are never stored, whatever the value of `fieldValidation`;
+//! - of several duplicate members, the last one is stored;
 //! - complaints have Kubernetes' wording and order, and are returned as one error (`Strict`), sent as
 //!   warnings (`Warn`, the default), or dropped (`Ignore`);
-//! - for a kind that the user added, only the fields inside `metadata` are checked.
+//! - for a custom kind, only the fields inside `metadata` are checked.
 
 mod known;
 mod warnings;
@@ -23,15 +24,17 @@ use crate::status::ApiError;
 pub(crate) use known::Known;
 pub(crate) use warnings::Warnings;
 
-/// Maximum number of complaints about a body; further complaints are dropped (`saveStrictError` in
+/// Maximum number of complaints about a request body. Further complaints are dropped (`saveStrictError` in
 /// `sigs.k8s.io/json`).
 const COMPLAINTS_MAX: usize = 100;
 
-/// Maximum length in bytes of a field's path in a complaint; a longer path is truncated.
-/// Without this limit, a response could be a hundred times as long as the request body.
+/// Maximum length in bytes of a field's path in a complaint. A longer path is truncated.
+///
+/// The limit bounds the response, because each of up to [`COMPLAINTS_MAX`] complaints can repeat a long path.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
 
-/// Value of the query parameter `fieldValidation`: how the server reports unknown and duplicate fields.
+/// Value of the query parameter `fieldValidation`, which selects how unknown and duplicate fields are
+/// reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directive {
     Ignore,
@@ -39,7 +42,7 @@ pub(crate) enum Directive {
     Strict,
 }
 
-/// Messages about the unknown and duplicate fields of a request body; no message occurs twice.
+/// Messages about the unknown and duplicate fields of a request body. No message occurs twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaints(Vec<String>);
 
@@ -50,7 +53,7 @@ struct Reader<'a> {
     trail: &'a mut Trail,
 }
 
-/// Position of a [`Reader`] in a request body, and the complaints that it has recorded so far.
+/// State of reading one request body: the current path and the complaints recorded so far.
 #[derive(Default)]
 struct Trail {
     /// Path of the value that is being read, such as `spec.containers[0].image`.
@@ -58,7 +61,8 @@ struct Trail {
     complaints: Complaints,
 }
 
-/// Parses a body as JSON, removes unknown fields, and returns complaints about unknown and duplicate fields.
+/// Parses a request body as JSON, removes unknown fields, and returns complaints about unknown and duplicate
+/// fields.
 ///
 /// # Errors
 ///
@@ -75,7 +79,7 @@ pub(crate) fn read(body: &[u8], known: Known) -> serde_json::Result<(Value, Comp
     Ok((value, trail.complaints))
 }
 
-/// Returns a value without its unknown fields, and the complaints about these fields.
+/// Returns `value` without its unknown fields, and a complaint about each removed field.
 pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
     let mut trail = Trail::default();
     let reader = Reader {
@@ -90,9 +94,9 @@ pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
 // === impl Directive ===
 
 impl Directive {
-    /// Returns the directive for the value of the query parameter `fieldValidation`.
+    /// Returns the directive that the query parameter `fieldValidation` selects.
     ///
-    /// A missing or invalid value results in [`Directive::Warn`].
+    /// A missing or invalid parameter selects [`Directive::Warn`].
     pub(crate) fn of(text: Option<&str>) -> Directive {
         match text {
             Some("Ignore") => Directive::Ignore,
@@ -101,11 +105,11 @@ impl Directive {
         }
     }
 
-    /// Reports the complaints about a request: `Warn` adds them to `warnings`, and `Ignore` drops them.
+    /// Reports the complaints about a request body: `Warn` adds them to `warnings`, and `Ignore` drops them.
     ///
     /// # Errors
     ///
-    /// Returns an error that contains all complaints if the directive is `Strict`.
+    /// `Strict` returns a 400 error that contains all complaints, if there are any.
     pub(crate) fn judge(self, complaints: Complaints, warnings: &Warnings) -> Result<(), ApiError> {
         match self {
             _ if complaints.0.is_empty() => Ok(()),
@@ -135,14 +139,14 @@ impl Complaints {
         self.0.is_empty()
     }
 
-    /// Returns these complaints followed by the complaints in `found` that are not in `old`.
+    /// Appends the complaints in `found` that are not in `old` to these complaints, and returns the result.
     pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
         let new = found.0.into_iter().filter(|text| !old.0.contains(text));
         self.0.extend(new);
         self
     }
 
-    /// Adds the prefix `what` to each message, such as `json patch` for complaints about a JSON patch.
+    /// Adds a prefix, such as `json patch`, to each complaint.
     pub(crate) fn about(self, what: &str) -> Complaints {
         Complaints(self.0.iter().map(|text| format!("{what} {text}")).collect())
     }
@@ -151,7 +155,7 @@ impl Complaints {
 // === impl Trail ===
 
 impl Trail {
-    /// Appends `step`, such as the name of a member, to the path, runs `go`, and restores the path.
+    /// Appends `step`, such as `.spec`, to the path while `go` runs, and returns the result of `go`.
     fn below<T>(&mut self, step: fmt::Arguments<'_>, go: impl FnOnce(&mut Trail) -> T) -> T {
         let length = self.path.len();
         let _ = fmt::Write::write_fmt(&mut self.path, step);

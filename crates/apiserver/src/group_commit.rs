@@ -1,14 +1,14 @@
-//! Group commit: stores the server's writes on the disk in batches, if the server has a data directory.
+//! Writes the accepted changes of a server to its data directory, in batches (group commit).
 //!
 //! Guarantees:
 //! - a write is neither visible nor acknowledged before it is on the disk;
-//! - writes that arrive while the disk is busy are stored in one batch, so the sync rate does not limit the
-//!   write rate;
-//! - there is no dedicated thread: within a tokio runtime the blocking pool writes to the disk, otherwise the
-//!   calling thread does;
-//! - a write is stored even if the future of its caller is dropped.
+//! - writes that arrive while a batch is being stored form the next batch, and share one disk
+//!   sync;
+//! - there is no dedicated thread: the blocking pool of the tokio runtime writes to the disk, or the calling
+//!   thread if there is no runtime;
+//! - an accepted write is stored even if its caller drops the future.
 //!
-//! Without a data directory a write is visible immediately.
+//! Without a data directory, a write is visible immediately.
 
 use std::sync::Arc;
 
@@ -18,8 +18,7 @@ use crate::storage::{Batch, Entry, Ticket, Write};
 
 /// Number of batches that had failed before a write.
 ///
-/// A caller compares it with the number after the write: if the numbers differ, a batch has failed in the
-/// meantime.
+/// If the number is higher after the write, the write may be in a failed batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
@@ -27,8 +26,7 @@ pub(crate) struct Before {
 
 /// Guard that stores the pending batch of writes when it is dropped.
 ///
-/// The batch is therefore stored even if the runtime drops the blocking task that owns the guard without
-/// running the task.
+/// The batch is therefore stored even if the runtime drops the task that owns the guard without running it.
 struct FlushOnDrop(Option<Arc<Shared>>);
 
 impl Drop for FlushOnDrop {
@@ -44,7 +42,8 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// A batch that was written to the disk, and the result, which the waiting callers have not received yet.
+/// A batch after the attempt to write it to the disk, and the result that is still to be sent to the waiting
+/// callers.
 #[must_use = "somebody waits for it"]
 struct Flushed {
     batch: Batch,
@@ -68,7 +67,7 @@ impl Shared {
         }
     }
 
-    /// Waits until all writes that the server has accepted so far are durable and visible.
+    /// Waits until all writes that the server has accepted are durable and visible.
     ///
     /// # Errors
     ///
@@ -76,8 +75,7 @@ impl Shared {
     ///
     /// # Cancel safety
     ///
-    /// The first poll starts to store the writes.
-    /// The writes are stored even if the future is dropped after this poll.
+    /// The writes are stored even if the future is dropped after its first poll.
     pub(crate) async fn settled(self: &Arc<Shared>, before: Before) -> Result<(), ApiError> {
         let Some((mut ticket, first)) = self.ticket(before)? else {
             return Ok(());
@@ -95,9 +93,9 @@ impl Shared {
         }
     }
 
-    /// Blocks until all writes that the server has accepted so far are durable and visible.
+    /// Blocks until all writes that the server has accepted are durable and visible.
     ///
-    /// Callers that can't await use this function instead of [`Shared::settled`].
+    /// Synchronous callers use this function instead of [`Shared::settled`].
     ///
     /// # Errors
     ///
@@ -113,9 +111,9 @@ impl Shared {
         Shared::check(before, &self.lock())
     }
 
-    /// Returns an error if a batch has failed since `before`.
+    /// Returns an error if a batch of writes has failed since `before`.
     ///
-    /// The caller's own write may have been in another batch.
+    /// The failed batch does not necessarily contain the caller's write.
     fn check(before: Before, state: &State) -> Result<(), ApiError> {
         if state.pending.failures() == before.failures {
             return Ok(());
@@ -130,12 +128,15 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Restores the store at an older revision, and writes the result to the disk.
+    /// Restores the store at an older revision with `change`, and writes the restored state to the disk.
     ///
-    /// `change` restores the state in memory.
-    /// The call of `change` does not overlap the write of a batch to the disk.
-    /// Writes that were accepted but are not yet on the disk fail.
-    /// If the result can't be written, the next write stores it.
+    /// No batch is written to the disk while `change` runs.
+    /// Writes that were accepted but are not on the disk fail.
+    /// If the restored state can't be written to the disk, the next write stores it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `change`. In this case, nothing is written.
     pub(crate) fn go_back(
         &self,
         revision: u64,
@@ -162,9 +163,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores the pending batch of writes, and returns the batch with its result.
+    /// Writes the pending batch to the disk, and returns the batch with the result.
     ///
-    /// Returns `None` if no batch is pending, for example because a concurrent call has stored the batch.
+    /// Returns `None` if no batch is pending, for example because a concurrent call has stored it.
     fn flush(&self) -> Option<Flushed> {
         let mut disk = self.disk.get()?.lock();
         let mut state = self.lock();
@@ -200,7 +201,7 @@ impl Shared {
 impl State {
     /// Returns one write for each object whose state on the disk may be wrong after a failed batch.
     ///
-    /// Each write contains the state of the object that clients see.
+    /// Each write contains the object's state in memory, which clients see.
     fn corrections(&self) -> Vec<Write> {
         let doubtful = self.pending.doubtful().iter();
         let stored = |(collection, key): &(_, Arc<str>)| Write {

@@ -1,6 +1,6 @@
 //! Explains how to test a controller with a [`Server`](crate::Server).
 //!
-//! Guarantees: each test in this guide is a complete program, which `cargo test` compiles and runs.
+//! Each test in this guide is a complete program, which `cargo test` compiles and runs.
 #![cfg_attr(feature = "client", doc = include_str!("../testing.md"))]
 #![cfg_attr(
     not(feature = "client"),

@@ -5,9 +5,8 @@
 //! This module does not route requests or store objects.
 //!
 //! Guarantees:
-//! - a [`Kinds`] contains at most one [`Kind`] per group, version and plural name; adding a second such kind
-//!   replaces the first;
-//! - [`Kinds::iter`] is ordered by group, version and plural name, independent of the order of additions;
+//! - a [`Kinds`] contains at most one [`Kind`] per group, version and plural name;
+//! - [`Kinds::iter`] is ordered by group, version and plural name;
 //! - [`Kinds::builtin`] contains the kinds that an API server of the pinned version serves without
 //!   `--runtime-config`.
 
@@ -15,12 +14,13 @@ pub(crate) mod schema;
 
 use std::fmt;
 
-/// The table of the kinds of Kubernetes 1.36, one resource per line; the file's header explains the format.
+/// The table of the built-in kinds of Kubernetes 1.36, one resource per line. The header of the file explains
+/// the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
 /// Verbs of every custom kind.
 ///
-/// In the table of built-in kinds, `*` stands for these verbs.
+/// In the table of built-in kinds, `*` means all of these verbs.
 const ALL_VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -48,7 +48,7 @@ pub enum Scope {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Kind {
-    /// Name of the API group; empty for the core group.
+    /// Name of the API group. Empty for the core group.
     pub group: String,
     /// Version of the API group, such as `v1`.
     pub version: String,
@@ -58,22 +58,20 @@ pub struct Kind {
     pub plural: String,
     /// The singular name in lower case, such as `pod`.
     pub singular: String,
-    /// Abbreviated names that `kubectl` accepts, such as `po`.
+    /// Short names that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
-    /// Names of the categories, such as `all`, with which `kubectl get` selects several kinds including this
-    /// one.
+    /// Categories of the kind, such as `all`. `kubectl get` with a category returns the objects of all its
+    /// kinds.
     pub categories: Vec<String>,
     /// Whether objects of the kind belong to namespaces.
     pub scope: Scope,
-    /// Verbs of the resource, in alphabetical order; each subresource has its own verbs.
-    ///
-    /// A built-in kind without `list`, such as `TokenReview`, has only the verb `create`.
+    /// Verbs that the resource supports, in alphabetical order. Verbs of subresources are not included.
     pub verbs: Vec<String>,
     /// Subresources of the kind, such as `status`, ordered by name.
     pub subresources: Vec<Subresource>,
     /// Whether the kind's version is the preferred version of its group.
     pub preferred: bool,
-    /// Whether the user of the server added the kind; `false` for a built-in kind.
+    /// Whether the kind is a custom kind, which the user of the server added. `false` for a built-in kind.
     pub custom: bool,
 }
 
@@ -84,7 +82,7 @@ pub struct Subresource {
     pub name: String,
     /// Kind of the object in the request and response bodies of the subresource, such as `Scale`.
     pub kind: String,
-    /// API group of the kind in [`Subresource::kind`]; empty for the core group.
+    /// API group of the kind in [`Subresource::kind`]. Empty for the core group.
     pub group: String,
     /// Version of the kind in [`Subresource::kind`], such as `v1`.
     pub version: String,
@@ -104,9 +102,8 @@ pub struct Kinds {
 impl Kind {
     /// Returns a custom kind with every verb and a `status` subresource.
     ///
-    /// The singular name is `kind` in lower case.
-    /// [`Kind::preferred`] is true.
-    /// If a custom group has several versions, set this field to false in all versions except one.
+    /// The singular name is `kind` in lower case. [`Kind::preferred`] is true. For a group with several
+    /// versions, set this field to false in all versions except one.
     pub fn custom(group: &str, version: &str, kind: &str, plural: &str, scope: Scope) -> Kind {
         Kind {
             group: group.to_owned(),
@@ -144,7 +141,7 @@ impl Kind {
         self.subresources.iter().any(|sub| sub.name == name)
     }
 
-    /// Returns the resource name in errors and in `kubectl`, such as `pods` or `deployments.apps`.
+    /// Returns the resource name that errors and `kubectl` show, such as `pods` or `deployments.apps`.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() {
             self.plural.clone()
@@ -153,9 +150,8 @@ impl Kind {
         }
     }
 
-    /// Returns the Go package of the kind's internal type, such as `core` or `apps`.
-    ///
-    /// Some error messages of Kubernetes contain this package.
+    /// Returns the Go package, such as `core`, of the kind's internal type. Some error messages of Kubernetes
+    /// contain this package.
     pub(crate) fn internal_package(&self) -> &str {
         match self.group.split('.').next() {
             None | Some("") => "core",
@@ -163,7 +159,7 @@ impl Kind {
         }
     }
 
-    /// Returns the kind name in validation errors, such as `Pod` or `Deployment.apps`.
+    /// Returns the kind name that validation errors contain, such as `Pod` or `Deployment.apps`.
     pub(crate) fn group_kind(&self) -> String {
         if self.group.is_empty() {
             self.kind.clone()
@@ -176,7 +172,7 @@ impl Kind {
         (&self.group, &self.version, &self.plural)
     }
 
-    /// Parses one line of the table of kinds; returns `None` if the line is malformed.
+    /// Parses one line of the table of built-in kinds. Returns `None` if the line is malformed.
     fn from_row(line: &str) -> Option<Kind> {
         let mut columns = line.split('\t');
         let (group, version) = split_api_version(columns.next()?);
@@ -226,10 +222,11 @@ impl Kind {
 // === impl Subresource ===
 
 impl Subresource {
-    /// Parses the cell of a subresource in the table of kinds; returns `None` if the cell is malformed.
+    /// Parses the cell of a subresource in the table of built-in kinds. Returns `None` if the cell is
+    /// malformed.
     ///
-    /// The cell is `name=verbs` if the subresource has the kind of the resource, or
-    /// `name@apiVersion/Kind=verbs` if the subresource has another kind.
+    /// The cell is `name=verbs` if the subresource has the kind of its resource, and otherwise
+    /// `name@apiVersion/Kind=verbs`.
     fn from_cell(cell: &str, group: &str, version: &str, kind: &str) -> Option<Subresource> {
         let (name, served) = cell.split_once('=')?;
         let (name, group, version, kind) = match name.split_once('@') {
@@ -256,7 +253,6 @@ impl Kinds {
     /// Returns the kinds that Kubernetes 1.36 serves by default.
     ///
     /// Each call parses a table of about eight kilobytes.
-    /// A server therefore calls this function at its start, and not for every request.
     ///
     /// # Panics
     ///
@@ -270,7 +266,7 @@ impl Kinds {
         kinds
     }
 
-    /// Adds a kind; replaces an existing kind with the same group, version and plural name.
+    /// Adds a kind, or replaces the existing kind with the same group, version and plural name.
     pub fn add(&mut self, kind: Kind) {
         match self.search(&kind.group, &kind.version, &kind.plural) {
             Ok(at) => self.kinds[at] = kind,
@@ -278,13 +274,15 @@ impl Kinds {
         }
     }
 
-    /// Returns the kind with this group, version and plural name; `group` is empty for the core group.
+    /// Returns the kind with this group, version and plural name. `group` is empty for the core group.
     pub fn by_resource(&self, group: &str, version: &str, plural: &str) -> Option<&Kind> {
         let at = self.search(group, version, plural).ok()?;
         self.kinds.get(at)
     }
 
-    /// Returns the kind with this `apiVersion` and `kind`; the search takes linear time.
+    /// Returns the kind with this `apiVersion` and `kind`.
+    ///
+    /// The search takes time linear in the number of kinds.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Kind> {
         let (group, version) = split_api_version(api_version);
         self.kinds
@@ -292,22 +290,22 @@ impl Kinds {
             .find(|known| known.kind == kind && known.group == group && known.version == version)
     }
 
-    /// Returns whether a kind of this group exists; `group` is empty for the core group.
+    /// Returns whether any kind has this group. `group` is empty for the core group.
     pub(crate) fn has_group(&self, group: &str) -> bool {
         self.iter().any(|kind| kind.group == group)
     }
 
-    /// Iterates over all kinds, ordered by group, version and plural; the core group is first.
+    /// Iterates over all kinds, ordered by group, version and plural name. The core group is first.
     pub fn iter(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.iter()
     }
 
-    /// Returns the number of kinds; a kind with two versions counts twice.
+    /// Returns the number of kinds in the set. A kind with two versions counts twice.
     pub fn len(&self) -> usize {
         self.kinds.len()
     }
 
-    /// Returns whether there are no kinds.
+    /// Returns whether the set contains no kinds.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
@@ -328,12 +326,12 @@ impl fmt::Debug for Kinds {
     }
 }
 
-/// Splits an `apiVersion` into group and version; the group is empty if there is no slash.
+/// Splits an `apiVersion` into group and version. The group is empty if there is no slash.
 fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Splits a comma-separated cell of the table of kinds into names; `-` stands for an empty cell.
+/// Splits a comma-separated cell of the table of built-in kinds into names. An empty cell is written as `-`.
 fn names(cell: &str) -> Vec<String> {
     match cell {
         "-" => Vec::new(),

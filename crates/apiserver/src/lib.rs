@@ -26,10 +26,10 @@
 //!
 //! - The server has one revision, which every write increments by one. Every write produces one event.
 //! - No event is lost or delivered twice between a list and a watch that starts at the list's revision.
-//! - The same seed and the same calls produce the same bytes. All waits use tokio's clock, so an in-process
-//!   server works with paused time.
-//! - An in-process server needs no task and no socket: the future of a request does the work when it is
-//!   polled.
+//! - The same [`Builder::rng_seed`] and the same calls produce the same bytes.
+//!   All waits use tokio's clock, so an in-process server works with paused time.
+//! - An in-process server needs no background task and no socket, because the future of a request does the
+//!   work when it is polled.
 //! - With the feature `persistence`, a server opened on a data directory (`Builder::open`) keeps every
 //!   acknowledged write across restarts.
 //!
@@ -65,16 +65,16 @@
 //! If no object in the namespace has a finalizer or a grace period, the namespace is removed before the call
 //! that deletes it returns.
 //!
-//! An object can be created only in an existing namespace; otherwise the server responds 404, unless
-//! [`Builder::enforce_namespaces`] is off.
+//! An object can be created only in an existing namespace. Otherwise the server responds 404.
+//! [`Builder::enforce_namespaces`] can disable this rule.
 //!
 //! # System objects
 //!
 //! A new server has the namespaces `default`, `kube-node-lease`, `kube-public` and `kube-system`.
 //! `default` has the Service `kubernetes` with its `EndpointSlice` and `Endpoints`, unless
 //! [`Builder::kubernetes_service`] is off.
-//! These are ordinary objects at revision 1. Clients can list, watch, change and delete them, and the server
-//! does not recreate them.
+//! All of these are ordinary objects at revision 1: clients can list, watch, change and delete them, and the
+//! server does not recreate them.
 //! The endpoint of the Service is a documentation address (192.0.2.1, port 6443), because an in-process
 //! server has no address.
 //!
@@ -98,7 +98,8 @@
 //!
 //! The memory that the server holds for its clients is bounded.
 //! The server rejects or ends the request, watch or connection that exceeds a limit.
-//! Other clients are not affected.
+//! Other clients are affected only by limits on shared memory.
+//! These are the limits for which the table mentions aborted lists or responses.
 //! A number in the column "effect" is the HTTP status of the response.
 //!
 //! | resource | limit | effect |
@@ -112,12 +113,12 @@
 //! | JSON patch | 10,000 operations, 3 MiB copied, 100 million values moved | 413 |
 //! | one object after any write | 3 MiB; 127 levels | 413; 400 |
 //! | all objects | [`Builder::storage_quota`], 8 GiB by default | 500, as from a full etcd |
-//! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest events are dropped: 410 |
+//! | history | 5 minutes, 102,400 events per kind, 1 GiB | the oldest events are dropped; a watch or list that needs them receives 410 |
 //! | request log | [`LOG_MAX`] requests, 128 MiB | the oldest entries are dropped |
 //! | open watches | 100,000 | 429 |
 //! | duration of a watch | one day | the watch ends without an error |
 //! | events queued for one watcher | [`Builder::watcher_buffer`] | the watch ends |
-//! | old object states that lists and watches hold after history dropped them | 1 GiB | lists that began before the most recently dropped event are aborted; watches that have not delivered this event end |
+//! | old object states that are no longer in the history, but that unfinished lists and watches still need | 1 GiB | lists that began before the most recently dropped event are aborted; watches that have not delivered this event end |
 //! | lists and initial events in transfer | 64 million objects | responses that began over a minute ago are aborted; if this frees too little, the new request receives 429 |
 //! | other responses over 4 KiB in transfer | 512 MiB, shared with lists and initial events | as for lists; the response to a write is aborted instead of a 429 |
 //! | connections | 20,000, with 1,000 streams each | further connections wait |

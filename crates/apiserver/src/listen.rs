@@ -30,35 +30,33 @@ use crate::tls::Tls;
 use connection::{Alive, Security, Settings, accept};
 pub use kubeconfig::Kubeconfig;
 
-/// Maximum number of open connections per port, enough for two connections per node of 10,000 nodes.
+/// Maximum number of open connections per port: two connections for each of 10,000 nodes.
 ///
 /// Further connections wait in the operating system's queue.
 const CONNECTIONS_MAX: usize = 20_000;
 
 /// Pause before the next attempt if a connection can't be accepted or the port can't be bound.
 ///
-/// The pause avoids a busy loop, for example when sockets are exhausted.
+/// Without the pause, the accept loop would run without waiting while such a condition lasts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A port on which a server listens, until this value is shut down or dropped.
+/// TCP port on which a server listens until this value is shut down or dropped.
 #[must_use = "dropping it closes the port"]
 pub struct Listening {
     address: SocketAddr,
     security: Security,
-    /// The task of the accept loop, which owns the tasks of the connections.
+    /// Task of the accept loop, which owns the tasks of the connections.
     tasks: JoinSet<()>,
-    /// Receiver that is closed when the last task of the port has ended; it receives no messages.
+    /// Receives no messages. The channel closes when the last task of the port has ended.
     ended: mpsc::Receiver<()>,
 }
 
 impl Server {
-    /// Listens on an address; port 0 selects a free port.
+    /// Listens on an address. Port 0 selects a free port.
     ///
-    /// On a loopback address, a server without tokens protects itself from web pages in a browser.
-    /// Like `kubectl proxy`, it rejects a request with 403 if the header `Host` or `Origin` names another
-    /// machine.
-    /// [`Builder::allow_remote`](crate::Builder::allow_remote) disables this check, for clients that reach
-    /// the port by another name.
+    /// On a loopback address, a server without tokens protects itself from web pages in a browser: like
+    /// `kubectl proxy`, it rejects a request with 403 if the header `Host` or `Origin` names another machine.
+    /// [`Builder::allow_remote`](crate::Builder::allow_remote) disables this check.
     ///
     /// # Errors
     ///
@@ -73,9 +71,7 @@ impl Server {
         self.listen_with(address, Security::Plain).await
     }
 
-    /// Listens on an address like [`Server::listen`], but over TLS.
-    ///
-    /// ALPN prefers HTTP/2 (`h2`) to HTTP/1.1.
+    /// Listens on an address like [`Server::listen`], but over TLS. ALPN prefers HTTP/2 to HTTP/1.1.
     ///
     /// # Errors
     ///
@@ -124,9 +120,9 @@ impl Server {
 }
 
 impl Server {
-    /// Returns the marker for requests to a port that only programs on this machine can reach.
+    /// Returns a marker for the requests of a port that only programs on this machine can reach.
     ///
-    /// The server rejects a request with this marker if a web page of another machine sent the request.
+    /// The server rejects a marked request that was sent by a web page of another machine.
     /// Returns `None` if the port uses TLS, is not a loopback port, or the builder allows remote clients.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
         // A web page can't send requests for the name in a certificate.
@@ -142,7 +138,7 @@ impl Listening {
         self.address
     }
 
-    /// Returns a kubeconfig with which clients connect to this port; it contains no credentials.
+    /// Returns a kubeconfig with which clients connect to this port. The kubeconfig contains no credentials.
     pub fn kubeconfig(&self) -> Kubeconfig {
         Kubeconfig::new(self.address, &self.security)
     }
@@ -170,7 +166,7 @@ fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-/// State of the loop that accepts connections: the server, and the settings for each accepted connection.
+/// State of the accept loop: the server, and the settings for each accepted connection.
 struct Accepting {
     server: Server,
     address: SocketAddr,
@@ -220,9 +216,8 @@ impl Accepting {
 
 /// Waits for the next connection and returns it.
 ///
-/// Returns `None` after a pause if there is no listener, if too many connections are open, or if accepting
-/// fails.
-/// The pause ends at the time `refused`, or after [`PAUSE`] if no fault refuses connections.
+/// Returns `None` after a pause if there is no listener, too many connections are open, or accepting fails.
+/// The pause ends at `refused`, the time until which a fault refuses connections, or else after [`PAUSE`].
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

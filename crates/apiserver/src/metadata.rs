@@ -1,7 +1,7 @@
 //! Validates the metadata of objects: names, labels, annotations, finalizers and owner references.
 //!
-//! Guarantees: the rules are those of `ValidateObjectMeta`, and the messages are those of a 1.36 API server;
-//! each error is reported once.
+//! Guarantees: the rules are those of Kubernetes' function `ValidateObjectMeta`, and the messages are those
+//! of a 1.36 API server.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,8 @@ use crate::name_syntax::{NameRule, key_faults, value_faults};
 use crate::object::Object;
 use crate::status::FieldError;
 
-/// Maximum total size of an object's annotations in bytes (`TotalAnnotationSizeLimitB`).
+/// Maximum total size in bytes of the keys and values of an object's annotations
+/// (`TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 /// Finalizers that Kubernetes defines, which are valid without a domain.
@@ -21,8 +22,7 @@ const UNQUALIFIED: &str = "name is neither a standard finalizer name nor is it f
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MetadataRules {
     pub(crate) names: NameRule,
-    /// Whether a finalizer must contain a domain, such as `example.com/name`, unless Kubernetes defines the
-    /// finalizer.
+    /// Whether every finalizer except Kubernetes' own must contain a domain, as in `example.com/name`.
     pub(crate) qualified_finalizers: bool,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn unqualified(finalizers: &[&str], field: &str) -> Vec<FieldError> {
     bad.map(error).collect()
 }
 
-/// Validates the finalizers in the `spec` of a new namespace, and returns the errors.
+/// Validates `spec.finalizers` of a new namespace, and returns the errors.
 pub(crate) fn check_namespace_finalizers(finalizers: &[String]) -> Vec<FieldError> {
     const FIELD: &str = "spec.finalizers";
     let mut errors = Vec::new();
@@ -182,7 +182,7 @@ fn owner_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Returns whether an `apiVersion` contains a version, as `ParseGroupVersion` requires.
+/// Returns whether `api_version` contains a version, as Kubernetes' function `ParseGroupVersion` requires.
 fn names_version(api_version: &str) -> bool {
     let version = match api_version.split_once('/') {
         Some((_, version)) => version,

@@ -1,11 +1,11 @@
-//! Checks object names and the keys and values of labels against Kubernetes' syntax rules.
+//! Checks object names, label keys and label values against Kubernetes' syntax rules.
 //!
 //! Guarantees: the rules are those of apimachinery's `util/validation`, and the messages are those of a 1.36
 //! API server.
 
 /// Maximum length of an object's name in bytes (`DNS1123SubdomainMaxLength`).
 const NAME_MAX: usize = 253;
-/// Maximum length in bytes of a DNS label, of the name part of a label's key, and of a label's value.
+/// Maximum length in bytes of a DNS label, of a label value, and of a label key without its prefix.
 const LABEL_MAX: usize = 63;
 
 const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -13,7 +13,7 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 const KEY: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Naming rule for the objects of a kind.
+/// Syntax rule for the names of a kind's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameRule {
     Subdomain,
@@ -24,7 +24,7 @@ pub(crate) enum NameRule {
 }
 
 impl NameRule {
-    /// Returns a message for each violation of this rule in `name`.
+    /// Returns a message for each way in which `name` violates this rule.
     pub(crate) fn faults(self, name: &str) -> Vec<String> {
         match self {
             NameRule::Label => label_faults(name),
@@ -65,7 +65,7 @@ fn label_faults(name: &str) -> Vec<String> {
     faults
 }
 
-/// Returns a message for each violation of the syntax of qualified names, such as the keys of labels
+/// Returns a message for each way in which `key` violates the syntax of label keys and other qualified names
 /// (`IsQualifiedName`).
 pub(crate) fn key_faults(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
@@ -101,7 +101,7 @@ pub(crate) fn key_faults(key: &str) -> Vec<String> {
     faults
 }
 
-/// Returns a message for each violation in a label's value.
+/// Returns a message for each way in which `value` violates the syntax of label values.
 pub(crate) fn value_faults(value: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if value.len() > LABEL_MAX {
@@ -113,7 +113,8 @@ pub(crate) fn value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// Returns whether the text has only letters, digits and `-_.`, and starts and ends with a letter or digit.
+/// Returns whether `text` has only ASCII letters, digits and `-_.`, and starts and ends with a letter or
+/// digit.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)
@@ -123,7 +124,7 @@ fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns_label)
 }
 
-/// Returns whether the text has the syntax of a DNS label; the length is not checked.
+/// Returns whether `text` has the syntax of a DNS label, apart from the maximum length.
 fn is_dns_label(text: &str) -> bool {
     let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     is_edged(text, edge) && text.bytes().all(|byte| edge(byte) || byte == b'-')

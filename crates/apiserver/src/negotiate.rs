@@ -1,11 +1,11 @@
 //! Content negotiation: selects the representation of a response from the `Accept` header.
 //!
-//! An alternative is one media type, with its parameters, in the comma-separated list of the `Accept` header.
+//! The `Accept` header is a comma-separated list of alternatives: media types with parameters.
 //!
 //! Guarantees:
 //! - the first alternative that the server supports is selected;
 //! - if the server supports no alternative, or if the selected alternative does not fit the request, the
-//!   request fails with a 406 that contains the reason.
+//!   response is a 406 with the reason.
 
 use http::{HeaderMap, header};
 
@@ -13,19 +13,19 @@ use crate::kinds::Kind;
 use crate::route::{Query, Verb};
 use crate::status::ApiError;
 
-/// Media types that a 406 error lists as accepted.
+/// Accepted media types that the message of a 406 error lists.
 const ACCEPTED: &str = "application/json, application/json;stream=watch";
 
 /// The only media type in which the server sends objects.
 const JSON: &str = "application/json";
 
-/// Value of the parameter `as` that requests only the metadata of one object.
+/// Value of the media type parameter `as` that requests only the metadata of one object.
 ///
-/// [`METADATA_LIST`] is the value that requests the metadata of a list of objects.
+/// [`METADATA_LIST`] requests the metadata of a list of objects.
 const METADATA: &str = "PartialObjectMetadata";
 const METADATA_LIST: &str = "PartialObjectMetadataList";
 
-/// The form in which a response contains objects: complete objects, only their metadata, or a table.
+/// Form in which a response contains objects: complete objects, only their metadata, or a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     Object,
@@ -34,8 +34,7 @@ pub(crate) enum Representation {
     Table(IncludeObject),
 }
 
-/// Part of an object that each row of a table contains in addition to the cells (query parameter
-/// `includeObject`).
+/// Part of the object that a table row contains in addition to its cells (query parameter `includeObject`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -43,7 +42,7 @@ pub(crate) enum IncludeObject {
     Object,
 }
 
-/// One comma-separated alternative of an `Accept` header: a media type with its parameters.
+/// An alternative of an `Accept` header: a media type and its parameters.
 struct Alternative<'a> {
     media_type: &'a str,
     parameters: &'a str,
@@ -89,8 +88,8 @@ impl Alternative<'_> {
         }
     }
 
-    /// Returns a 406 error if the client requests `PartialObjectMetadata` for a list, or
-    /// `PartialObjectMetadataList` for a single object.
+    /// Returns a 406 error if the alternative requests `PartialObjectMetadata` for a list request, or
+    /// `PartialObjectMetadataList` for any other request.
     fn check_form(&self, verb: Verb, kind: &Kind) -> Result<(), ApiError> {
         let (package, name) = (kind.internal_package(), &kind.kind);
         let why = match self.parameter("as") {
@@ -106,12 +105,12 @@ impl Alternative<'_> {
     }
 }
 
-/// Returns the representation of the response to a request with this verb for this kind.
+/// Returns the representation that the `Accept` header selects for a request with this verb for this kind.
 ///
 /// # Errors
 ///
-/// Returns a 406 error if the server supports no alternative of `Accept`, or if the selected alternative does
-/// not fit the verb.
+/// Returns a 406 error if the server supports no alternative of the header, or if the selected alternative
+/// does not fit the verb.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
@@ -142,11 +141,11 @@ pub(crate) fn negotiate(
     Ok(representation)
 }
 
-/// Returns whether the client prefers aggregated discovery to plain discovery.
+/// Returns whether the client prefers aggregated discovery documents to plain ones.
 ///
 /// # Errors
 ///
-/// Returns a 406 error if the client accepts neither of the two.
+/// Returns a 406 error if the client accepts neither aggregated nor plain discovery documents.
 pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> Result<bool, ApiError> {
     accept(headers)
         .split(',')
@@ -177,9 +176,7 @@ pub(crate) fn content_type(headers: &HeaderMap) -> String {
     media_type.trim().to_ascii_lowercase()
 }
 
-/// Returns the values of all `Accept` headers, joined by commas.
-///
-/// The text is empty if there is no such header; an empty text accepts any media type.
+/// Returns the values of all `Accept` headers, joined by commas, or an empty text if there is no such header.
 fn accept(headers: &HeaderMap) -> String {
     let values: Vec<&str> = headers
         .get_all(header::ACCEPT)

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: the `metadata` of an [`Object`] is a JSON object, and its labels, annotations, finalizers and
 //! string members have the JSON types that Kubernetes requires.
-//! This module does not check the other members of the object.
+//! This module does not check the members outside `metadata`, except `apiVersion` and `kind`.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -14,10 +14,9 @@ use crate::status::ApiError;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object(Map<String, Value>);
 
-/// Maximum nesting depth of JSON objects and lists, where the Kubernetes object itself is the first level.
+/// Maximum nesting depth of an object's JSON. The object itself is the first level.
 ///
-/// The limit equals that of JSON bodies (`remaining_depth` of `serde_json`), so every stored object can be
-/// parsed again.
+/// `serde_json` parses JSON up to this depth (`remaining_depth`), so every stored object can be parsed again.
 pub(crate) const DEPTH_MAX: usize = 127;
 
 /// The members of `metadata` whose values must be strings.
@@ -32,9 +31,9 @@ const TEXTS: [&str; 8] = [
     "selfLink",
 ];
 
-/// Returns the nesting depth of the JSON objects and lists in a value; the depth of a scalar is 0.
+/// Returns the nesting depth of the JSON objects and lists in a value. The depth of a scalar is 0.
 ///
-/// The function is recursive, so the caller must bound the depth of the value.
+/// The function is recursive, so a value of unlimited depth overflows the stack.
 pub(crate) fn height(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or(0),
@@ -44,11 +43,13 @@ pub(crate) fn height(value: &Value) -> usize {
 }
 
 impl Object {
-    /// Converts a JSON value to an object of a kind, and sets `apiVersion` and `kind` if they are absent.
+    /// Converts a JSON value to an object of a kind, and sets `apiVersion` and `kind` if they are absent or
+    /// empty.
     ///
     /// # Errors
     ///
-    /// Returns an error if the value is of another kind, is nested too deeply, or has malformed metadata.
+    /// Returns an error if the value is of another kind, is nested more than [`DEPTH_MAX`] levels deep, or
+    /// has malformed metadata.
     pub(crate) fn of(kind: &Kind, value: Value) -> Result<Object, ApiError> {
         let Value::Object(mut members) = value else {
             return Err(ApiError::bad_request(format!(
@@ -105,7 +106,7 @@ impl Object {
         Ok(object)
     }
 
-    /// Wraps an object from storage without a check, because the object was checked before it was stored.
+    /// Converts a stored object without a check, because every object is checked before it is stored.
     pub(crate) fn stored(members: Map<String, Value>) -> Object {
         Object(members)
     }
@@ -118,7 +119,7 @@ impl Object {
         self.0.get(member)
     }
 
-    /// Returns a copy of a member if the member is a JSON object; otherwise returns an empty JSON object.
+    /// Returns a copy of a member if the member is a JSON object. Otherwise returns an empty JSON object.
     pub(crate) fn part(&self, member: &str) -> Value {
         let part = self.get(member).filter(|part| part.is_object());
         part.cloned().unwrap_or_else(|| json!({}))
@@ -136,7 +137,7 @@ impl Object {
         Value::Object(self.0)
     }
 
-    /// Returns a member of `metadata`; `None` if the member is absent or null.
+    /// Returns a member of `metadata`, or `None` if the member is absent or null.
     pub(crate) fn meta(&self, member: &str) -> Option<&Value> {
         self.0
             .get("metadata")?
@@ -144,7 +145,8 @@ impl Object {
             .filter(|value| !value.is_null())
     }
 
-    /// Returns a member of `metadata` as a string; empty if the member is absent or not a string.
+    /// Returns a member of `metadata` as a string, or an empty string if the member is absent or not a
+    /// string.
     pub(crate) fn text(&self, member: &str) -> &str {
         self.meta(member)
             .and_then(Value::as_str)
@@ -177,9 +179,9 @@ impl Object {
         self.meta("deletionTimestamp").is_some()
     }
 
-    /// Returns the deletion timestamp: the time at which an object that is being deleted is to be removed.
+    /// Returns the time in `deletionTimestamp`, at which an object that is being deleted is to be removed.
     ///
-    /// Returns `None` for an object that is not being deleted, and the Unix epoch if the timestamp can't be
+    /// Returns `None` for an object that is not being deleted, and the Unix epoch if the text can't be
     /// parsed.
     pub(crate) fn deletion_time(&self) -> Option<Timestamp> {
         // A direct call can store text that is not a time.

@@ -1,4 +1,4 @@
-//! Defines [`Reply`], the response to an accepted request before the conversion to an HTTP response.
+//! Defines [`Reply`], the server's response to an accepted request before its conversion to an HTTP response.
 //!
 //! This module does not build error responses.
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::body::Body;
 
-/// The response to an accepted request: status code, body, media type, and the revision for the request log.
+/// Response to an accepted request: status code, body, media type, and the revision for the request log.
 pub(crate) struct Reply {
     pub(crate) code: StatusCode,
     pub(crate) body: Body,
@@ -32,7 +32,7 @@ impl Reply {
 
     /// Returns the `Status` response that Kubernetes sends if there is no object to return.
     ///
-    /// The response contains `details`, or the status code if there are no details.
+    /// The response contains `details` if given, and otherwise the status code.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
         let mut status = json!({
             "kind": "Status",
@@ -47,7 +47,7 @@ impl Reply {
         Reply::json(code, &status)
     }
 
-    /// Returns a response with plain text.
+    /// Returns a plain-text response with this status code and text.
     pub(crate) fn plain(code: StatusCode, text: impl Into<Bytes>) -> Reply {
         Reply {
             content_type: "text/plain; charset=utf-8",

@@ -1,7 +1,7 @@
-//! Parses the body of a request, sent as JSON or protobuf, to a JSON value.
+//! Parses a request body, sent as JSON or protobuf, to a JSON value.
 //!
 //! Guarantees: built-in kinds are accepted as JSON and protobuf, custom kinds only as JSON.
-//! Any other media type results in a 415 that lists the accepted media types.
+//! For any other media type, the response is a 415 that lists the accepted media types.
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -12,17 +12,21 @@ use crate::negotiate::content_type;
 use crate::protobuf::{self, Expected};
 use crate::status::ApiError;
 
-/// Media type of JSON bodies, which every endpoint accepts.
+/// Media type of JSON bodies, which are accepted for every kind.
 const JSON: &str = "application/json";
 
 /// Media type of protobuf bodies, which Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Parses a body to a JSON value, and returns complaints about its unknown fields and duplicate members.
+/// Parses a request body to a JSON value, and returns complaints about unknown fields and duplicate members.
 ///
-/// There are no complaints about a protobuf body.
+/// A protobuf body results in no complaints.
 /// `known` contains the members that are accepted without a complaint.
-/// `protobuf` is the type of the object in a protobuf body; `None` means that only JSON is accepted.
+/// `protobuf` is the type of the object in a protobuf body. `None` means that only JSON is accepted.
+///
+/// # Errors
+///
+/// Returns an error if the body can't be parsed or its media type is not accepted.
 pub(crate) fn read(
     headers: &HeaderMap,
     body: &[u8],
@@ -44,8 +48,8 @@ pub(crate) fn read(
     }
 }
 
-/// Returns the type of a kind's objects in protobuf bodies; `None` for a custom kind, which has no protobuf
-/// encoding.
+/// Returns the type of a kind's objects in protobuf bodies, or `None` for a custom kind, which has no
+/// protobuf encoding.
 pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     (!kind.custom).then_some(Expected {
         group: &kind.group,
@@ -54,7 +58,7 @@ pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     })
 }
 
-/// Returns the type of the object, such as `Scale`, in protobuf bodies of a subresource.
+/// Returns the type of a subresource's object, such as `Scale`, in protobuf bodies.
 pub(crate) fn of_subresource(subresource: &Subresource) -> Expected<'_> {
     Expected {
         group: &subresource.group,

@@ -1,12 +1,12 @@
 //! Records the requests that the server receives, for assertions in tests.
 //!
 //! Guarantees:
-//! - HTTP requests are recorded in order of arrival, including requests that a fault responds to and requests
-//!   for unknown paths;
+//! - HTTP requests are recorded in order of arrival, including requests for unknown paths and requests whose
+//!   response a fault replaces;
 //! - refused connections, requests to the fault endpoint, and direct calls on [`crate::Server`] are not
 //!   recorded;
-//! - the log holds at most [`LOG_MAX`] requests and [`LOG_BYTES_MAX`] bytes; it drops the oldest requests
-//!   above these limits and counts them;
+//! - the log holds at most [`LOG_MAX`] requests and [`LOG_BYTES_MAX`] bytes; beyond these limits it drops and
+//!   counts the oldest requests;
 //! - the log contains no bodies, and no header except `User-Agent`;
 //! - a request has no status until the server returns the response;
 //! - arrival times never decrease, and are deterministic in paused time.
@@ -23,60 +23,61 @@ use crate::route::{ListOptions, Verb};
 
 /// Maximum number of requests in the log.
 ///
-/// This number covers about an hour of a busy demo and needs some tens of megabytes.
+/// A full log of typical requests needs some tens of megabytes.
 pub const LOG_MAX: usize = 100_000;
 
 /// Maximum size of the log in bytes.
 ///
-/// [`LOG_MAX`] ordinary requests need less memory, so this limit takes effect only for requests with very
-/// long heads.
+/// The limit takes effect before [`LOG_MAX`] only if requests have very long paths, headers or options.
 const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// A request that the server received, with the status and revision of its response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoggedRequest {
-    /// Number of the request in order of arrival.
+    /// Number of the request in order of arrival, starting at 1.
     ///
-    /// The first request has the number 1, and [`RequestLog::clear`] does not reset the numbers.
+    /// [`RequestLog::clear`] does not reset the numbers.
     pub sequence: u64,
-    /// Time between the building of the server and the arrival of the request.
+    /// Time from the creation of the server to the arrival of the request.
     ///
     /// The times of successive requests never decrease.
-    /// The time is measured with tokio's clock: in paused time, the difference between two requests is the
-    /// exact backoff of the client.
-    /// The time starts at zero again when a server is reopened on its data directory.
+    /// The time is measured with tokio's clock, so in paused time the difference between a client's retry and
+    /// the previous attempt is the client's exact backoff.
     pub arrived: Duration,
-    /// Value of the `User-Agent` header; empty if the request has no such header.
+    /// Value of the `User-Agent` header. Empty if the request has no such header.
     pub user_agent: String,
     /// Kubernetes verb of the request.
     pub verb: Verb,
-    /// Path of the URL, not decoded and without the query.
+    /// Path of the URL as the client sent it, without the query.
     pub path: String,
-    /// Plural name of the resource; empty for discovery and health requests.
+    /// Plural name of the resource. Empty for discovery and health requests.
     pub resource: String,
-    /// Namespace in the path; `None` if the path contains no namespace.
+    /// Namespace in the path. `None` if the path contains no namespace.
     pub namespace: Option<String>,
-    /// Name of the object in the path; `None` if the path contains no name.
+    /// Name of the object in the path. `None` if the path contains no name.
     pub name: Option<String>,
-    /// Path segment after the object's name, such as `status` or `binding`; `None` if there is no such
+    /// Path segment after the object's name, such as `status` or `binding`. `None` if there is no such
     /// segment.
     pub subresource: Option<String>,
     /// Options of a list or watch, parsed from the query.
     pub options: ListOptions,
-    /// HTTP status of the response; `None` until the server returns the response.
+    /// HTTP status of the response. `None` until the server returns the response.
     ///
     /// The status remains `None` if a fault resets the connection.
     pub status: Option<u16>,
-    /// Revision of the list or object in the response; `None` for any other response.
+    /// Revision of the list or object in the response. `None` for any other response.
     pub revision: Option<u64>,
     /// Faults that have affected the request, without duplicates, in order of their first effect.
     ///
-    /// A fault that still waits for its event or byte is not included.
+    /// A fault that affects the body later, such as after 3 events, is included only after it has taken
+    /// effect.
     pub faults: Vec<String>,
 }
 
-/// A copy of the server's request log at one time; the filter methods return copies with fewer requests.
+/// A copy of the server's request log.
+///
+/// The filter methods, such as [`RequestLog::lists`], return copies with only the matching requests.
 #[derive(Clone)]
 pub struct RequestLog {
     requests: Vec<LoggedRequest>,
@@ -84,10 +85,9 @@ pub struct RequestLog {
     recorder: Arc<Recorder>,
 }
 
-/// The request log of a server, which records arriving requests, their responses, and the faults that affect
-/// them.
+/// Request log of a server, which records requests, their responses, and the faults that affect the requests.
 pub(crate) struct Recorder {
-    /// Time at which the server was built.
+    /// Time at which the server was created.
     started: Instant,
     inner: Mutex<Recorded>,
 }
@@ -164,14 +164,15 @@ impl RequestLog {
         self.requests.iter()
     }
 
-    /// Returns the number of requests that the server had dropped from its full log when this copy was made.
+    /// Returns the number of requests that the server had dropped because of the limits of the log when this
+    /// copy was made.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
     /// Removes all requests from the server's log.
     ///
-    /// This copy is unchanged, and the numbering of requests continues.
+    /// This copy keeps its requests, and the numbering of requests continues.
     pub fn clear(&self) {
         let mut inner = self.recorder.inner.lock();
         inner.requests.clear();
@@ -213,7 +214,7 @@ impl Recorder {
         }
     }
 
-    /// Records a request on arrival, and returns the request with its number and arrival time.
+    /// Records an arriving request, and returns the request with its number and arrival time.
     pub(crate) fn arrived(&self, mut request: LoggedRequest) -> Arc<LoggedRequest> {
         let mut inner = self.inner.lock();
         inner.last += 1;
@@ -227,7 +228,7 @@ impl Recorder {
         Arc::new(request)
     }
 
-    /// Records the response to a request, unless the log no longer contains the request.
+    /// Records the status and revision of the response to a request, if the log still contains the request.
     pub(crate) fn answered(&self, sequence: u64, status: u16, revision: Option<u64>) {
         if let Some(request) = self.inner.lock().find(sequence) {
             request.status = Some(status);
@@ -235,9 +236,10 @@ impl Recorder {
         }
     }
 
-    /// Records a fault that affects a request.
+    /// Records that a fault affects a request.
     ///
-    /// Does nothing if the fault is already recorded, or if the log no longer contains the request.
+    /// Does nothing if the fault is already recorded for the request, or if the log no longer contains the
+    /// request.
     pub(crate) fn hit(&self, sequence: u64, fault: &str) {
         if let Some(request) = self.inner.lock().find(sequence)
             && !request.faults.iter().any(|known| known == fault)
@@ -259,9 +261,7 @@ impl Recorder {
 // === impl LoggedRequest ===
 
 impl LoggedRequest {
-    /// Returns the size of the logged request in bytes.
-    ///
-    /// Its faults and response are not counted, because they are short.
+    /// Returns the memory size of the logged request in bytes, without its `faults`.
     fn bytes(&self) -> usize {
         let ListOptions {
             resource_version,

@@ -1,10 +1,10 @@
 //! Defines the resources of a server, and finds them by URL or by `apiVersion` and `kind`.
 //!
-//! A resource is one version of a served kind with the rules for objects of this kind.
+//! A resource is one version of a served kind, together with the rules for the kind's objects.
 //!
 //! Guarantees:
-//! - all versions of a group and plural name share one [`CollectionId`], so an object that is written in one
-//!   version can be read in every version;
+//! - all versions with the same group and plural name share one [`CollectionId`], so an object that is
+//!   written in one version can be read in every version;
 //! - a [`Resource`] never changes after the server is built.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,15 +19,15 @@ use crate::strategy::Strategy;
 
 /// Index of a collection in the store.
 ///
-/// A collection contains the objects of one group and plural name, in all versions.
+/// A collection contains the objects with one group and plural name, whatever the version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
-/// One version of a served kind, with the rules (`strategy`) for objects of the kind.
+/// One version of a served kind, with the rules (`strategy`) for the kind's objects.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) kind: Kind,
-    /// Index of this resource among all resources, which distinguishes the versions of one collection.
+    /// Index of this resource among all resources of the server. Every version of a kind has its own index.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
     /// JSON members `apiVersion` and `kind` at the start of every serialized object, such as
@@ -60,7 +60,7 @@ impl Resource {
         self.kind.verbs.iter().any(|served| served == verb)
     }
 
-    /// Returns the key of an object in storage: `namespace/name`, or `name` for a cluster-scoped kind.
+    /// Returns the key of an object in the store: `namespace/name`, or `name` for a cluster-scoped kind.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
             Some(namespace) if self.is_namespaced() => format!("{namespace}/{name}"),
@@ -70,14 +70,14 @@ impl Resource {
 
     /// Returns the fields that field validation accepts in a request body for this resource.
     ///
-    /// The first call determines the fields.
+    /// The first call looks up the fields. Later calls return the stored result.
     pub(crate) fn known(&self) -> Known {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
 
-    /// Returns the type definition that strategic merge patches need; `None` for a custom kind.
+    /// Returns the type definition that strategic merge patches need. Returns `None` for a custom kind.
     ///
-    /// The first call looks up the definition, and later calls return the same value.
+    /// The first call looks up the definition. Later calls return the stored result.
     pub(crate) fn definition(&self) -> Option<&'static Definition> {
         *self.definition.get_or_init(|| {
             if self.kind.custom {
@@ -135,7 +135,7 @@ impl Registry {
         &self.kinds
     }
 
-    /// Returns the number of collections; their ids are consecutive numbers, starting at 0.
+    /// Returns the number of collections. Collection ids are consecutive and start at 0.
     pub(crate) fn collections(&self) -> usize {
         self.collections
     }
@@ -161,7 +161,7 @@ impl Registry {
         self.by_path(&found.group, &found.version, &found.plural)
     }
 
-    /// Returns the id of the collection with this plural name and group, such as `deployments.apps`.
+    /// Returns the id of the collection with this plural name and group, written like `deployments.apps`.
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
         self.resource_named(group_resource)
             .map(|resource| resource.collection)
@@ -169,7 +169,7 @@ impl Registry {
 
     /// Iterates over the namespaced resources that support `delete`.
     ///
-    /// If a collection has several versions, only one of them is included.
+    /// If several of these resources share a collection, only the first of them is returned.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =
@@ -178,18 +178,16 @@ impl Registry {
         self.resources.iter().filter(deletable).filter(first)
     }
 
-    /// Returns the resource with this plural name and group, such as `deployments.apps`.
+    /// Returns the resource with this plural name and group, written like `deployments.apps`.
     ///
-    /// If the resource has several versions, the function returns the first one in the order of
-    /// [`Kinds::iter`].
+    /// If the resource has several versions, returns the first one in the order of [`Kinds::iter`].
     pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()
             .find(|resource| resource.kind.group_resource() == group_resource)
     }
 
-    /// Returns the plural name and group of every collection, such as `deployments.apps`, indexed by
-    /// collection id.
+    /// Returns the name of every collection, such as `deployments.apps`, indexed by collection id.
     #[cfg(feature = "persistence")]
     pub(crate) fn collection_names(&self) -> Vec<String> {
         let mut names = vec![String::new(); self.collections];

@@ -1,19 +1,16 @@
-//! Limits the memory that response bodies hold while clients read them.
+//! Limits the memory that response bodies occupy until clients have read them.
 //!
-//! The unit of memory is a slot of [`SLOT_BYTES`] bytes.
+//! The budget counts memory in slots of [`SLOT_BYTES`] bytes.
 //!
 //! Guarantees:
-//! - a list, or the initial events of a watch, holds pointers to the stored objects instead of copies. Such a
-//!   response reserves one slot per object, the slots for one chunk, and the slots for the JSON of its
-//!   longest object;
-//! - any other response of more than [`FREE_BYTES`] reserves the slots for its body, and the slots for the
-//!   chunk that is being sent;
-//! - all responses together hold at most [`SLOTS_MAX`] slots;
-//! - if a new response needs more slots than are free, responses that started more than [`READ_TIMEOUT`] ago
-//!   are evicted, even if their clients are still reading. If the eviction frees too few slots, the
-//!   reservation for the new response fails with a 429 error.
+//! - all responses together reserve at most [`SLOTS_MAX`] slots. A body that is complete in memory and has at
+//!   most [`FREE_BYTES`] bytes reserves none;
+//! - if a new response needs more slots than are free, the budget evicts the responses that started more than
+//!   [`READ_TIMEOUT`] ago, even if their clients are still reading;
+//! - if too few slots are free after the eviction, the new response fails with a 429 error.
 //!
-//! The budget runs no timer: only a request for slots, or [`ResponseBudget::evict_until`], evicts responses.
+//! The budget has no timer. It evicts responses only when a new response reserves slots, and in
+//! [`ResponseBudget::evict_until`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -26,30 +23,27 @@ use tokio::time::Instant;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Maximum number of slots that all responses together hold, enough for 64 lists of a million objects.
+/// Maximum number of slots that all responses together reserve, enough for 64 lists of a million objects.
 const SLOTS_MAX: usize = 64 * 1024 * 1024;
 
 /// Size of a slot in bytes: the size of a pointer to a stored object.
 const SLOT_BYTES: usize = size_of::<usize>();
 
-/// Number of slots that a response reserves for one chunk, in addition to the slots of its content.
+/// Number of slots that a response reserves for the chunk of its body that is being sent.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Maximum size in bytes of a response that reserves no slots.
-///
-/// Such a response is not limited, because its connection holds far more memory for the heads of requests.
+/// Maximum size in bytes of a response body that is complete in memory and reserves no slots.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
-/// Time after the start of a response from which the response can be evicted to free its slots.
+/// Minimum age of a response that is evicted because a new response needs slots.
 ///
-/// It equals the time that Kubernetes allows for any request except a watch (`RequestTimeout` in
-/// `server/config.go`).
+/// It equals Kubernetes' timeout of all requests except watches (`RequestTimeout` in `server/config.go`).
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The limit on the slots (units of memory) that all responses in transfer hold together.
+/// Limits the total memory of the response bodies that clients have not finished reading.
 ///
-/// Each response reserves its slots in this budget. The slots are freed when the [`Reserved`] content of the
-/// response is dropped or evicted.
+/// Each response reserves its memory in this budget, counted in slots of [`SLOT_BYTES`] bytes. The slots are
+/// freed when the [`Reserved`] content of the response is dropped or evicted.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -59,8 +53,7 @@ pub(crate) struct ResponseBudget {
 struct Open {
     slots: usize,
     last: u64,
-    /// The responses that hold slots, by number. The numbers increase in the order in which the responses
-    /// started.
+    /// The responses that have reserved slots. The keys increase in the order in which the responses started.
     responses: BTreeMap<u64, Response>,
 }
 
@@ -70,12 +63,12 @@ struct Response {
     content: Weak<dyn Content>,
 }
 
-/// The content of a response in transfer, which the budget drops when it evicts the response.
+/// The type-erased content of a response, which the budget can drop before the client has read it.
 trait Content: Send + Sync {
     fn evict(&self);
 }
 
-/// The content of one response for which the budget has reserved slots.
+/// The content of one response, for which the budget has reserved slots.
 ///
 /// Dropping this value drops the content and frees the slots.
 pub(crate) struct Reserved<T> {
@@ -84,7 +77,7 @@ pub(crate) struct Reserved<T> {
     number: u64,
 }
 
-/// Error of an access to the content of a response that the budget has evicted.
+/// Error of [`Reserved::with`] after the budget has evicted the response and dropped its content.
 #[derive(Debug, thiserror::Error)]
 #[error("the client did not read the response in time")]
 pub(crate) struct Evicted;
@@ -99,10 +92,8 @@ impl Default for ResponseBudget {
 }
 
 impl ResponseBudget {
-    /// Reserves the slots for a response with the body `bytes`, and returns the reserved body.
-    ///
-    /// All bytes of the body are counted. For content that shares objects with the store, use
-    /// [`ResponseBudget::hold`] instead.
+    /// Reserves slots for the body `bytes` and for the chunk that is being sent, and returns the reserved
+    /// body.
     ///
     /// # Errors
     ///
@@ -112,17 +103,16 @@ impl ResponseBudget {
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
 
-    /// Returns the number of slots that a response with the objects in `entries` needs.
+    /// Returns the number of slots for a response that contains the objects `entries`.
     ///
-    /// The number is one slot per object, plus the slots for the JSON of the longest object, because the
-    /// server serializes one object at a time.
+    /// The number is one slot per object for its pointer, plus the slots for the JSON of the largest object.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
         count + longest / SLOT_BYTES
     }
 
-    /// Reserves `slots` and the slots for one chunk for a response, and returns the reserved `content`.
+    /// Reserves `slots` slots and the slots for one chunk of the body, and returns the reserved `content`.
     ///
     /// # Errors
     ///
@@ -135,9 +125,7 @@ impl ResponseBudget {
         self.reserve(slots + SLOTS_OF_CHUNK, content)
     }
 
-    /// Evicts all responses that started at or before `then`.
-    ///
-    /// The eviction frees the memory of old object states that only these responses still hold.
+    /// Evicts all responses that started at or before `then`. The next read of such a response fails.
     pub(crate) fn evict_until(&self, then: Instant) {
         let evicted = self.open.lock().remove(|started| started <= then);
         for content in evicted {
@@ -186,8 +174,7 @@ impl ResponseBudget {
 }
 
 impl Open {
-    /// Removes every response whose start time `is_old` accepts, oldest first, and returns the removed
-    /// contents.
+    /// Removes the responses whose start time satisfies `is_old`, oldest first, and returns their contents.
     fn remove(&mut self, is_old: impl Fn(Instant) -> bool) -> Vec<Arc<dyn Content>> {
         let mut removed = Vec::new();
         while let Some(oldest) = self.responses.first_entry()
@@ -212,7 +199,7 @@ impl<T> Reserved<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Evicted`] if the content was evicted.
+    /// Returns [`Evicted`] if the budget has evicted the response.
     pub(crate) fn with<R>(&self, read: impl FnOnce(&mut T) -> R) -> Result<R, Evicted> {
         self.content.lock().as_mut().map(read).ok_or(Evicted)
     }
@@ -229,7 +216,7 @@ impl<T> Drop for Reserved<T> {
 
 #[cfg(test)]
 impl ResponseBudget {
-    /// Creates a budget of `slots_max` slots instead of [`SLOTS_MAX`].
+    /// Creates a budget with a limit of `slots_max` slots.
     pub(crate) fn of(slots_max: usize) -> ResponseBudget {
         ResponseBudget {
             slots_max,

@@ -1,11 +1,12 @@
-//! Restores a server from a data directory, and attaches the directory to the server for later writes.
+//! Restores a server's objects from a data directory, and makes the server store later writes there.
 //!
 //! Guarantees:
 //! - a restarted server has the same objects byte for byte, with their revisions, and continues the revision
 //!   counter;
-//! - a restarted server has no events: the event history of every resource starts at the restored revision.
+//! - a restarted server has no event history: a watch from a revision below the restored one fails with a 410
+//!   error.
 //!
-//! The `storage` module reads and writes the files.
+//! The module does not access files; the `storage` module does.
 
 use std::sync::Arc;
 
@@ -16,11 +17,12 @@ use crate::shared::Shared;
 use crate::storage::{Disk, Entry, Stored, Write};
 use crate::verb::namespace;
 
-/// Converts the objects of a data directory to entries, for the collections that this server serves.
+/// Converts the objects of a data directory to entries of the store.
+///
+/// Objects of resources that this server does not serve are skipped.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
-    /// Name and resource of the collection whose objects are being loaded; objects arrive grouped by
-    /// collection.
+    /// Name and resource of the collection of the last object; `None` before the first object.
     ///
     /// The resource is `None` if this server does not serve the collection.
     current: Option<(String, Option<Arc<Resource>>)>,
@@ -36,11 +38,12 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Adds one stored object, or skips the object if the server does not serve its collection.
+    /// Converts one stored object to an entry, or skips the object if the server does not serve its
+    /// collection.
     ///
     /// # Errors
     ///
-    /// Returns the reason if the stored bytes are not an object with metadata and a revision.
+    /// Returns an error if the stored bytes are not an object with metadata and a revision.
     pub(crate) fn take(&mut self, stored: Stored<'_>) -> Result<(), String> {
         if self
             .current
@@ -63,7 +66,9 @@ impl<'a> Kept<'a> {
 }
 
 impl Shared {
-    /// Returns every stored object as a write to a new data directory, and the current revision of the store.
+    /// Returns one write per stored object, and the current revision of the store.
+    ///
+    /// A new data directory is created with these values.
     pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
         let state = self.lock();
         let collections = (0..self.registry.collections()).map(CollectionId);
@@ -95,8 +100,7 @@ impl Shared {
         }
     }
 
-    /// Attaches `disk`: the server stores each later write there before readers and watchers can see the
-    /// write.
+    /// Makes the server store each later write in `disk` before readers and watchers can see the write.
     ///
     /// Must be called before the first request.
     pub(crate) fn keep_on(&self, disk: Disk) {
@@ -106,7 +110,7 @@ impl Shared {
 
     /// Completes the namespace deletions that had not finished when the server last stopped.
     ///
-    /// If a write to the disk fails, this method logs a warning.
+    /// If a write to the disk fails, this method logs a warning, and the namespaces stay `Terminating`.
     pub(crate) fn resume_deletions(&self) {
         let before = self.before_write();
         namespace::resume(self);

@@ -1,10 +1,9 @@
 //! Maps the URL and method of a request to a verb and a resource.
 //!
 //! Guarantees:
-//! - every path has exactly one [`Destination`]: an unserved path below a served API group is `Unknown`, and
-//!   any other unserved path is `Nowhere`;
-//! - each path segment is decoded once after the path is split, so an encoded slash is part of a name and
-//!   never a separator.
+//! - every path maps to exactly one [`Destination`], even if the server does not serve the path;
+//! - a path is split into segments before the segments are decoded, so an encoded slash (`%2F`) is part of a
+//!   name and never a separator.
 //!
 //! The module does not check whether the object exists, or whether the resource supports the verb.
 
@@ -37,14 +36,14 @@ pub enum Verb {
     Patch,
     /// Deletes one object (DELETE).
     Delete,
-    /// Deletes the selected objects of a collection (DELETE).
+    /// Deletes the objects of a collection that match the selectors of the request (DELETE).
     DeleteCollection,
     /// Any other request: discovery, health, version, an unserved path, or a method that the path does not
     /// support.
     Other,
 }
 
-/// The resource or the endpoint to which the path of a request refers.
+/// The resource or the endpoint that the path of a request names.
 #[derive(Clone, Debug)]
 pub(crate) enum Destination {
     Resource(Target),
@@ -69,13 +68,13 @@ pub(crate) enum Destination {
     ///
     /// Contains the group (empty for the core group) and the version.
     OpenApiOf(String, String),
-    /// A path below a served API group that names no served resource.
+    /// A path below a served API group that names no served resource. The response is a 404 `Status`.
     Unknown,
-    /// Any other path that is not served.
+    /// Any other path that the server does not serve. The response is a 404 in plain text.
     Nowhere,
 }
 
-/// The resource that a path names, and the namespace, object and subresource if the path names them.
+/// The resource that a path names, and the namespace, name and subresource if the path contains them.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
@@ -87,7 +86,7 @@ pub(crate) struct Target {
 // === impl Verb ===
 
 impl Verb {
-    /// Returns the name of the verb in lower case, as in the `verbs` of discovery.
+    /// Returns the name of the verb in lower case, as in the `verbs` of a discovery response.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Get => "get",
@@ -161,9 +160,9 @@ impl Destination {
         }
     }
 
-    /// Returns the verb of a request to this destination with `method`.
+    /// Returns the verb of a request to this destination with the HTTP method `method`.
     ///
-    /// `watch` is true if the query of the request requests a watch, for example with `watch=1`.
+    /// `watch` is whether the query of the request requests a watch, for example with `watch=1`.
     pub(crate) fn verb(&self, method: &Method, watch: bool) -> Verb {
         match self {
             Destination::Resource(_) if watch && method == Method::GET => Verb::Watch,
@@ -214,9 +213,9 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     })
 }
 
-/// Splits a path into its non-empty segments and decodes each one.
+/// Splits a path into its non-empty segments and decodes the `%XX` escapes of each segment.
 ///
-/// Returns `None` if a segment is malformed.
+/// Returns `None` if a segment contains a malformed escape or is not UTF-8 after decoding.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
     path.split('/')
         .filter(|segment| !segment.is_empty())

@@ -1,12 +1,11 @@
 //! Parses label and field selectors, and matches them against stored objects.
 //!
 //! Guarantees:
-//! - the grammar is Kubernetes': `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2` for labels, and `a=b,c!=d`
-//!   with backslash escapes for fields;
-//! - a malformed selector results in an error with Kubernetes' message, and is never parsed as a different
-//!   selector;
-//! - a field selector can compare only the fields that its kind supports (listed in [`field`]). A selector
-//!   with any other field is rejected.
+//! - the syntax is that of Kubernetes: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2` for labels, and
+//!   `a=b,c!=d` with backslash escapes for fields;
+//! - a malformed selector results in an error with Kubernetes' message;
+//! - a field selector is rejected if it compares a field that field selectors of the kind do not support. The
+//!   [`field`] module lists the supported fields.
 
 pub(crate) mod field;
 pub(crate) mod label;
@@ -47,11 +46,14 @@ impl<'a> Selectable<'a> {
 }
 
 impl Selection {
-    /// Parses a label selector and a field selector for the kind whose field labels are in `table`.
+    /// Parses a label selector and a field selector for one kind.
+    ///
+    /// `table` contains the fields that field selectors of the kind can compare.
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if a selector is malformed or names an unsupported field label.
+    /// Returns a 400 error if a selector is malformed, or if the field selector compares an unsupported
+    /// field.
     pub(crate) fn parse(
         table: FieldTable,
         labels: &str,

@@ -1,10 +1,11 @@
-//! Serves one HTTP request: checks access, logs the request, applies faults and limits, and returns a
-//! response.
+//! Serves one HTTP request: checks access, logs the request, applies injected faults and limits, and
+//! returns a response.
 //!
 //! Guarantees:
-//! - without a matching fault every response is well-formed, and every error response contains a `Status`;
-//! - [`serve`] fails only if a fault refuses or resets the connection;
-//! - client input is limited: the URL by [`URI_BYTES_MAX`], and the body by
+//! - [`serve`] fails only if an injected fault refuses or resets the connection;
+//! - a request that fails for any other reason receives an error response. Its body is a `Status`, or plain
+//!   text for a path outside the API;
+//! - the size of a request is limited: the URL by [`URI_BYTES_MAX`], and the body by
 //!   [`body_limit`](crate::body_limit).
 //!
 //! The module does not execute verbs; [`Call`] does.
@@ -32,15 +33,13 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::verb::Call;
 
-/// Maximum length of a URL in bytes.
-///
-/// It is far above the length of the continue tokens and selectors that clients send.
+/// Maximum length of a URL in bytes. A request with a longer URL receives a 414 error.
 const URI_BYTES_MAX: usize = 32 * 1024;
 
 /// A request whose head was parsed and whose access was checked, but whose body has not been read yet.
 struct Arrived {
     shared: Arc<Shared>,
-    /// The authenticated user of the request.
+    /// The user of the request, or the anonymous user if the request is not authenticated.
     user: Arc<User>,
     /// The error with which access control rejects the request; `None` if the request is admitted.
     refusal: Option<ApiError>,
@@ -58,7 +57,7 @@ struct Arrived {
 ///
 /// # Errors
 ///
-/// Returns an [`io::Error`] only if a fault refuses or resets the connection.
+/// Returns an [`io::Error`] only if an injected fault refuses or resets the connection.
 pub(crate) async fn serve<B>(
     shared: Arc<Shared>,
     request: Request<B>,
@@ -123,7 +122,7 @@ where
 impl Arrived {
     /// Parses the head of a request, checks access, and adds the request to the request log.
     ///
-    /// A rejected request is logged too.
+    /// Requests that access control rejects are logged too.
     fn new(shared: Arc<Shared>, parts: Parts) -> Arrived {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let options = ListOptions::parse(&query);
@@ -147,7 +146,10 @@ impl Arrived {
         }
     }
 
-    /// Returns whether the response to this request is compressed if it is large enough.
+    /// Returns whether the response may be compressed.
+    ///
+    /// Compression requires that the path names a resource, that the request is not a watch, and that the
+    /// client accepts gzip.
     fn compresses(&self) -> bool {
         self.destination.target().is_some()
             && self.request.verb != Verb::Watch
@@ -217,11 +219,10 @@ fn user_agent(headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
-/// Reserves memory for the body of `response`, and returns a 429 response instead if too little is free.
+/// Reserves memory for the body of `response`. Returns a 429 response if too little memory is free.
 ///
-/// The response to a successful write is never replaced, because the write is already stored. If too little
-/// memory is free for such a response, the client receives the head of the response, and reading the body
-/// fails.
+/// The response to a successful write is never replaced by a 429 response, because the write is already
+/// stored. If too little memory is free for such a response, reading its body fails.
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
     let is_final = verb.is_write() && response.status().is_success();
     let (parts, body) = response.into_parts();

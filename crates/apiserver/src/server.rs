@@ -1,14 +1,14 @@
-//! The handle of an embedded API server: a tower service for requests, and direct calls for the embedding
-//! code.
+//! The handle of an embedded API server: a tower service for requests, and methods that the embedding program
+//! calls directly.
 //!
 //! Guarantees:
 //! - the handle is cheap to clone. All clones share one server, which lives until the last clone, listener
 //!   and open watch are dropped;
 //! - direct calls are synchronous. They validate objects, assign revisions and produce events in the same way
 //!   as requests;
-//! - direct calls are not requests: faults do not affect them, and the request log does not contain them;
+//! - injected faults do not affect direct calls, and the request log does not contain direct calls;
 //! - with a data directory, direct calls block until their writes are on the disk;
-//! - direct calls may write `status` and the metadata that Kubernetes does not let clients write.
+//! - direct calls may write `status`, and metadata that clients can't write, such as the uid.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct Server {
     authorization: Option<HeaderValue>,
 }
 
-/// The future that [`Server`] returns for a request; it yields the response.
+/// The future of the response to one request.
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
 
 impl Server {
@@ -81,20 +81,21 @@ impl Server {
         self.create_as(object, How::DIRECT)
     }
 
-    /// Stores an object while the server is being built; the object's namespace does not have to exist yet.
+    /// Stores an object while the server is being built.
+    ///
+    /// The object's namespace does not have to exist yet.
     pub(crate) fn seed(&self, object: Value) -> Result<Value, ApiError> {
         self.create_as(object, How::SEED)
     }
 
     /// Stores new objects like [`Server::create`], and returns the number of objects.
     ///
-    /// With a data directory the call waits for the disk only once.
+    /// With a data directory, the call waits for the disk only once.
     ///
     /// # Errors
     ///
-    /// Returns the first error.
-    /// Objects before the failing object are stored; the failing object and the objects after it are not.
-    /// If the disk fails, any of the objects may be stored.
+    /// Returns the first error. The objects before the failing object are stored; the failing object and the
+    /// later objects are not. If the disk fails, it is unknown which objects are stored.
     pub fn create_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<usize, ApiError> {
         self.write(|shared| {
             let mut created = 0;
@@ -110,11 +111,12 @@ impl Server {
 
     /// Replaces an object, including its `status`, and returns the stored object.
     ///
+    /// An update without a revision is unconditional.
+    ///
     /// # Errors
     ///
-    /// Returns the error that a client's PUT would receive: 404, or 409 if `object` has a revision that is
-    /// not the stored one.
-    /// An update without a revision is unconditional.
+    /// Returns the error that a client's PUT would receive, such as 404 if the object does not exist, or 409
+    /// if the revision in `object` is not the stored revision.
     pub fn update(&self, object: Value) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
         let object = Object::of(&resource.kind, object)?;
@@ -154,13 +156,12 @@ impl Server {
 
     /// Deletes an object and returns its last state.
     ///
-    /// If the object has finalizers, the call marks it for deletion and returns the marked object.
-    /// Otherwise the returned object has the revision of the deletion.
+    /// If the object has finalizers, the call only marks it for deletion and returns the marked object.
+    /// Otherwise the returned object has the revision of the deletion. A namespace is removed with its
+    /// contents, as described in [Namespaces](crate#namespaces).
     ///
-    /// The call uses no grace period: a pod is removed in one revision, with one DELETED event.
-    /// A client's DELETE request instead marks the pod first, and does not remove a pod that runs on a node.
-    /// To produce the events that a controller would receive, send a DELETE request.
-    /// A namespace is removed with its contents, as described in [Namespaces](crate#namespaces).
+    /// The call uses no grace period: it removes a pod at once, with one DELETED event. A client's DELETE
+    /// request instead marks the pod first, and does not remove a pod that runs on a node.
     ///
     /// `name` is `namespace/name`, or `name` for a cluster-scoped object.
     ///
@@ -210,9 +211,10 @@ impl Server {
         self.shared.lock().storage.revision()
     }
 
-    /// Returns a handle to the same server that adds a bearer token to requests without `Authorization`.
+    /// Returns a handle to the same server. The handle adds a bearer token to requests that have no
+    /// `Authorization` header.
     ///
-    /// [`Server::listen`] does not add the token to the requests that clients send to the port.
+    /// Requests to a port of [`Server::listen`] do not receive the token.
     ///
     /// # Panics
     ///
@@ -230,12 +232,12 @@ impl Server {
         }
     }
 
-    /// Returns a handle with which the caller changes the bearer tokens and access rules of the server.
+    /// Returns a handle for changing the bearer tokens and access rules of the server.
     pub fn access(&self) -> Access {
         Access::new(Arc::clone(&self.shared.gate))
     }
 
-    /// Returns a handle with which the caller injects faults into the responses of the server.
+    /// Returns a handle for injecting faults into the responses of the server.
     pub fn faults(&self) -> Faults {
         Faults::new(Arc::clone(&self.shared))
     }
@@ -245,8 +247,7 @@ impl Server {
         Recorder::copy(&self.shared.requests)
     }
 
-    /// Creates an object with the permissions in `how`, waits until the write is durable, and returns the
-    /// object.
+    /// Creates an object, waits until the write is durable, and returns the stored object.
     fn create_as(&self, object: Value, how: How) -> Result<Value, ApiError> {
         let resource = self.resource_of(&object)?;
         let object = Object::of(&resource.kind, object)?;
@@ -284,7 +285,7 @@ impl Server {
     }
 }
 
-/// Parses `name` into the subject of a write (the object to be written).
+/// Returns the [`Subject`] of a write: a reference to the object with the name `name`.
 ///
 /// `name` is `namespace/name`, or `name` for a cluster-scoped object.
 fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
@@ -313,8 +314,7 @@ where
     type Error = BoxError;
     type Future = Answering;
 
-    /// Always returns ready, because an overloaded server rejects requests with a response, not with
-    /// backpressure.
+    /// Always returns ready. An overloaded server rejects a request with an error response.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

@@ -52,19 +52,19 @@ pub(crate) struct Shared {
     pub(crate) response_budget: Arc<ResponseBudget>,
     /// The open data directory; unset if the server has none.
     ///
-    /// A writer locks the data directory before it locks `state`.
+    /// A thread that needs both locks must lock the data directory before `state`.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
 }
 
-/// The part of the server's state that the lock of [`Shared`] guards.
+/// The part of a server's state that [`Shared::lock`] guards.
 pub(crate) struct State {
     /// The stored objects that readers and watchers see.
     pub(crate) storage: Storage,
     /// Accepted writes that are not durable yet.
     ///
-    /// A writer looks up an object in these writes first, and then in `storage`.
+    /// A writer looks up the current state of an object in `pending` first, and then in `storage`.
     pub(crate) pending: Pending,
     /// One watch cache per collection; the collection's id is the index.
     pub(crate) caches: Vec<Cache>,
@@ -179,11 +179,10 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Evicts the lists and closes the watches that may still hold dropped events, to free the events'
-    /// memory.
+    /// Ends lists and watches with slow clients, to free the memory of events that the history has dropped.
     ///
-    /// Lists that started after `forgotten_at`, and watches that have read every dropped event, are not
-    /// affected.
+    /// This method ends the lists that started at or before `forgotten_at`, and the watches whose queues
+    /// contain a dropped event.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {
@@ -197,14 +196,14 @@ impl Shared {
         );
     }
 
-    /// Resets the store to the state at an older revision, and drops the event history.
+    /// Resets the store to its state at an older revision, and drops the event history.
     ///
     /// The caller must close the watches, and drop the events from the watch caches.
     ///
     /// # Errors
     ///
-    /// Returns an error if `revision` is above the current revision, or if the history does not reach back to
-    /// `revision`.
+    /// Returns an error if `revision` is above the current revision, or if the history no longer contains all
+    /// events above `revision`.
     pub(crate) fn restore(&self, state: &mut State, revision: u64) -> Result<(), ApiError> {
         let current = state.storage.revision();
         if revision > current {
@@ -216,13 +215,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Waits until the store reaches `revision`, but at most [`REVISION_WAIT`].
+    /// Waits until the store reaches `revision`, for at most [`REVISION_WAIT`].
     ///
     /// For a collection without a watch cache, this method does not wait.
     ///
     /// # Errors
     ///
-    /// Returns a 504 error if the store has not reached the revision.
+    /// Returns a 504 error if the store is still below `revision` when the method returns.
     pub(crate) async fn reach(
         &self,
         collection: CollectionId,
@@ -262,7 +261,7 @@ impl State {
         self.storage.revision().max(self.pending.revision()) + 1
     }
 
-    /// Returns the newest accepted state of an object, durable or not; the next write is based on this state.
+    /// Returns the newest accepted state of an object, durable or not. The next write is based on this state.
     pub(crate) fn newest(&self, collection: CollectionId, key: &str) -> Option<&Arc<Entry>> {
         match self.pending.get(collection, key) {
             Some(accepted) => accepted.entry.as_ref(),
@@ -272,7 +271,7 @@ impl State {
 
     /// Returns the newest accepted states of all objects whose keys start with `prefix`, durable or not.
     ///
-    /// Objects without pending writes precede objects with pending writes.
+    /// Objects with pending writes are returned last.
     pub(crate) fn newest_below<'a>(
         &'a self,
         collection: CollectionId,

@@ -1,8 +1,8 @@
-//! Builds the errors of the API: `metav1.Status` bodies in Kubernetes' wording, and the type [`ApiError`].
+//! Builds the error responses of the API: [`ApiError`], and the `metav1.Status` that it contains.
 //!
 //! Guarantees:
-//! - an error that Kubernetes has too contains the HTTP code, reason and message that a Kubernetes 1.36 API
-//!   server sends. Texts that clients may match on are verbatim;
+//! - an error that Kubernetes also returns has the HTTP code, reason and message of a Kubernetes 1.36 API
+//!   server;
 //! - [`ApiError`] displays as the message of its [`Status`].
 
 mod field_error;
@@ -16,8 +16,6 @@ use crate::kinds::Kind;
 pub(crate) use field_error::FieldError;
 
 /// Message of the 410 error for a list whose continue token expired.
-///
-/// The message describes how the client can read the remaining objects.
 const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
 /// The error for a rejected request; it displays as the message of its [`Status`].
@@ -31,16 +29,17 @@ pub struct ApiError(Box<Status>);
 pub struct Status {
     /// The HTTP status code.
     pub code: u16,
-    /// The machine-readable reason, such as `NotFound`; empty where Kubernetes sends none.
+    /// The machine-readable reason, such as `NotFound`; empty if Kubernetes sends none.
     pub reason: String,
     /// The human-readable message.
     pub message: String,
-    /// The object or resource that the failure concerns, with the causes of the failure.
+    /// The object or resource that the failure concerns, with the causes of the failure; `None` if the
+    /// response contains no details.
     pub details: Option<StatusDetails>,
-    /// A new continue token for the remaining objects of a paged list whose continue token expired.
+    /// A new continue token, for a list whose continue token expired; `None` for any other failure.
     ///
-    /// The JSON member is `metadata.continue`. The remaining objects may be inconsistent with the earlier
-    /// pages.
+    /// With this token the client reads the remaining objects in their current state, which may be
+    /// inconsistent with the earlier pages. The JSON member is `metadata.continue`.
     pub continue_token: Option<String>,
 }
 
@@ -55,9 +54,9 @@ pub struct StatusDetails {
     /// API group of the resource; empty for the core group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Plural name of the resource, or the kind in errors for which Kubernetes names the kind.
+    /// Plural name of the resource, or name of the kind in the errors in which Kubernetes sends the kind.
     ///
-    /// Validation errors are an example of errors that name the kind.
+    /// For example, most validation errors contain the kind.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// The causes of the failure; a validation error contains one cause per invalid field.
@@ -65,7 +64,7 @@ pub struct StatusDetails {
     pub causes: Vec<StatusCause>,
     /// Number of seconds after which the client should retry; 0 if unset.
     ///
-    /// It is also sent as the `Retry-After` header.
+    /// The server also sends this number in the `Retry-After` header.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
@@ -139,7 +138,7 @@ impl ApiError {
         self.0.code
     }
 
-    /// Returns the machine-readable reason of the error, or an empty string where Kubernetes sends none.
+    /// Returns the machine-readable reason of the error, or an empty string if Kubernetes sends none.
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
@@ -148,7 +147,7 @@ impl ApiError {
         ApiError(Box::new(Status::failure(code, reason, message)))
     }
 
-    /// Returns the error for a write that could not be stored on the disk; `cause` is the reason.
+    /// Returns the 500 error for a write that could not be stored on the disk; `cause` is the reason.
     pub(crate) fn not_stored(cause: &str) -> ApiError {
         let cause = format!("the write could not be stored: {cause}");
         ApiError::new(
@@ -207,8 +206,7 @@ impl ApiError {
 
     /// Returns the 403 error for a user who lacks the permission for the resource `plural` of `group`.
     ///
-    /// The server does not have to serve this resource. `name` is the name of the object, or empty for a
-    /// request to the whole collection.
+    /// `name` is the name of the object, or empty for a request to the whole collection.
     pub(crate) fn denied((group, plural): (&str, &str), name: &str, why: &str) -> ApiError {
         let dot = if group.is_empty() { "" } else { "." };
         let subject = match name {
@@ -236,13 +234,13 @@ impl ApiError {
         ApiError::new(404, "NotFound", message).about_nothing()
     }
 
-    /// Returns the error for a method that the path does not support.
+    /// Returns the 405 error for a method that the path does not support.
     pub(crate) fn method_not_allowed() -> ApiError {
         let message = "the server does not allow this method on the requested resource";
         ApiError::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
-    /// Returns the error for a request whose `Accept` header names none of the `available` media types.
+    /// Returns the 406 error for a request whose `Accept` header names none of the `available` media types.
     pub(crate) fn not_acceptable(available: &str) -> ApiError {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
         ApiError::new(406, "NotAcceptable", message).about_nothing()
@@ -253,8 +251,7 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Returns the error for a create request with `generateName` if all generated names that were tried
-    /// exist.
+    /// Returns the 409 error for a request with `generateName` if all names that the server generated exist.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -273,9 +270,9 @@ impl ApiError {
         ApiError::new(409, "Conflict", message).about(kind, name)
     }
 
-    /// Returns the error for a deletion whose preconditions fail.
+    /// Returns the 409 error for a deletion whose preconditions fail.
     ///
-    /// In this error Kubernetes names the kind instead of the resource.
+    /// The error contains the object's kind instead of its resource, as in Kubernetes.
     pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> ApiError {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",
@@ -297,7 +294,7 @@ impl ApiError {
         self
     }
 
-    /// Returns the error for a write whose `resourceVersion` differs from that of the stored object.
+    /// Returns the 409 error for a write whose `resourceVersion` is not that of the stored object.
     pub(crate) fn modified(kind: &Kind, name: &str) -> ApiError {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         ApiError::conflict(kind, name, why)
@@ -308,7 +305,8 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the error for a watch from the revision `requested`, which is older than the event history.
+    /// Returns the 410 error for a watch from the revision `requested`, which is older than the event
+    /// history.
     ///
     /// The history contains every event above the revision `horizon`.
     pub(crate) fn watch_too_old(requested: u64, horizon: u64) -> ApiError {
@@ -316,8 +314,8 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the error for a watch that starts before the event history, in a collection without a watch
-    /// cache.
+    /// Returns the 410 error for a watch of a collection without a watch cache, if the requested revision is
+    /// older than the event history.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)
@@ -338,38 +336,37 @@ impl ApiError {
         )
     }
 
-    /// Returns the error for an object that exceeds the size limit of `limit` bytes.
+    /// Returns the 413 error for an object that exceeds the size limit of `limit` bytes.
     pub(crate) fn object_too_large(limit: usize) -> ApiError {
         let message = format!("Request entity too large: an object's limit is {limit}");
         ApiError::new(413, "RequestEntityTooLarge", message)
     }
 
-    /// Returns the error for an object with more than 127 levels of nesting, which the JSON parser could not
-    /// read.
+    /// Returns the 400 error for an object with more than 127 levels of nesting.
     pub(crate) fn too_deep() -> ApiError {
         ApiError::bad_request("the object is nested more than 127 levels deep")
     }
 
-    /// Returns the error for a write that exceeds the storage quota.
+    /// Returns the 500 error for a write that exceeds the storage quota.
     ///
-    /// It has the message that Kubernetes forwards from an etcd without free space.
+    /// The message is that of an etcd whose space quota is exceeded.
     pub(crate) fn no_space() -> ApiError {
         ApiError::unexplained("etcdserver: mvcc: database space exceeded")
     }
 
-    /// Returns the error for a request body that did not arrive before the deadline.
+    /// Returns the 504 error for a request body that did not arrive before the deadline.
     pub(crate) fn timed_out() -> ApiError {
         let message = "Timeout: request did not complete within the allotted timeout";
         ApiError::new(504, "Timeout", message).about_nothing()
     }
 
-    /// Returns the error for a patch whose content type is not supported.
+    /// Returns the 415 error for a patch whose content type is not supported.
     pub(crate) fn unsupported_patch() -> ApiError {
         let message = "415: Unsupported Media Type";
         ApiError::new(415, "UnsupportedMediaType", message).about_nothing()
     }
 
-    /// Returns the error for a patch whose result is not a valid object.
+    /// Returns the 422 error for a patch whose result is not a valid object.
     ///
     /// `text` is the result of the patch, and `cause` is the error of its validation.
     pub(crate) fn no_such_object(text: &str, cause: &ApiError) -> ApiError {
@@ -377,7 +374,7 @@ impl ApiError {
         ApiError::validation("", "", &[error])
     }
 
-    /// Returns the error for a JSON patch that can't be applied to the stored object.
+    /// Returns the 422 error for a JSON patch that can't be applied to the stored object.
     pub(crate) fn inapplicable() -> ApiError {
         let message = "the server rejected our request due to an error in our request";
         ApiError::new(422, "Invalid", message).about_nothing()
@@ -390,9 +387,10 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Returns the error for an object with invalid fields.
+    /// Returns the 422 error for an object with invalid fields.
     ///
-    /// The error names the object's kind, not its resource, as in most validation errors of Kubernetes.
+    /// The error contains the object's kind instead of its resource, as in most validation errors of
+    /// Kubernetes.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_kind(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -401,9 +399,10 @@ impl ApiError {
         error
     }
 
-    /// Returns the error for an object with invalid fields.
+    /// Returns the 422 error for an object with invalid fields.
     ///
-    /// The error names the object's resource instead of its kind, as in some validation errors of Kubernetes.
+    /// The error contains the object's resource instead of its kind, as in some validation errors of
+    /// Kubernetes.
     pub(crate) fn invalid_resource(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_resource(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -412,9 +411,9 @@ impl ApiError {
         error
     }
 
-    /// Returns the error for invalid query options.
+    /// Returns the 422 error for invalid query options.
     ///
-    /// `options` is the kind of the options, such as `ListOptions`.
+    /// `options` is the name of the options' type in Kubernetes, such as `ListOptions`.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> ApiError {
         let subject = format!("{options}.meta.k8s.io");
         let mut error = ApiError::validation(&subject, "", errors);
@@ -460,7 +459,7 @@ impl ApiError {
         ApiError::new(500, "", message)
     }
 
-    /// Returns the error for a request whose revision is above the server's current revision.
+    /// Returns the 504 error for a request whose revision is above the server's current revision.
     pub(crate) fn revision_too_large(requested: u64, current: u64) -> ApiError {
         let message =
             format!("Timeout: Too large resource version: {requested}, current: {current}");

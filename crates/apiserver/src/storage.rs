@@ -4,13 +4,14 @@
 //! - all collections share one revision. Every commit increments the revision by one and appends one
 //!   [`Event`] to the log of its collection;
 //! - a [`Snapshot`] is the immutable state of one collection at one revision, and is created in O(1);
-//! - the state at an older revision can be reconstructed while the log reaches back to that revision;
+//! - the state at an older revision can be reconstructed while the log contains all events above that
+//!   revision;
 //! - objects are ordered by the bytes of their keys (`namespace/name`), as in etcd;
-//! - the event history is limited by age, by the number of events per collection, and by total bytes. The
-//!   oldest events are dropped first;
-//! - the store measures the dropped object states that lists and watches still hold ([`outlived`]).
+//! - the logs are limited by the age of events, by the number of events per collection, and by total bytes.
+//!   The oldest events are dropped first.
 //!
-//! The store does not wait, and does not handle HTTP. Its owner guards it with a lock.
+//! The store does not block and has no lock of its own; [`Shared`](crate::shared::Shared) guards it with a
+//! lock.
 
 #[cfg(feature = "persistence")]
 mod disk;
@@ -45,23 +46,23 @@ pub(crate) use pending::{Batch, Pending, Ticket, Write};
 /// Maximum number of events in the log of one collection.
 ///
 /// It equals the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity` in
-/// `watch_cache_history.go`), so no watch cache reaches further back than the store.
+/// `watch_cache_history.go`).
 pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 
-/// Maximum age of an event; each commit to a collection drops the events of the collection that are older.
+/// Maximum age of an event in the log of a collection, checked at each commit to this collection.
 ///
 /// It equals the interval at which the API server compacts etcd (`--etcd-compaction-interval`).
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 
 /// Number of events per collection, counted from the newest, that keep their encoded watch frames.
 ///
-/// It equals the default limit of events queued for one watcher.
+/// It equals the default maximum number of events in the queue of one watcher.
 const FRAMES_KEPT: usize = 1_000;
 
 /// Maximum total size in bytes of the event logs of all collections.
 ///
 /// If the total exceeds this limit, the largest log drops its oldest events. The limit is enough for 102,400
-/// events of a collection whose objects have 5 KB, with one encoded frame per event.
+/// events with objects of 5 KB.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// The objects of one collection, ordered by key.
@@ -71,9 +72,9 @@ type Objects = OrdMap<Arc<str>, Arc<Entry>>;
 pub(crate) struct Storage {
     revision: u64,
     collections: Vec<Collection>,
-    /// Total size of all stored objects in bytes.
+    /// Approximate memory of all stored objects in bytes.
     object_bytes: usize,
-    /// Total size of the event logs of all collections in bytes.
+    /// Approximate memory of the event logs of all collections in bytes.
     history_bytes: usize,
     history_bytes_max: usize,
     outlived: Outlived,
@@ -87,7 +88,7 @@ struct Collection {
     objects: Objects,
     /// The recent events, ordered by revision.
     log: VecDeque<Arc<Event>>,
-    /// Size of `log` in bytes.
+    /// Approximate memory of the events in `log` in bytes.
     log_bytes: usize,
     /// Revision above which `log` contains every event.
     horizon: u64,
@@ -108,7 +109,7 @@ pub(crate) struct Rewind {
     target: u64,
 }
 
-/// Error for a requested revision that the event log does not reach back to.
+/// Error for a revision so old that the log no longer contains all events above it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Compacted;
 
@@ -165,7 +166,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Returns [`Compacted`] if the log does not reach back to `revision`.
+    /// Returns [`Compacted`] if the log no longer contains all events above `revision`.
     pub(crate) fn rewind(
         &self,
         collection: CollectionId,
@@ -203,7 +204,7 @@ impl Storage {
 
     /// Stores an object at the next revision, or removes it if `new` is `None`, and returns the event.
     ///
-    /// The revision of `new` must be this next revision.
+    /// The caller must create `new` with the next revision.
     pub(crate) fn commit(
         &mut self,
         collection: CollectionId,
@@ -257,10 +258,12 @@ impl Storage {
         }
     }
 
-    /// Checks whether lists and watches hold more dropped object states than the limit.
+    /// Returns the commit time of the newest dropped event if lists and watches hold too many old states.
     ///
-    /// If they do, this method returns the time at which the newest dropped event was committed. Lists and
-    /// watches that started after this time hold no dropped state. Otherwise the method returns `None`.
+    /// An old state is an object state that the event history dropped together with the event that replaced
+    /// this state. Lists and watches that started after the returned time hold no old states.
+    ///
+    /// Returns `None` if the total size of the old states that lists and watches hold is within the limit.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
@@ -269,7 +272,7 @@ impl Storage {
     ///
     /// # Errors
     ///
-    /// Returns [`Compacted`] if a log does not reach back to `revision`.
+    /// Returns [`Compacted`] if a log no longer contains all events above `revision`.
     pub(crate) fn restore(&mut self, revision: u64) -> Result<(), Compacted> {
         let collections = (0..self.collections.len()).map(CollectionId);
         let older: Result<Vec<Rewind>, Compacted> =
@@ -284,7 +287,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Returns, for every event above `revision` in the logs, the collection and the key of its object.
+    /// Returns the collection and the key of the object of every event above `revision` in the logs.
     pub(crate) fn keys_after(&self, revision: u64) -> Vec<(CollectionId, Arc<str>)> {
         let collections = (0..self.collections.len()).map(CollectionId);
         let keys = |collection| {
@@ -316,7 +319,8 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// Sets the maximum size in bytes of the event logs, and of the dropped object states that readers hold.
+    /// Sets two limits in bytes: on the size of the event logs, and on the size of the object states that
+    /// lists and watches still hold after the logs have dropped these states.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);
@@ -335,7 +339,8 @@ impl Collection {
         }
     }
 
-    /// Returns whether the oldest event must be dropped because of its age or the number of events.
+    /// Returns whether the oldest event must be dropped because of its age or because of the number of
+    /// events.
     fn is_overfull(&self, now: Instant) -> bool {
         self.log.front().is_some_and(|oldest| {
             let is_old = now.saturating_duration_since(oldest.at) > LOG_AGE;
@@ -347,9 +352,9 @@ impl Collection {
 // === impl Rewind ===
 
 impl Rewind {
-    /// Reconstructs the state at the older revision by undoing the events above this revision.
+    /// Reconstructs the state at the revision `target` by undoing the later events.
     ///
-    /// The caller must not hold the lock of the store, because the time increases with the number of events.
+    /// The caller must not hold the lock of the store, because undoing many events takes long.
     pub(crate) fn snapshot(self) -> Snapshot {
         let mut objects = self.snapshot.objects;
         for event in self.events.iter().rev() {

@@ -1,11 +1,12 @@
 //! Defines how each resource type behaves on writes and in responses, as the strategies of Kubernetes do.
 //!
 //! Guarantees:
-//! - the strategy of a resource type is looked up once, when the type is registered, and not on each write;
-//! - a strategy consists only of plain data and functions. Custom resources have a strategy too.
+//! - every resource type has a strategy, including custom types. The strategy is looked up once, when the
+//!   type is registered;
+//! - a strategy consists only of plain data and functions.
 //!
-//! This module does not access storage. The handlers of the verbs read and write objects, and pass them to
-//! the functions of a strategy.
+//! The module does not access storage. The handlers of the verbs read and write objects, and pass them to the
+//! functions of a strategy.
 
 mod builtin;
 mod grace_period;
@@ -55,8 +56,6 @@ pub(crate) struct Strategy {
     pub(crate) keeps_client_status: bool,
     /// The `status` that the server sets in a new object without `status`, as JSON; `None` if it sets no
     /// status.
-    ///
-    /// This is the empty value of the Go type, or the value that Kubernetes sets.
     pub(crate) initial_status: Option<&'static str>,
     pub(crate) counts_generations: bool,
     /// Whether a change of the annotations increments `metadata.generation`, as a change of the spec does.
@@ -67,9 +66,8 @@ pub(crate) struct Strategy {
     pub(crate) creates_on_update: bool,
     /// Whether the response to a deletion is the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
-    /// Prefix of the objects' keys in etcd; `None` if the prefix is the plural name of the resource.
-    ///
-    /// Some error messages contain such a key.
+    /// Prefix of the etcd keys that some error messages contain; `None` if the prefix is the plural
+    /// name of the resource.
     pub(crate) stored_at: Option<&'static str>,
     /// The fields that field selectors can compare.
     pub(crate) fields: FieldTable,
@@ -83,23 +81,23 @@ pub(crate) struct Strategy {
 pub(crate) struct Hooks {
     /// Normalizes an object that a client sent, before the object is created or updated.
     ///
-    /// It corresponds to `PrepareForCreate` and `PrepareForUpdate`.
+    /// It corresponds to `PrepareForCreate` and `PrepareForUpdate` of Kubernetes' strategies.
     pub(crate) prepare: fn(&mut Object),
     /// Completes the initial `status` of a new object.
     ///
     /// The arguments are the status, the object, and the creation time as text.
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
-    /// Completes a new object after its name has been set.
+    /// Completes a new object, after the name of the object has been set.
     pub(crate) prepare_create: fn(&mut Object),
-    /// Validates a new object (`Validate`).
+    /// Returns the errors of a new object's fields (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
-    /// Restores the members of an updated object that a write to a [`Part`] of the object can't change.
+    /// Restores the members of an updated object that the write must not change (`PrepareForUpdate`).
     ///
-    /// The arguments are the new object, the stored object, and the part.
+    /// The arguments are the new object, the stored object, and the part that the write changes.
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),
-    /// Validates an update (`ValidateUpdate`).
+    /// Returns the errors of an update (`ValidateUpdate`).
     ///
-    /// The arguments are the stored object, the new object, and the part that the update changes.
+    /// The arguments are the stored object, the new object, and the part that the write changes.
     pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
     /// Returns whether an object that is being deleted must not be removed yet.
     ///
@@ -141,7 +139,7 @@ impl Strategy {
         ..Strategy::BUILTIN
     };
 
-    /// Returns the strategy of a kind, adapted to whether the kind has the subresource `status`.
+    /// Returns the strategy of a kind. It depends on whether the kind has the subresource `status`.
     pub(crate) fn of(kind: &Kind) -> Strategy {
         let strategy = if kind.custom {
             Strategy::CUSTOM

@@ -49,7 +49,7 @@ impl Table {
             .collect()
     }
 
-    /// Returns the cells for an object without any values, which a bookmark event contains.
+    /// Returns the table cells of an object without any values. A bookmark event contains these cells.
     pub(crate) fn empty_cells(&self) -> Value {
         let members = serde_json::Map::from_iter([("metadata".to_owned(), json!({}))]);
         self.cells(&Object::stored(members), self.now())
@@ -65,12 +65,12 @@ impl Table {
         self.clock.now()
     }
 
-    /// Appends the table row of an object to `out`, with the object's current age.
+    /// Appends the table row of an object to `out`. The row contains the object's current age.
     pub(crate) fn write_row(&self, entry: &Entry, include: IncludeObject, out: &mut Vec<u8>) {
         self.write_row_at(self.now(), entry, include, out);
     }
 
-    /// Appends the table row of an object to `out`, with the age that the object has at the time `now`.
+    /// Appends the table row of an object to `out`. The row contains the age of the object at the time `now`.
     pub(crate) fn write_row_at(
         &self,
         now: Timestamp,

@@ -40,8 +40,9 @@ const NAMES: [&str; 7] = [
 
 /// A certificate authority and a server certificate that this authority issued; cheap to clone.
 ///
-/// Certificates are valid from 1975 to 4096, so they are valid at the time of any test. Keys are random and
-/// do not depend on [`crate::Builder::rng_seed`].
+/// Certificates are valid from 1975 to 4096. Keys are random and do not depend on
+/// [`crate::Builder::rng_seed`].
+///
 /// Several servers can use one `Tls`. A client that trusts the authority trusts all these servers.
 #[derive(Clone)]
 pub struct Tls {
@@ -65,7 +66,7 @@ pub struct ClientCertificate {
 
 /// The error of a failed attempt to generate a certificate.
 ///
-/// Causes are an invalid name, and a system without a source of randomness.
+/// The cause is an invalid name, or a system without a source of randomness.
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate could not be created")]
 pub struct TlsError(#[source] BoxError);
@@ -75,13 +76,13 @@ pub struct TlsError(#[source] BoxError);
 impl Tls {
     /// Generates a certificate authority and a server certificate.
     ///
-    /// The server certificate is valid for loopback, for the names of `kubernetes.default.svc`, and for the
-    /// host names and IP addresses in `names`.
+    /// The server certificate is valid for `localhost` and the loopback addresses, for the names of the
+    /// service `kubernetes` in the namespace `default`, and for the host names and IP addresses in `names`.
     ///
     /// # Errors
     ///
     /// Returns an error if a name is not allowed in certificates, such as a name with characters outside
-    /// ASCII.
+    /// ASCII, or if the system has no source of randomness.
     pub fn generate<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Tls, TlsError> {
         let mut params = named("kube-informer-apiserver-ca");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -105,17 +106,16 @@ impl Tls {
         })
     }
 
-    /// Returns the authority's certificate in PEM. A client must trust this certificate.
+    /// Returns the certificate of the authority in PEM. Clients must trust this certificate.
     pub fn ca_pem(&self) -> &str {
         &self.inner.ca_pem
     }
 
-    /// Issues a client certificate for `user`: the server treats requests with this certificate as the
-    /// user's.
+    /// Issues a client certificate for `user`. Requests with this certificate are requests of this user.
     ///
-    /// As in Kubernetes, the certificate can't be revoked, but access rules can restrict the user.
-    /// The server also accepts clients without a certificate. If the server has tokens, such clients need a
-    /// token. Otherwise they are anonymous.
+    /// The certificate can't be revoked, but access rules can restrict the user. The server also accepts
+    /// clients without a certificate: they need a token if the server has tokens, and are anonymous
+    /// otherwise.
     ///
     /// # Errors
     ///
@@ -166,8 +166,9 @@ impl ClientCertificate {
         &self.certificate_pem
     }
 
-    /// Returns the private key of the client in PEM. A file with the key should be readable only by its
-    /// owner.
+    /// Returns the private key of the client in PEM.
+    ///
+    /// A file that contains the key should be readable only by its owner.
     pub fn key_pem(&self) -> &str {
         &self.key_pem
     }
@@ -227,7 +228,7 @@ fn acceptor(
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Returns the parameters of a certificate that has the common name `name` and no other names.
+/// Returns the parameters of a certificate with the common name `name` and without alternative names.
 fn named(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = common_name(name);

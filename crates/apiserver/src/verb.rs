@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - a verb that the resource does not support results in a 405 error, and an unknown subresource in a 404
 //!   error;
-//! - the response to a write contains the stored object in the requested representation.
+//! - with a data directory, the response to a write is returned after the write is on the disk.
 //!
 //! The module does not check access and does not apply faults; the `serve` module does.
 
@@ -51,10 +51,10 @@ use patch::{PatchBody, Rigour};
 use watch::WatchCall;
 use write::{How, Subject};
 
-/// One parsed request, after its access was checked and its body was read.
+/// One parsed request whose access has been checked and whose body has been read.
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
-    /// The authenticated user of the request.
+    /// The user of the request, or the anonymous user if the request is not authenticated.
     pub(crate) user: Arc<User>,
     /// The request's entry in the request log.
     pub(crate) request: Arc<LoggedRequest>,
@@ -330,7 +330,8 @@ impl Call {
         Ok(reply)
     }
 
-    /// Validates the query options of a write to `part`, and returns the parameters of the write.
+    /// Validates the query options of a write to `part` of an object, and returns the parameters of the
+    /// write.
     fn how(&self, part: Part) -> Result<How, ApiError> {
         let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",

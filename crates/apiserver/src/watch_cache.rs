@@ -9,8 +9,7 @@
 //!   event, and does not delay other watchers;
 //! - events, bookmarks and injected bytes reach a watcher in the order in which they are sent.
 //!
-//! The module does not store events: `storage` does. The cache limits how many stored events watches can
-//! request.
+//! The module does not store events: `storage` does.
 
 mod inbox;
 mod watchers;
@@ -43,33 +42,28 @@ const ADAPTIVE_AGE: Duration = Duration::from_secs(75);
 /// Maximum number of open watches per server.
 ///
 /// The limit is ten times the number of watches that one API server of a large cluster has open.
-/// The queue of a watch uses memory only when it has entries.
 pub(crate) const WATCHES_MAX: usize = 100_000;
 
-/// Limit of the past events from which a watch of one kind can start.
+/// Limit on the past events of one kind that a new watch can request by its `resourceVersion`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchCache {
     /// The events of the last 75 seconds, but at least 100 and at most 102,400 events, as in Kubernetes.
     #[default]
     Adaptive,
-    /// At most this number of the newest events.
+    /// At most this number of the newest events. The server also drops events that are older than 5 minutes,
+    /// and keeps at most 102,400 events of the kind.
     ///
-    /// Storage limits the events further: it keeps events for 5 minutes, and at most 102,400 of them.
-    ///
-    /// `Size(0)` is the same as [`WatchCache::Off`].
-    ///
-    /// Kubernetes has not supported fixed sizes since 1.19: any size except 0 means [`WatchCache::Adaptive`]
-    /// there.
+    /// `Size(0)` is the same as [`WatchCache::Off`]. Kubernetes 1.19 and later treat any other size as
+    /// [`WatchCache::Adaptive`].
     Size(usize),
     /// No watch cache, as with `--watch-cache=false` or `#0` in `--watch-cache-sizes`.
     ///
-    /// Lists and watches are served from storage.
-    ///
-    /// A list at `resourceVersion=0` honours `limit`, and a watch can start from any event that storage still
-    /// keeps.
-    /// A request for a future revision is rejected without waiting.
-    /// The only bookmark in a watch is the bookmark that ends the initial events.
+    /// Lists and watches are served from storage, with these effects:
+    /// - a list at `resourceVersion=0` honours `limit`;
+    /// - a watch can start from any event that storage still keeps;
+    /// - a list at a future revision is rejected without waiting;
+    /// - the only bookmark in a watch is the bookmark that ends the initial events.
     Off,
 }
 
@@ -93,7 +87,7 @@ pub(crate) struct Watcher {
     pub(crate) filter: Filter,
     /// Whether the watch requested bookmarks.
     pub(crate) bookmarks: bool,
-    /// Logged request of the watch, by which an injected fault selects the watches to affect.
+    /// Logged request of the watch. An injected fault selects watches by their requests.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) sender: Sender,
 }
@@ -101,7 +95,7 @@ pub(crate) struct Watcher {
 /// The conditions that an event must meet for a watch to receive it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// Prefix of the keys of selected objects: `namespace/`, or empty for all namespaces.
+    /// Prefix of the keys of selected objects: `<namespace>/`, or empty for all namespaces.
     pub(crate) prefix: String,
     pub(crate) selection: Selection,
     /// Events up to this revision are not delivered.
@@ -142,8 +136,8 @@ impl WatchCache {
 impl Filter {
     /// Returns the type (added, modified or deleted) of an event for this watch.
     ///
-    /// The type depends on the filter: an object that no longer matches is deleted for the watch. Returns
-    /// `None` if the watch does not receive the event.
+    /// An object that no longer matches the filter is reported as deleted. Returns `None` if the watch does
+    /// not receive the event.
     pub(crate) fn event_type(&self, event: &Event) -> Option<EventType> {
         if event.revision <= self.after || !event.key().starts_with(&self.prefix) {
             return None;
@@ -216,8 +210,8 @@ impl Cache {
         }
     }
 
-    /// Returns the revision of the newest event that exceeds the window's capacity; `None` if no event
-    /// exceeds it.
+    /// Returns the revision of the newest event for which the window has no room; `None` if the window has
+    /// room for all events after the horizon.
     fn overflow(&self, log: &VecDeque<Arc<Event>>) -> Option<u64> {
         let revision = nth_newest(log, self.capacity)?.revision;
         (revision > self.horizon).then_some(revision)

@@ -1,7 +1,7 @@
 //! Parses the command line. No other module reads the program's arguments or environment.
 //!
-//! Guarantees: parsing has one of three results. These are a [`Wanted`] whose options fit together, the
-//! requested help text, or one line that states the error and the valid input.
+//! Guarantees: the result of parsing is a valid [`Wanted`], the requested help text, or one line that states
+//! the error and the valid input.
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -20,15 +20,15 @@ use crate::{
     control_plane::{room, step::Loop},
 };
 
-/// Maximum value of `--replicas`. The demo's loops can handle this number of pods on one machine.
+/// Maximum value of `--replicas`.
 const REPLICAS_MAX: u32 = 5_000;
 
-/// Default deadline of the demo for zero pods. Each pod adds [`DEADLINE_PER_POD`].
+/// Default deadline of the demo, to which [`DEADLINE_PER_POD`] is added for each pod.
 const DEADLINE: Duration = Duration::from_secs(15);
 const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
-/// Default deadline if the demo only observes a real cluster. The cluster's own components run the pods and
-/// first have to pull images.
+/// Default deadline of the demo if its loops only observe a real cluster. In a cluster, the pods' images must
+/// first be pulled, so the demo takes longer.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
 
 /// The result of a valid command line: the command to run, and the most verbose level of logged messages.
@@ -42,7 +42,7 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) enum Asked {
     For(Wanted),
-    /// The requested text to print: the help or the version.
+    /// The text of the requested help or version.
     Help(String),
     /// One line that states the error in the arguments and the valid input.
     Wrongly(String),
@@ -276,7 +276,7 @@ impl TypedServe {
     }
 }
 
-/// Returns the first name that has occurred before in `names`, or `None` if all names differ.
+/// Returns the first name that occurs for the second time in `names`, or `None` if all names differ.
 fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
     let mut seen = BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(name.clone()))

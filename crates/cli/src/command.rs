@@ -1,7 +1,6 @@
 //! Runs the subcommand that the command line selects. Each subcommand has its own module.
 //!
-//! Guarantees: after a signal, every subcommand removes its temporary files and objects, and ends within
-//! seconds.
+//! Guarantees: when a signal arrives, each subcommand removes its temporary files and objects before it ends.
 
 pub(crate) mod demo;
 pub(crate) mod serve;

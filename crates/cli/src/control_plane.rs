@@ -106,7 +106,7 @@ pub(crate) struct Process {
     informers: BTreeMap<String, StatusReader>,
 }
 
-/// Creates the [`Api`] clients that a loop uses for requests about objects of kind `K`.
+/// Creates the [`Api`] clients with which a loop sends requests about objects of kind `K`.
 struct Writes<K> {
     client: Client,
     kind: PhantomData<fn() -> K>,
@@ -133,7 +133,7 @@ impl ControlPlane {
 
     /// Creates a process without loops.
     ///
-    /// The caller opens the loops in the process, and then passes the process to [`ControlPlane::host`].
+    /// The caller adds the loops to the process, and then passes the process to [`ControlPlane::host`].
     pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
             .namespaces(self.scope.namespace.as_deref())
@@ -149,7 +149,7 @@ impl ControlPlane {
         }
     }
 
-    /// Adds a process whose loops have been opened. [`ControlPlane::observe`] starts the informers of the
+    /// Adds a process that already contains its loops. [`ControlPlane::observe`] starts the informers of the
     /// process.
     pub(crate) fn host(&mut self, process: Process) {
         self.processes.push(process);
@@ -300,8 +300,8 @@ where
 
     /// Returns the [`Api`] client for objects of kind `K` in `namespace`.
     ///
-    /// `namespace` is `None` only for an invalid object, because every object of a namespaced kind has a
-    /// namespace.
+    /// `namespace` is the namespace of an existing object. It is `None` only if the object is invalid,
+    /// because `K` is a namespaced kind.
     fn to(&self, namespace: Option<&str>) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
     }

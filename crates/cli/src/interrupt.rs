@@ -62,10 +62,11 @@ impl Interrupt {
 
     /// Runs `work` until it completes or a signal arrives.
     ///
-    /// After a signal, `work` has one more second to complete a pending request. Then it is dropped.
+    /// After a signal, waits at most one more second for `work` to complete, and then drops it.
     ///
     /// # Errors
-    /// Returns the signal if a signal arrives before `work` completes, even if `work` then completes in time.
+    /// Returns the signal if a signal arrives before `work` completes, even if `work` completes within the
+    /// second.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Signal> {
         let mut work = std::pin::pin!(work);
         tokio::select! {

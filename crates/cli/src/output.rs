@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-/// Width in characters of the column `who` of a [`Line`]; `TEXT` and `OBJECT` are the widths of the next
-/// columns. Usual values fit, so the columns are aligned.
+/// Width in characters of the column `who` of a [`Line`]. `TEXT` and `OBJECT` are the widths of the next two
+/// columns. A longer value is not truncated.
 const WHO: usize = 18;
 const TEXT: usize = 46;
 const OBJECT: usize = 34;

@@ -7,12 +7,12 @@
 //!
 //! One thread gets objects by name without a pause. Another thread replaces all objects several times, with
 //! new revisions and index values. On Linux, the time during which the reader thread was runnable but did not
-//! run is subtracted, because this time does not depend on the store.
+//! run is subtracted from the latency, because this time does not depend on the store.
 //!
-//! For comparison, `get` is also measured on an idle store, and on an idle store while another store is
-//! replaced. If `get` exceeds the limit during the replacement and also in a comparison, the result is
-//! inconclusive and the exit code is 2. If `get` exceeds the limit only during the replacement, the exit code
-//! is 1.
+//! For comparison, the latency is also measured on an idle store, and on an idle store while another store is
+//! replaced. If the latency exceeds the limit during the replacement and also in a comparison, the result is
+//! inconclusive and the exit code is 2. If the latency exceeds the limit only during the replacement, the
+//! exit code is 1.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 

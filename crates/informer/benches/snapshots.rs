@@ -1,7 +1,8 @@
 //! Compares candidates for the ordered map inside the store. After each write, the map is cloned as a
 //! snapshot.
 //!
-//! The figures are in `docs/benchmarks.md`, and the decision for one candidate is in `docs/design/store.md`.
+//! The figures are in `docs/benchmarks.md`, and the selected candidate is explained in
+//! `docs/design/store.md`.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench snapshots
@@ -38,7 +39,8 @@ const ROUNDS: usize = 5;
 /// Number of writes per round of the write measurement, and of gets per round of the get measurement.
 const STEPS: usize = 20_000;
 
-/// The value that each candidate map contains for an object, as in the library's store.
+/// The value that each candidate map contains for an object: the object and its source, as in the library's
+/// store.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {

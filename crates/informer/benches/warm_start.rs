@@ -3,20 +3,19 @@
 //!
 //! `cargo bench -p kube-informer --bench warm_start`
 //!
-//! The times depend on the machine and have no limit. The embedded server runs in the same process and uses
-//! neither network nor etcd, so most of the list's time is decoding. A warm start also saves work of the
-//! server and the network, which this benchmark does not measure.
+//! These times depend on the machine and have no limit. The embedded server runs in the same process and uses
+//! neither network nor etcd, so the measured list is faster than a list from a real cluster.
 //!
-//! Then a separate process loads a packed cache on a runtime with one thread. The exit code is 0 if the load
-//! meets two limits, and otherwise 1:
+//! Then a separate process loads a packed (compressed) cache on a runtime with one thread. The exit code is 0
+//! if the load meets two limits:
 //!
 //! - The peak resident memory is at most 1.15 times the resident memory two seconds after the load.
 //! - No poll of a task occupies the runtime's thread for longer than 5 ms. A second task, which is always
 //!   ready, measures the time between its own polls. On Linux, the time during which the thread was runnable
 //!   but did not run is subtracted.
 //!
-//! If the load exceeds a limit, and the second task measures more than 5 ms even before the load, the result
-//! is inconclusive and the exit code is 2.
+//! If the load exceeds a limit, the exit code is 1. If the second task also measures more than 5 ms before
+//! the load, the result is inconclusive and the exit code is 2 instead.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a bench panics if it can't continue")]
@@ -52,15 +51,14 @@ const OBJECTS: usize = 100_000;
 
 const ROUNDS: usize = 3;
 
-/// Maximum ratio of the peak resident memory during the load of a packed cache to the resident memory two
-/// seconds after the load.
+/// Maximum ratio of the peak resident memory during the load of a packed (compressed) cache to the resident
+/// memory two seconds after the load.
 const PEAK_MAX: f64 = 1.15;
 
 const POLL_MAX: Duration = Duration::from_millis(5);
 
-/// First command line argument of the separate process that loads the packed cache.
-///
-/// The next arguments are the cache file and the collection identifier (see `ListerWatcher::collection`).
+/// First command line argument of the separate process that loads the packed cache. The next arguments are
+/// the path of the cache file and the value of `ListerWatcher::collection`.
 const LOAD: &str = "load";
 
 fn pod(number: usize) -> Value {
@@ -147,8 +145,6 @@ async fn save(builder: Builder<Pod>) {
 }
 
 /// Runs an informer until it has loaded its saved cache, and prints the duration of the load.
-///
-/// The informer may not have contacted the server by then.
 async fn loaded(builder: Builder<Pod>) {
     let (pods, controller) = builder.build();
     let begun = Instant::now();
@@ -168,7 +164,8 @@ async fn loaded(builder: Builder<Pod>) {
 
 /// A `ListerWatcher` for a server on which nothing changes.
 ///
-/// Each list is empty and has the requested revision. A watch stays open and delivers no events.
+/// Each list is empty, and its revision is the revision that the list request specifies. A watch stays open
+/// and delivers no events.
 struct Nothing {
     collection: String,
 }

@@ -1,7 +1,6 @@
 //! Caches a custom resource in three ways: as a Rust type, as dynamic objects, and as metadata only.
 //!
-//! Each way has its own informer, because each informer caches different data. Dynamic objects are for kinds
-//! that are known only at run time.
+//! Each way has its own informer. Dynamic objects are for kinds that are known only at run time.
 //!
 //! On a cluster, the example creates the `CustomResourceDefinition`, and deletes it at the end. The embedded
 //! server serves the resource from the start.
@@ -41,8 +40,9 @@ const GROUP: &str = "kube-informer.example.com";
 const DEFINITION: &str = "widgets.kube-informer.example.com";
 
 /// The custom resource as a Rust type. An informer requires that the type implements `Deserialize` and
-/// [`Resource`]. For a type with kube's `#[derive(CustomResource)]`, the `Resource` implementation is
-/// generated.
+/// [`Resource`].
+///
+/// Alternatively, kube's `#[derive(CustomResource)]` generates the implementation of `Resource`.
 #[derive(Clone, Debug, Deserialize)]
 struct Widget {
     metadata: ObjectMeta,
@@ -140,7 +140,7 @@ async fn custom_resource() -> anyhow::Result<()> {
 
 /// Creates the `CustomResourceDefinition` and waits until the server serves the resource.
 ///
-/// Widgets that an earlier run left are deleted. Returns a client for resource definitions.
+/// Deletes the widgets of earlier runs. Returns a client for `CustomResourceDefinition`s.
 async fn define(
     client: Client,
     api: &Api<DynamicObject>,

@@ -1,8 +1,8 @@
 //! Shows a `DeltaFifo` without an informer, and then an informer whose queue is a `DeltaFifo`.
 //!
 //! For each object, a `DeltaFifo` contains the changes (deltas) since the object was last popped. Objects are
-//! popped in the order in which they were queued. A `DeltaFifo` has no lock and does not block, because it
-//! has one owner; in an informer the owner is the controller.
+//! popped in the order in which they were queued. A `DeltaFifo` has no lock, because it has only one owner,
+//! such as the controller of an informer.
 //!
 //! `cargo run -p kube-informer --example delta_fifo [-- --kubeconfig FILE --context NAME]`
 

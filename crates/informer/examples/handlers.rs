@@ -38,7 +38,7 @@ use self::{
 /// Resync period of the informer. The library raises shorter periods to one second.
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// Time for which the async closures sleep per event. The other handlers are not delayed.
+/// Time for which the async closures sleep per event.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// Maximum time of each wait for the informer, such as the wait for the initial sync.

@@ -37,7 +37,7 @@ use self::{
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Capacity in lines of the channel from the process function to the example. The example sends fewer lines.
+/// Capacity in lines of the channel for the output of the process function, which sends fewer lines in total.
 const SHOWN_MAX: usize = 64;
 
 /// Name of the pod for which the process function returns an error once.
@@ -93,8 +93,7 @@ async fn informer_by_hand() -> anyhow::Result<()> {
 
 /// Returns the process function, which applies the deltas of one object to the store.
 ///
-/// For each resulting change of the store, the function sends a line to `lines`. client-go's `processDeltas`
-/// calls its handlers for the same changes.
+/// For each resulting change of the store, the function sends a line to `lines`.
 fn process(
     mut writer: IndexerWriter<Pod>,
     lines: mpsc::Sender<String>,

@@ -1,8 +1,8 @@
 //! Registers a handler on an informer that is already running.
 //!
 //! The handler receives the current objects from the cache, without a request to the server, and then all
-//! later changes. No object is delivered as added twice. Handlers do not wait for each other and do not
-//! affect each other.
+//! later changes. Each current object is delivered as added exactly once. A slow handler does not delay the
+//! other handlers.
 //!
 //! `cargo run -p kube-informer --example late_handler [-- --kubeconfig FILE --context NAME]`
 
@@ -88,8 +88,7 @@ async fn late_handler() -> anyhow::Result<()> {
 
 /// Registers a handler that prints its events. Each line begins with the handler's `name`.
 ///
-/// The line of an addition contains the number of additions so far, which shows that no object is added
-/// twice.
+/// The line of an addition also contains the number of additions so far.
 fn register(
     name: &'static str,
     pods: &SharedInformer<Pod>,

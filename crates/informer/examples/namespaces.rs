@@ -1,10 +1,10 @@
 //! Uses one informer factory for two namespaces, with four informers of the kind `Secret`.
 //!
-//! The first informer caches all secrets, the second the secrets with a label, and the third only the
-//! metadata of the secrets. The fourth informer caches the secrets as dynamic objects, which are for kinds
-//! that are known only at run time.
+//! The first informer caches all secrets of the two namespaces, the second the secrets with a label, and the
+//! third only the metadata of the secrets. The fourth informer caches the secrets as dynamic objects, which
+//! are for kinds that are known only at run time.
 //!
-//! An informer has one cache for both namespaces. The factory returns the same informer again for a request
+//! Each informer has one cache for both namespaces. The factory returns the same informer again for a request
 //! with the same type, namespaces and selectors.
 //!
 //! `cargo run -p kube-informer --example namespaces [-- --kubeconfig FILE --context NAME]`

@@ -188,7 +188,7 @@ fn sync(pods: &Indexer<Pod>, name: &ObjectName, failures: u32) -> anyhow::Result
     }
 }
 
-/// Creates, changes and deletes pods. After each change it waits for the controller's output, so every run
+/// Creates, changes and deletes pods. Waits for the controller's output after each change, so every run
 /// prints the same lines.
 async fn act(ours: &Pods, output: Transcript) -> anyhow::Result<()> {
     let synced = |pod: Pod| {

@@ -139,7 +139,7 @@ async fn into_a_store_of_ones_own(source: ListWatch<Pod>, ours: &Pods) -> anyhow
     outcome
 }
 
-/// Waits until the store has counted exactly the tiers and numbers of pods in `expected`.
+/// Waits until the numbers of pods per tier in `counted` are exactly the numbers in `expected`.
 async fn shows(
     counted: &mut watch::Receiver<BTreeMap<String, usize>>,
     expected: &[(&str, usize)],

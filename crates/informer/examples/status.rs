@@ -1,6 +1,6 @@
 //! Reads the status of an informer: its activity, its last error, and the objects that can't be decoded.
 //!
-//! If a wait for the sync fails, the returned error contains the same status, which shows the reason.
+//! If a wait for the sync fails, the error contains the informer's status, which shows the reason.
 //!
 //! `cargo run -p kube-informer --example status [-- --kubeconfig FILE --context NAME]`
 
@@ -119,7 +119,7 @@ async fn an_informer_from_start_to_stop(client: Client, output: Transcript) -> a
 
 /// Prints the activity of an informer whenever the activity changes, until the informer stops.
 ///
-/// A short activity may not be printed, because the status contains only the current activity and no history.
+/// A short activity may not be printed, because the status contains only the current activity.
 async fn tell(name: &'static str, mut status: StatusReader, output: Transcript) {
     let mut told = None;
     while let Some(now) = status.wait_for(|now| Some(now.activity()) != told).await {

@@ -1,7 +1,7 @@
 //! Shows a warm start: the second run of a program loads the cache that the first run saved.
 //!
 //! After the load, the second run receives only the changes since the save. The example executes both runs in
-//! one process, so that the output shows both.
+//! one process.
 //!
 //! `cargo run -p kube-informer --example warm_start [-- --kubeconfig FILE --context NAME]`
 
@@ -66,9 +66,10 @@ async fn warm_start() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs an informer until its cache contains `count` pods, as one run of the program would.
+/// Runs an informer until its cache contains `count` pods.
 ///
-/// The cache is saved to `folder` at the end. Returns whether the run loaded a saved cache at its start.
+/// The informer loads the saved cache in `folder` at its start, and saves its cache to `folder` at its end.
+/// Returns whether the load succeeded.
 async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<WarmStart> {
     let pods = ListWatch::<Pod>::new(client).labels(&format!("{LABEL}=warm-start").parse()?);
     // Change the version with every change of the type or the transform; a store with another version is not

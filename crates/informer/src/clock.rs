@@ -1,14 +1,13 @@
 //! Computes points in time without overflow, even for durations such as `Duration::MAX`.
 //!
-//! The module does not read a clock of its own: all points in time are those of tokio's clock.
+//! All points in time are those of tokio's clock.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Maximum duration that is added to a point in time: thirty years.
-///
-/// The value is longer than any process runs, and tokio's timers accept it.
+/// Maximum duration that is added to a point in time: thirty years. A longer duration could cause an
+/// overflow.
 const FOR_EVER: Duration = Duration::from_secs(86_400 * 365 * 30);
 
 /// Returns the point in time `duration` after `from`. A duration of more than thirty years counts as thirty

@@ -5,8 +5,7 @@
 //! affect other objects. A splitter buffers at most one unfinished object. No error quotes a value of an
 //! object.
 //!
-//! The module sends no requests, and keeps no state between two response bodies. A body with an unknown
-//! content type is read as JSON.
+//! The module sends no requests, and keeps no state between two response bodies.
 
 mod frame;
 mod identity;
@@ -146,7 +145,8 @@ impl<'a> Encoded<'a> {
 
     /// Reads the object's identity from its metadata, even if the rest of the object is invalid.
     ///
-    /// Parses the whole object if the metadata can't be located.
+    /// Parses the whole object if the metadata can't be located. Returns `None` if the identity can't be
+    /// read.
     pub(crate) fn identity_in_place(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_in_place(self.bytes),
@@ -175,12 +175,12 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the bytes of the object without the fields that `pruning` drops, without a search for the
+    /// Returns the bytes of the object without the fields that `pruning` drops. Does not search for the
     /// fields.
     ///
-    /// The positions of annotations and managed fields are known from `identity`, which must have been read
-    /// from the same bytes.
-    /// Returns `None` if `pruning` drops any other field. The caller then uses [`Encoded::cut`].
+    /// `identity`, which must have been read from the same bytes, contains the positions of the annotations
+    /// and the managed fields. Returns `None` if `pruning` drops any other field. The caller then uses
+    /// [`Encoded::cut`].
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,
@@ -207,7 +207,7 @@ impl<'a> Encoded<'a> {
     /// Decodes the object as a `K`, and estimates the heap memory of the result in bytes.
     ///
     /// # Errors
-    /// The same errors as [`Encoded::decode`].
+    /// Returns the same errors as [`Encoded::decode`].
     pub(crate) fn measured<K: DeserializeOwned>(self) -> Result<Measured<K>, Unfit> {
         match self.codec {
             Codec::Json => crate::json::measured(self.bytes)

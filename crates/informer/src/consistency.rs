@@ -1,10 +1,9 @@
 //! Compares a snapshot of a store with the server's objects at the same revision ([`Comparison`]).
 //!
-//! Objects are compared by name, uid and revision. The snapshot and the server's list have the same revision,
-//! so neither contains later changes, and any difference means that the store has lost changes.
+//! Objects are compared by name, uid and revision. Because the snapshot and the server's list have the same
+//! revision, a difference means that the store has lost changes.
 //!
-//! A `Comparison` keeps one pointer per object of the snapshot, and none of the server's objects. It sends no
-//! requests: [`ConsistencyCheck`] requests the list.
+//! The comparison sends no requests: [`ConsistencyCheck`] requests the list.
 
 mod check;
 
@@ -68,7 +67,7 @@ impl<'a, K> Comparison<'a, K> {
         &self.found.difference.revision
     }
 
-    /// Compares one object from the server's list with the snapshot.
+    /// Compares one object from the server's list with the snapshot, and records a difference.
     ///
     /// The list may contain complete objects or only their metadata.
     ///

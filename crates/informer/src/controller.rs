@@ -3,8 +3,8 @@
 //!
 //! This controller is not a reconciler. Use a [`workqueue`](crate::workqueue) to act on the cluster.
 //!
-//! One task owns the queue, the store and the processor, which delivers changes to handlers. Changes pass
-//! through them without a lock. Other tasks send commands, which the loop executes between two batches.
+//! One task runs the loop, and only this task modifies the queue and the store. Other tasks send commands,
+//! which the loop executes between two batches.
 //!
 //! Use [`Config`] for a controller that passes deltas to a function, without a store and handlers.
 
@@ -74,15 +74,13 @@ pub(crate) enum Command<K> {
     ),
     /// Removes an index from the store, and returns the removed index in the reply.
     ///
-    /// The caller drops the index instead of the loop, because freeing a large index could delay the loop.
+    /// The caller, not the loop, drops the index, because freeing a large index could delay the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
     ),
-    /// Requests a reply.
-    ///
-    /// When the loop replies, every change that readers of the store can see is also in the handlers'
-    /// buffers.
+    /// Requests a reply that confirms that the handlers' buffers contain every change that readers of the
+    /// store can see.
     Settle(oneshot::Sender<()>),
     /// Applies the lists of a saved store, one list per source.
     ///
@@ -90,8 +88,7 @@ pub(crate) enum Command<K> {
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
     /// Requests a snapshot of the store in which the objects of each source match the source's revision.
     ///
-    /// The loop replies when such a snapshot is available, or with the reason why there is none. The caller
-    /// saves the snapshot or compares it with the server.
+    /// The loop replies when such a snapshot is available, or with the reason why there is none.
     Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),
     /// Reports that a stored object failed to decode when it was read.
     ///
@@ -236,7 +233,8 @@ struct Serving<K> {
     arrived: BTreeSet<SourceId>,
     /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,
-    /// State of the server's confirmation of a store that a warm start loaded; `None` if no store was loaded.
+    /// Progress of the server's confirmation of a store that a warm start loaded; `None` if no store was
+    /// loaded.
     ///
     /// The informer becomes synced only after the confirmation.
     unconfirmed: Option<Unconfirmed>,
@@ -425,8 +423,8 @@ where
 
     /// Executes one command.
     ///
-    /// Some commands receive the command after them from the channel. If that command must still be executed,
-    /// it is returned.
+    /// For [`Command::FoundBroken`], also receives and executes the `FoundBroken` commands that follow in the
+    /// channel. If a command of another type was received, returns this command. The caller must execute it.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

@@ -1,8 +1,8 @@
 //! Decodes the bytes of a frame (one list item or one watch event) into an [`Object`].
 //!
-//! Guarantees: each object is decoded once, for any number of handlers and informer handles. If an object
-//! does not decode, or its transform fails, the result is a broken [`Object`] with the error; other objects
-//! are not affected. With a packed or lazy cache, objects are decoded when they are read.
+//! Guarantees: an object is decoded once before it is delivered, for any number of handlers; with a packed or
+//! lazy cache, it is decoded when it is read instead. If an object does not decode, or its transform fails,
+//! the result is a broken [`Object`] with the error. Other objects are not affected.
 
 mod known;
 mod restore;
@@ -59,7 +59,7 @@ impl<K> Decoder<K> {
     /// Returns a decoder for objects whose events must not be delayed.
     ///
     /// This decoder skips slow work, such as compression. [`Housekeeping`](crate::object::Housekeeping), the
-    /// background work of the cache, does the work after the delivery.
+    /// background work of the cache, does this work after the delivery.
     pub(crate) fn urgent(self) -> Self {
         Self {
             form: self.form.urgent(),
@@ -107,11 +107,10 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
-    /// Returns whether an unreadable object can't be identified: its bytes lack a valid name or a valid
-    /// revision.
+    /// Returns whether the object is [`Unreadable`](Self::Unreadable) and its bytes contain no valid name or
+    /// no valid revision.
     ///
-    /// The caller then does not know which object has changed, or to which revision. Returns false for a
-    /// readable object.
+    /// Such bytes do not identify a state of an object.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -218,7 +217,7 @@ where
         known: Option<&KnownStates<K>>,
     ) -> Decoded<K> {
         let wire_bytes = encoded.bytes().len();
-        // A shorter object can't have as many.
+        // An object of at most `PARTS` bytes can't contain more than `PARTS` arrays and maps.
         if wire_bytes > PARTS && encoded.parts() > PARTS {
             let reason = format!("more than {PARTS} arrays and maps");
             return broken(encoded, ".", &reason);
@@ -317,10 +316,10 @@ fn broken<K>(encoded: Encoded<'_>, field: &str, reason: &str) -> Decoded<K> {
     Decoded::Object(Object::from_broken(name, &identity, error))
 }
 
-/// Returns an error if an object can't be stored, because its name or its revision is too long or has control
-/// characters.
+/// Returns an error if an object can't be stored, because its name or its revision is too long or contains
+/// control characters.
 ///
-/// Returns `None` if both are valid.
+/// Returns `None` if name and revision are valid.
 fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     if !name.is_fit() {
         let reason = format!("longer than {NAME_BYTES} bytes, or with control characters,");
@@ -361,7 +360,7 @@ pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit
 /// Decodes an object as a `K`, and estimates the heap memory of the result in bytes.
 ///
 /// # Errors
-/// The same errors as [`open`].
+/// Returns the same errors as [`open`].
 pub(crate) fn measured<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<Measured<K>, Unfit> {
     confined(|| encoded.measured()).unwrap_or_else(|Panicked| Err(panicked()))
 }

@@ -6,14 +6,12 @@
 //! object means to call these functions for it.
 //!
 //! The index is separate from the stores of the two informers. Two handlers maintain the index, one
-//! registered with each informer. Reads of the index do not wait for the handlers. A program that queries
-//! rarely needs no derived index: the module [`indexer`](crate::indexer) shows how to query two caches.
+//! registered with each informer. Reads of the index do not wait for the handlers.
 //!
 //! # Guarantees
 //!
-//! - The index converges to the state of the two caches. The index lacks only the changes whose events its
-//!   two handlers have not handled yet. The final content does not depend on the order of changes in the two
-//!   caches.
+//! - The index converges to the state of the two caches, in whatever order the two caches change. The index
+//!   lacks only the changes whose events its two handlers have not handled yet.
 //! - After an event of an indexed object, the index evaluates only that object. After an event of an object
 //!   of the other kind, the index evaluates only the indexed objects that depend on that object. An
 //!   evaluation reads the current state of both caches, not the state in the event.
@@ -22,14 +20,12 @@
 //!   objects are not affected.
 //! - For an object that can't be decoded, the index uses the last state that was decoded and delivered to
 //!   handlers. If there is no such state, the index treats the object as absent.
-//! - The functions of the index are called only by its two handlers, and never while a lock is held.
+//! - The functions of the index are called only by its two handlers, and never while the index holds a lock.
 //!
 //! # Cost
 //!
-//! The index needs two handlers. It stores each pair of an object and a value twice, sorted by value and
-//! sorted by object. It stores each pair of an object and a dependency in the same way. The entries share the
-//! names of objects. Each value and each name of a dependency is stored once for all objects. The index
-//! neither copies nor retains objects.
+//! The index stores each pair of an object and a value twice, and each pair of an object and a dependency
+//! twice. The index neither copies nor retains objects.
 //!
 //! An object is evaluated once per event of the object itself, and once per event of each of its
 //! dependencies. The initial `Added` events also cause evaluations.
@@ -100,8 +96,8 @@ use crate::{
 
 /// An index of objects of one kind by values computed from objects of another kind; clones share the index.
 ///
-/// Two handlers maintain the index, one registered with the informer of each kind. Dropping the last clone
-/// removes both handlers. An evaluation in progress completes, and no other evaluation starts.
+/// Two handlers maintain the index, one registered with the informer of each kind. Dropping the last clone of
+/// the index removes both handlers.
 ///
 /// When one of the informers stops, the index stays readable but receives no more events of that informer.
 /// Events that the informer had not delivered when it stopped are missing from the index.
@@ -133,9 +129,9 @@ where
     /// Adds an index of this informer's objects by values computed from objects of the informer `others`.
     ///
     /// `depends_on` returns the names of the objects of `others` on which an object of this informer depends.
-    /// It can return no name, one or several, including names of objects that do not exist. `values` returns
-    /// the values under which the object is indexed. The second argument of `values` contains the
-    /// dependencies that exist, in the order of the names from `depends_on`.
+    /// It can return any number of names, including names of objects that do not exist. `values` returns the
+    /// values under which the object is indexed. The second argument of `values` contains the dependencies
+    /// that exist, in the order of the names from `depends_on`.
     ///
     /// Both functions may be called at any time and by two tasks at once. Their results should depend only on
     /// their arguments, because the index calls them again only after an event of the object or of a
@@ -247,7 +243,7 @@ where
 }
 
 impl<K> DerivedIndex<K> {
-    /// Returns the name of the index. The names of its two handlers and its errors contain this name.
+    /// Returns the name that the index received when it was added to the informer.
     pub fn name(&self) -> &str {
         &self.inner.name
     }
@@ -258,11 +254,11 @@ impl<K> DerivedIndex<K> {
         self.inner.board.values().names(value).cloned().collect()
     }
 
-    /// Returns the objects that are indexed under `value`, sorted by name, in their current state in the
-    /// cache.
+    /// Returns the objects that are indexed under `value`, in their current state, sorted by name.
     ///
-    /// The result omits objects that have been deleted from the cache and objects that can't be decoded. An
-    /// object that has changed since the index evaluated it may no longer have the value.
+    /// The result omits objects that have been deleted from the cache and objects that can't be decoded. The
+    /// cache may be newer than the index, so the current state of a returned object may no longer have the
+    /// value.
     #[doc(alias = "ByIndex")]
     pub fn objects(&self, value: &str) -> Vec<Object<K>> {
         let postings = self.inner.board.values();
@@ -288,7 +284,7 @@ impl<K> DerivedIndex<K> {
         self.inner.board.values().len()
     }
 
-    /// Returns whether the index contains no object, because no object has a value.
+    /// Returns whether no object is indexed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -300,7 +296,7 @@ impl<K> DerivedIndex<K> {
         self.inner.board.errors()
     }
 
-    /// Returns whether both handlers of the index have handled their initial objects.
+    /// Returns whether both handlers of the index have handled the initial objects of their informers.
     ///
     /// After the first `true`, the result stays `true`.
     #[doc(alias = "HasSynced")]
@@ -309,10 +305,13 @@ impl<K> DerivedIndex<K> {
         handlers.iter().all(|handler| handler.has_synced())
     }
 
-    /// Waits until [`DerivedIndex::has_synced`] is true. The future does not borrow the index.
+    /// Waits until both handlers of the index have handled the initial objects of their informers.
+    ///
+    /// The future does not borrow the index.
     ///
     /// # Errors
-    /// Returns [`SyncError`] if an informer stops before the sync, or if the index is dropped.
+    /// Returns [`SyncError`] if an informer stops before the sync, or if the last clone of the index is
+    /// dropped.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the index.
@@ -329,8 +328,8 @@ impl<K> DerivedIndex<K> {
 
     /// Waits until the index reflects all changes that the two caches contained at the time of the call.
     ///
-    /// If an informer has stopped, its handler may never process the remaining events. The call then returns
-    /// when that handler has ended.
+    /// If an informer has stopped, its handler may end before it has handled all events. The call then
+    /// returns when that handler has ended.
     ///
     /// # Cancel safety
     /// Dropping the future only ends the wait; the index is not affected.
@@ -342,7 +341,7 @@ impl<K> DerivedIndex<K> {
     }
 }
 
-/// The registrations of both handlers of a derived index; dropping this value removes the handlers.
+/// The registrations of both handlers of a derived index; dropping this value removes both handlers.
 struct Handlers(Vec<Box<dyn Handler>>);
 
 impl Drop for Handlers {

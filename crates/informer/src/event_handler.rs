@@ -1,7 +1,6 @@
 //! Defines event handlers and the events that they receive.
 //!
 //! A program writes a handler as a type that implements [`EventHandler`], or as closures in [`Callbacks`].
-//!
 //! [`Filtering`] passes selected events to another handler, and [`Enqueue`] adds object names to a work
 //! queue. This module does not buffer or deliver events; the informer does.
 
@@ -29,8 +28,8 @@ pub enum Event<K> {
     Added {
         /// The added object.
         object: Object<K>,
-        /// Whether the object is part of the initial state of this handler. The initial state is the first
-        /// list, or the cache at the time of registration if the handler was registered later.
+        /// Whether the object is part of the handler's initial state: the first list, or the content of the
+        /// cache when the handler was registered, if that was after the first list.
         #[doc(alias = "isInInitialList")]
         in_initial_list: bool,
     },
@@ -43,13 +42,13 @@ pub enum Event<K> {
         old: Object<K>,
         /// The current state of the object.
         new: Object<K>,
-        /// The reason for the event: a watch event, a relist or a resync.
+        /// Reason for the event: a watch event, a relist or a resync.
         cause: Cause,
     },
     /// An object was deleted; the value contains the object's name and its last known state.
     #[doc(alias = "OnDelete")]
     Deleted(Deleted<K>),
-    /// All `Added` events of this handler's initial state have been delivered.
+    /// All `Added` events whose `in_initial_list` is true have been delivered to this handler.
     #[doc(alias = "HasSynced")]
     #[doc(alias = "SingleFileTracker")]
     #[doc(alias = "AsyncTracker")]
@@ -78,10 +77,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// Returns whether the event adds an object of the initial state of this handler.
-    ///
-    /// The initial state is the first list, or the cache at the time of registration if the handler was
-    /// registered later.
+    /// Returns whether the event is [`Event::Added`] with `in_initial_list` true.
     pub fn is_in_initial_list(&self) -> bool {
         matches!(
             self,
@@ -120,7 +116,7 @@ impl<K> Event<K> {
 /// The informer catches and reports a panic of `handle`. The event counts as handled, and the next event is
 /// delivered one second later. With `panic = "abort"`, a panic ends the process.
 ///
-/// A handler can't modify the objects that it receives:
+/// A handler can't modify the objects that it receives, because the cache shares them:
 ///
 /// ```compile_fail,E0594
 /// # use kube_informer::event_handler::{Event, EventHandler};
@@ -161,8 +157,7 @@ pub struct Done;
 #[derive(Debug)]
 pub struct Waits;
 
-/// Supertrait that prevents implementations of [`Outcome`] outside this module. An implementation in another
-/// module could overlap with the two implementations in this module.
+/// Supertrait that prevents implementations of [`Outcome`] outside this module.
 #[doc(hidden)]
 pub trait Sealed<M> {}
 
@@ -277,17 +272,15 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
     }
 }
 
-/// A handler that receives only the events of objects that pass a filter.
+/// A handler that passes only the events of objects that match a filter to an inner handler.
 ///
 /// If an update makes an object pass the filter, the inner handler receives `Added` with `in_initial_list`
 /// false. If an update makes an object fail the filter, the inner handler receives `Deleted` with the last
 /// state that passed.
 ///
-/// If an object is deleted after the inner handler received it as `Added`, the inner handler receives
-/// `Deleted`, even if the object's last state does not pass the filter. This happens when a
-/// [`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce) buffer has merged an update and a deletion.
-/// client-go drops such a deletion. To deliver it, this handler stores the names of all objects that pass the
-/// filter.
+/// If the state that this handler received last passed the filter, the inner handler receives the deletion of
+/// the object, even if the last state in the deletion does not pass the filter. client-go drops such a
+/// deletion. For this guarantee, this handler stores the names of all objects that pass the filter.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
 #[derive_where(Debug)]
@@ -303,7 +296,7 @@ impl<K, F, H> Filtering<K, F, H>
 where
     F: Fn(&Object<K>) -> bool,
 {
-    /// Creates a handler that forwards the events of objects for which `filter` returns true.
+    /// Creates a handler that passes the events of the objects for which `filter` returns true to `handler`.
     pub fn new(filter: F, handler: H) -> Self {
         Self {
             filter,
@@ -333,9 +326,10 @@ where
         }
     }
 
-    /// Returns whether a state of an object passes the filter.
+    /// Returns whether `object` passes the filter.
     ///
-    /// Also records the object's name if the state passes, and removes the name otherwise.
+    /// Adds the object's name to the names of passing objects if the object passes, and removes the name
+    /// otherwise.
     fn admits(&mut self, object: &Object<K>) -> bool {
         let passes = (self.filter)(object);
         if passes {

@@ -110,7 +110,8 @@ struct Inner {
     definitions: Option<Definitions>,
 }
 
-/// Error of [`SharedInformerFactory::adopt`]: the factory already has another running informer of the type.
+/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the same kind, and
+/// that informer has not stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
@@ -141,13 +142,13 @@ impl fmt::Debug for SharedInformerFactory {
 impl SharedInformerFactory {
     /// Returns a builder of a factory whose informers send their requests with `client`.
     ///
-    /// `client` is a [`Client`](kube_client::Client), or another [`ClientSource`], which can renew its
-    /// client.
+    /// `client` is a [`Client`](kube_client::Client), or another [`ClientSource`], which selects a client for
+    /// each list and each watch.
     pub fn builder(client: impl ClientSource) -> FactoryBuilder {
         FactoryBuilder::new(Arc::new(client))
     }
 
-    /// Returns the informer of the kind `K`; the first request creates the informer.
+    /// Returns the informer of the kind `K` with the factory's default options; the first request creates it.
     ///
     /// The informer starts at the next [`SharedInformerFactory::start`]. This method must be called inside a
     /// Tokio runtime.
@@ -196,8 +197,8 @@ impl SharedInformerFactory {
 
     /// Returns the informer of the kind `K`; if there is none yet, `make` creates it.
     ///
-    /// Every later request for the kind returns this informer, and this factory runs it. This method must be
-    /// called inside a Tokio runtime.
+    /// Every later request for the kind without options returns this informer, and this factory runs it. This
+    /// method must be called inside a Tokio runtime.
     ///
     /// `make` receives the factory's client and the resync period that the factory has for the type. The
     /// factory does not apply its namespaces, tweaks and transforms to this informer; `make` must apply them.
@@ -208,7 +209,7 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns [`RecursiveConstructor`] if `make` requests the informer of the kind `K` from this factory. If
-    /// `make` sends that request with another method than `informer_for`, the factory creates a default
+    /// `make` uses another method than `informer_for` for that request, the factory also creates a default
     /// informer of the kind, and keeps it.
     #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
@@ -252,12 +253,13 @@ impl SharedInformerFactory {
 
     /// Registers an informer that this factory does not run, for example an informer of another factory.
     ///
-    /// Every later request for the kind `K` returns this informer.
-    /// [`SharedInformerFactory::wait_for_cache_sync`] waits for its sync. The factory neither starts nor
-    /// stops it. Adopting the same informer again has no effect.
+    /// Every later request for the kind `K` without options returns this informer.
+    /// [`SharedInformerFactory::wait_for_cache_sync`] also waits for this informer. The factory neither
+    /// starts nor stops it. Adopting the same informer again has no effect.
     ///
     /// # Errors
-    /// Returns [`AlreadyRegistered`] if the factory has another informer of the kind that has not stopped.
+    /// Returns [`AlreadyRegistered`] if the factory already has another informer of the kind, and that
+    /// informer has not stopped.
     pub fn adopt<K>(&self, informer: SharedInformer<K>) -> Result<(), AlreadyRegistered>
     where
         K: Resource + Send + Sync + 'static,
@@ -270,10 +272,9 @@ impl SharedInformerFactory {
         adopted.then_some(()).ok_or(AlreadyRegistered { kind })
     }
 
-    /// Returns the informers of this factory in the order of their first requests.
+    /// Returns the informers of this factory, including adopted ones, in the order of their first requests.
     ///
-    /// The result includes adopted informers. Each element reports which objects the informer covers, its
-    /// status and its memory use.
+    /// Each element reports which objects the informer covers, its status and its memory use.
     ///
     /// ```no_run
     /// # fn example(factory: &kube_informer::SharedInformerFactory) {
@@ -296,10 +297,9 @@ impl SharedInformerFactory {
 
     /// Returns a future that waits until all started and all adopted informers have synced.
     ///
-    /// The future uses notifications and does not poll the caches. If the factory has created an informer but
-    /// [`start`](Self::start) was never called, the future fails at once with
-    /// [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted), because the wait would never end.
-    /// client-go's `WaitForCacheSync` returns success in this case.
+    /// If the factory has created an informer but [`start`](Self::start) was never called, the future fails
+    /// at once with [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted), because the wait
+    /// would never end. client-go's `WaitForCacheSync` returns success in this case.
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
         WaitForCacheSync(self.inner.registry.waits())
     }
@@ -312,7 +312,7 @@ impl SharedInformerFactory {
     ///
     /// An informer fails only for a reason that retries cannot fix, see
     /// [`FailureCause`](crate::status::FailureCause). Errors of a server are always retried. A program that
-    /// must not continue with a cache that is no longer updated selects on this future:
+    /// must stop when one of its caches is no longer updated can select on this future:
     ///
     /// ```no_run
     /// # async fn example(factory: kube_informer::SharedInformerFactory) -> anyhow::Result<()> {
@@ -347,7 +347,8 @@ impl SharedInformerFactory {
     /// a factory also ends its informers, but does not wait. Handlers in progress are then cancelled at an
     /// `.await`.
     ///
-    /// A handler of one of these informers must not wait for this future, because the wait would never end.
+    /// A handler of one of these informers must not wait for this future, because this future waits for the
+    /// end of the handler.
     ///
     /// # Cancel safety
     /// The first poll signals all informers to end. Dropping the future only stops the wait.

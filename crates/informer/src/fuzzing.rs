@@ -1,8 +1,7 @@
 //! Entry points of the project's fuzz targets: functions that call parsers in private modules.
 //!
 //! This module is compiled only with the feature `__fuzzing`. It is not part of the public API and can change
-//! in any version. The functions return plain values. This module does not check properties of these values;
-//! the fuzz targets check them.
+//! in any version. The fuzz targets, not this module, check the returned values.
 
 use bytes::Bytes;
 use kube_core::Resource;
@@ -18,7 +17,7 @@ use crate::{
     warm_start,
 };
 
-/// The list items or watch events that one of this library's splitters found in a response body.
+/// The list items or watch events that a response body was split into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// One pair per list item or watch event: the event's type and the bytes of its object. The type of a
@@ -49,7 +48,8 @@ pub enum Decoded<K> {
     /// The object that a cache would store. If the content does not decode, the object is broken: it has a
     /// name and an error, but no content.
     Object(Object<K>),
-    /// The bytes contain no valid name for the object, so a cache cannot store it. The value is the error.
+    /// The object's name, namespace or revision can't be read or is invalid, so a cache cannot store the
+    /// object. The value is the error.
     Unreadable(DecodeError),
     /// The object has another kind than the type `K`. The value contains the API version and kind of the
     /// object.
@@ -103,8 +103,9 @@ fn split(frames: Vec<Frame>, end: Result<Ended, SplitError>) -> Split {
     }
 }
 
-/// Decodes the JSON of one object, which is from a list if `is_item` is true, and from a watch event
-/// otherwise.
+/// Decodes the JSON of one object.
+///
+/// The object is an item of a list if `is_item` is true, and the object of a watch event otherwise.
 pub fn decode<K>(dyntype: &K::DynamicType, bytes: &Bytes, is_item: bool) -> Decoded<K>
 where
     K: Resource + DeserializeOwned + 'static,
@@ -124,12 +125,12 @@ where
     }
 }
 
-/// Parses a saved store (the warm-start file of an informer), and returns the objects of each source.
-///
-/// A saved store with a line of more than 4 KiB or with more than 16 objects is an error.
+/// Parses a saved store (the warm-start file of an informer), and returns the objects of each source (one
+/// list and watch of the informer).
 ///
 /// # Errors
-/// Returns the reason why an informer could not use the saved store and would start without it.
+/// Returns the reason why an informer would not use the saved store. One reason is a line of more than 4 KiB,
+/// another one is a store with more than 16 objects.
 pub fn load_store<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -137,14 +138,16 @@ where
     warm_start::fuzzing::load(text)
 }
 
-/// Serializes the objects of each source to a saved store.
+/// Serializes the objects of each source (one list and watch of an informer) to a saved store.
 ///
-/// Returns `None` if the saved store would exceed a limit of [`load_store`] or an object can't be serialized.
+/// Returns `None` if an object can't be serialized, or if the saved store would have a line of more than 4
+/// KiB, more than 64 KiB in total or more than 16 objects.
 pub fn save_store<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     warm_start::fuzzing::save(sources)
 }
 
-/// Returns a valid last line, which contains a checksum, for a saved store whose other lines are `lines`.
+/// Returns a valid last line for a saved store whose other lines are `lines`. The last line contains the
+/// checksum of the other lines.
 pub fn end_of_store(lines: &[u8]) -> String {
     warm_start::fuzzing::end(lines)
 }
@@ -163,8 +166,7 @@ pub fn read_json<T: DeserializeOwned>(json: &[u8]) -> Result<(T, usize), String>
 /// Finds the end of the JSON value that starts at the first byte of the chunks.
 ///
 /// Returns the index of the first byte after the value, and the number of JSON objects and arrays in the
-/// value. The index counts the bytes of all chunks. Returns `None` if the value is incomplete. The scanner
-/// uses SIMD instructions if the processor supports them.
+/// value. The index counts from the first byte of the first chunk. Returns `None` if the value is incomplete.
 pub fn scan_json(chunks: &[&[u8]]) -> Option<(usize, usize)> {
     let mut scanner = json::ValueScanner::default();
     let mut at = 0;

@@ -1,11 +1,11 @@
-//! Decodes JSON fast, finds the end of a JSON value, and estimates the memory of a decoded value.
+//! Decodes JSON, finds the end of a JSON value, and estimates the memory of a decoded value.
 //!
 //! Guarantees: a decoded value equals the value that `serde_json` decodes from the same bytes, and every
 //! error is a `serde_json` error. This module imports no other module of the library, and does not depend on
 //! Kubernetes.
 //!
-//! - [`ValueScanner`] finds the end of a value that arrives in chunks, and scans 64 bytes at a time.
-//! - [`CompactReader`] reads the members of a JSON object in place. The JSON must not contain white space.
+//! - [`ValueScanner`] finds the end of a JSON value that arrives in chunks.
+//! - [`CompactReader`] reads the members of a JSON object without white space, and does not copy them.
 //! - [`from_slice`] decodes a value with `simd-json`. [`measured`] also estimates the heap memory of the
 //!   value.
 

@@ -52,25 +52,25 @@
 //! it stores. A store of [`Shared`] contains only handles to the objects of the cache. On a 64-bit machine,
 //! the store of [`Shared`] uses for each object:
 //!
-//! - 104 bytes for key and pointer, in a hash table that is between 7/16 and 7/8 full;
+//! - 104 bytes for the key and a pointer, in a hash table of which between 7/16 and 7/8 is used;
 //! - 32 bytes for the handle;
 //! - the text of four strings: name, namespace, uid and revision.
 //!
-//! With the overhead of the allocations, these are about 300 to 400 bytes per object, independent of the
+//! With the overhead of the allocations, the sum is about 300 to 400 bytes per object, independent of the
 //! object's size. A store of `K` uses the same amount in addition to its copy of the object.
 //!
 //! A kind that is used only as a trigger (`owns_stream`, `watches_stream`) has no store. For such a kind,
-//! each event of an owned object costs one copy of the object's metadata. If the informer is packed or lazy
-//! (decodes objects on the first read), the stream also stores the name and the last state's handle of each
-//! object. The stream reports the deletion with this state if the final state of the object does not decode.
+//! each event of an owned object costs one copy of the object's metadata. If the informer is packed or lazy,
+//! which means that it decodes objects on the first read, the stream also stores the name and a handle of
+//! each object.
 //!
 //! # State that a reconciler reads
 //!
 //! kube's store changes only when the controller is polled, so its objects can be older than those of the
 //! informer's cache. To read the newest cached state of the reconciled object, `reconcile` calls
 //! `lister.get(&deployment.object_name())` of a [`Lister`](crate::lister::Lister). A reconciler should also
-//! read other kinds through listers. Wait for their informers before you run the controller
-//! (`factory.wait_for_cache_sync()`), because kube waits only for the reconciled kind.
+//! read other kinds through listers. Wait until the informers of these kinds have synced before you run the
+//! controller (`factory.wait_for_cache_sync()`), because kube waits only for the reconciled kind.
 
 mod shared;
 mod watcher;

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Configurable limits on the objects, lists and watches that an informer accepts from a server.
 ///
 /// The defaults are far above the sizes of real clusters. If the program knows the size of its cluster, lower
-/// limits are safer.
+/// limits reduce the memory that a faulty server can make the program use.
 ///
 /// ```
 /// use kube_informer::limits::Limits;
@@ -22,9 +22,8 @@ pub struct Limits {
     /// Maximum length in bytes of the JSON of one object of a list, or of one event of a watch; by default 16
     /// MiB.
     ///
-    /// A list or watch with a larger object fails. An API server accepts requests up to 3 MiB, and etcd
-    /// accepts values up to 1.5 MiB. The JSON of an object is at most a few times as long as its value in
-    /// etcd.
+    /// A list or watch with a larger object fails. The default is about five times the largest request that
+    /// an API server accepts (3 MiB).
     pub object_bytes: usize,
     /// Maximum number of objects of one source, which is one list and watch; by default 5,000,000. The
     /// default is ten times the number of objects of one kind in the largest clusters.
@@ -46,8 +45,8 @@ pub struct Limits {
     /// minutes.
     ///
     /// The limit also applies to a streaming list. The default is far above the limits of API servers, which
-    /// end a request after one minute and compact the revision of a paged list within ten minutes.
-    /// [`Duration::MAX`] disables the limit.
+    /// end each request after one minute and reject the continue token of a paged list after at most ten
+    /// minutes. [`Duration::MAX`] disables the limit.
     pub list_time: Duration,
 }
 
@@ -117,9 +116,8 @@ pub const LIST_STALL: Duration = Duration::from_secs(60);
 /// Maximum time for which a watch stays open without an event after its requested timeout. After this time,
 /// the watch fails.
 ///
-/// A server ends a watch at the requested timeout. If the watch remains open, the connection was lost without
-/// a notice, or the server does not follow the protocol. Bytes that do not complete an event do not count as
-/// an event.
+/// A server ends a watch at the requested timeout. If the watch remains open, the connection was probably
+/// lost. Bytes that do not complete an event do not count as an event.
 pub const WATCH_GRACE: Duration = Duration::from_secs(30);
 
 /// Maximum delay of a retry that a server can request with the header `Retry-After`. A longer delay is
@@ -127,10 +125,11 @@ pub const WATCH_GRACE: Duration = Duration::from_secs(30);
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
 /// Maximum size in bytes of the response with the namespace `kube-system`. A start from a saved store reads
-/// the uid of this namespace to identify the cluster. etcd accepts values up to 1.5 MiB.
+/// the uid of this namespace to identify the cluster. The value is above etcd's limit for one stored object
+/// (1.5 MiB).
 pub const NAMESPACE_BYTES: usize = 2 << 20;
 
-/// Maximum length in bytes of one line of a saved store, which contains one object.
+/// Maximum length in bytes of one line of a saved store; each object is one line.
 ///
 /// The value is about five times the largest request that an API server accepts (3 MiB).
 pub const SAVED_LINE_BYTES: u64 = 16 << 20;
@@ -147,8 +146,8 @@ pub const SAVED_OBJECTS: usize = 5_000_000;
 
 /// Returns whether a text from a server is accepted as a name or a resource version.
 ///
-/// An accepted text has at most `bytes` bytes and no control characters. The library sends such a text in
-/// requests, and prints it in logs and on terminals.
+/// An accepted text has at most `bytes` bytes and no control characters, because the library prints the text
+/// in logs and on terminals.
 pub(crate) fn is_fit(text: &str, bytes: usize) -> bool {
     text.len() <= bytes && !text.contains(char::is_control)
 }

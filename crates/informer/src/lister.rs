@@ -37,7 +37,7 @@ pub struct Lister<K> {
     kind: Arc<str>,
 }
 
-/// The reason for which a read by name did not return an object from a cache.
+/// The reason why a read by name did not return an object from a cache.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GetError {
@@ -85,9 +85,9 @@ impl<K: Resource> Lister<K> {
 
     /// Returns a snapshot of the cache.
     ///
-    /// A list omits objects that failed to decode, so it may omit an object that exists on the server. A
-    /// controller that deletes resources of missing objects must therefore use a snapshot. It must read both
-    /// the list and the number of omitted objects ([`Snapshot::broken_in`]) from this snapshot.
+    /// Lists omit objects that failed to decode, although they may exist on the server. A controller that
+    /// deletes resources because an object is missing must therefore read both the list and
+    /// [`Snapshot::broken_in`], which is the number of omitted objects, from one snapshot.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.indexer.snapshot()
     }
@@ -129,7 +129,7 @@ impl<K: Resource> Lister<K> {
 
     /// Returns the objects that match a label selector and a field selector, ordered by namespace and name.
     ///
-    /// Each field of the selector needs an index with the name of the field; see [`Snapshot::by_fields`].
+    /// Each field except `metadata.name` and `metadata.namespace` needs an index with the name of the field.
     ///
     /// # Errors
     /// Returns an error if there is no index for a field.
@@ -192,7 +192,7 @@ impl<K: Resource> NamespaceLister<K> {
     /// Returns the objects of the namespace that match a label selector and a field selector, ordered by
     /// namespace and name.
     ///
-    /// Each field of the selector needs an index with the name of the field; see [`Snapshot::by_fields`].
+    /// Each field except `metadata.name` and `metadata.namespace` needs an index with the name of the field.
     ///
     /// # Errors
     /// Returns an error if there is no index for a field.
@@ -221,8 +221,8 @@ impl<K: Resource> NamespaceLister<K> {
     }
 }
 
-/// Returns the objects of a snapshot that match a query plan and a label selector. The iterator reads a
-/// limited number of objects at a time, and does not collect the whole list in memory.
+/// Returns the objects of a snapshot that match a query plan and a label selector. The iterator does not
+/// collect the whole result in memory.
 fn matching<K: Resource>(
     snapshot: Snapshot<K>,
     plan: Plan,

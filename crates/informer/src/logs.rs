@@ -1,5 +1,4 @@
-//! The log events of the library, their levels and their [`tracing`](https://docs.rs/tracing)
-//! spans.
+//! Creates the library's [`tracing`](https://docs.rs/tracing) spans, and documents its log events.
 //!
 //! # Spans
 //!
@@ -15,8 +14,7 @@
 //! [`Subscription`](crate::shared_informer::Subscription) has no span either, because the program's own task
 //! handles its events.
 //!
-//! There is no span per request or per change of an object. A span is entered and exited once per poll of a
-//! task, which costs almost nothing while no subscriber is installed.
+//! There is no span per request or per change of an object.
 //!
 //! # Events
 //!
@@ -57,14 +55,13 @@
 //! | DEBUG | `a list has not removed the difference`, `not checked: the queue does not become empty`: from consistency checks | `difference` |
 //!
 //! Some kinds of log lines are limited, as the table states. Lines above the limit are counted and not
-//! written. The count is logged with the next line of the same kind, or when a watch ends. There is no timer
-//! that logs the count.
+//! written. The count is logged with the next line of the same kind, or when a watch ends.
 //!
 //! Changes of objects are not logged, except those that can't be stored or indexed. The library logs names of
 //! objects, and names and positions of fields. It never logs the content of objects, because an object may be
-//! a Secret. Request headers are not logged. Texts from other sources are logged as one line of at most 1
-//! KiB. These are the message of a server's `Status`, errors of the program's transforms and index functions,
-//! and panic messages of its handlers.
+//! a Secret. Request headers are not logged. The message of a server's `Status`, errors of the program's
+//! transforms and index functions, and panic messages of its handlers are logged as one line of at most 1
+//! KiB.
 
 mod log_limiter;
 

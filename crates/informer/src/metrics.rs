@@ -1,12 +1,12 @@
-//! Metrics of informers, reflectors and work queues, for a collector that the program provides.
+//! Defines the metrics of informers, reflectors and work queues, for a collector that the program provides.
 //!
 //! A program passes its collector, an implementation of [`Metrics`], to a builder: of one informer
 //! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), of a factory for all its informers, of a
 //! standalone reflector, or of a work queue. There is no global collector. Without a collector, nothing is
 //! measured.
 //!
-//! The collector reads current values (lengths, sizes, ages, totals) through a sampler, without a lock that
-//! an informer holds while it works. Durations and counts are reported to the collector when they happen, as
+//! The collector reads current values (lengths, sizes, ages, totals) through a sampler. The sampler acquires
+//! no lock that an informer holds while it works. Events are reported to the collector when they happen, as
 //! an [`Observed`] or a [`WorkQueueObserved`].
 //!
 //! The metrics of an informer end with the informer. The informer drops its [`InformerMetrics`] before
@@ -68,8 +68,8 @@ pub trait Metrics: Send + Sync + 'static {
     /// Called when a work queue is created.
     ///
     /// The returned value receives the queue's events. It is dropped after the queue's last handle and last
-    /// item were dropped. The drop may happen inside [`WorkQueueSampler::sample`]. Don't call `sample` while
-    /// you hold a lock that the `Drop` implementation of the returned value acquires.
+    /// item were dropped. The drop may happen inside [`WorkQueueSampler::sample`]. To avoid a deadlock, don't
+    /// call `sample` while you hold a lock that the `Drop` implementation of the returned value acquires.
     fn work_queue(
         &self,
         name: &Arc<str>,
@@ -97,10 +97,8 @@ pub trait WorkQueueMetrics: Send + Sync {
     fn observe(&self, observed: WorkQueueObserved);
 }
 
-/// Identifies an informer in metrics. The fields are suitable as labels.
-///
-/// The program chooses `name`. The number of different values of each other field is limited by the kinds and
-/// namespaces of the cluster.
+/// Identifies an informer in metrics. The fields are suitable as labels, because each field has few different
+/// values in a program.
 #[doc(alias = "InformerNameAndResource")]
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -114,7 +112,7 @@ pub struct InformerIdentity {
     /// The plural name of the informer's kind, such as `pods`.
     pub resource: String,
     /// The namespaces that the informer lists, such as `shop` or `a, b, c and 2 more`. The text contains at
-    /// most three names, and is empty for all namespaces.
+    /// most three names. It is empty if the informer lists all namespaces.
     pub namespace: String,
 }
 
@@ -138,10 +136,10 @@ impl InformerIdentity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Observed {
-    /// The reflector lists a source again, for the given reason.
+    /// The reflector lists a source again, for the given reason. A source is one list and watch.
     Relist(RelistReason),
-    /// A list has completed or failed. All pages of a list, and immediate retries of its requests, belong to
-    /// the same list.
+    /// A list has completed or failed. The event covers all pages of the list and the immediate retries of
+    /// its requests.
     List {
         /// Time from the first request of the list until the store accepted the list, or until the list
         /// failed.
@@ -178,7 +176,7 @@ pub enum Observed {
         /// Number of changes in the batch. If the queue stores a whole list as one change, the list counts as
         /// one.
         changes: usize,
-        /// Time from the start of applying the batch until it was in the buffers of all handlers.
+        /// Time from the start of applying the batch until the batch was in the buffers of all handlers.
         took: Duration,
         /// Time from the receipt of the batch's oldest watch event until the batch was visible to readers.
         /// `None` if the batch contains no change from a watch.
@@ -194,7 +192,7 @@ pub enum Observed {
     Told(Told),
 }
 
-/// The reason for which a reflector lists a source again. A source is one list and watch.
+/// The reason why a reflector lists a source again. A source is one list and watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RelistReason {
@@ -221,7 +219,7 @@ pub enum RelistReason {
     /// The server serves the kind again, because the kind's custom resource definition was created again or
     /// changed.
     ///
-    /// Only used for informers of a factory that watches custom resource definitions.
+    /// This reason occurs only in a factory that watches custom resource definitions.
     ServedAgain,
 }
 
@@ -319,7 +317,7 @@ impl WatchEvent {
     }
 }
 
-/// The reason for which an object or an event was not stored in the state that the server sent.
+/// The reason why an object or an event was not stored in the state that the server sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skipped {

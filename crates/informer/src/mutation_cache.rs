@@ -1,15 +1,13 @@
-//! An overlay that adds a program's own writes to an informer's cache, until the cache contains them.
+//! Defines an overlay that adds a program's own writes to an informer's cache, until the cache contains them.
 //!
 //! - A read compares the revisions of the cached state and of the local write, and returns the newer one.
 //! - A read does not return an object that was deleted through the overlay, even if the cache still contains
 //!   it.
 //! - A write is dropped when the revision of the cache reaches the write's revision. The cache then contains
-//!   the write or a newer state, or the object was deleted. The overlay therefore needs no events. With a
-//!   [`DeltaFifo`](crate::queue::DeltaFifo) the write may be dropped slightly later, because cached objects
-//!   may be newer than the revision of the cache.
+//!   the write or a newer state, or the object was deleted.
 //! - Each write and deletion has a maximum lifetime, and the number of writes and of deletions is limited.
 //! - [`MutationCache::lapsed`] reports the writes that were dropped although the cache never contained them.
-//!   Readers then see another state, possibly without an event.
+//!   Reads then return the cached state, although handlers may receive no event.
 //!
 //! If the caller can wait for the cache, [`wait_for_revision`](SharedInformer::wait_for_revision) is simpler.
 //!
@@ -64,7 +62,7 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 ///
 /// A read returns a write in the state that the server returned to the program, without the informer's
 /// transform. A write is visible even if the informer's selector excludes it. The write remains visible until
-/// the cache has reached its revision.
+/// the cache has reached the write's revision.
 ///
 /// After a deletion, reads do not return the object with the deleted uid. They return a newer object of the
 /// same name. A deletion is kept for its whole lifetime. During this time, new writes of the deleted uid are
@@ -81,8 +79,8 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 ///
 /// # Event-driven programs
 ///
-/// A program that reads this overlay in response to events also needs [`MutationCache::lapsed`], because a
-/// write may be dropped without an event.
+/// A program that reads this overlay in response to events also needs [`MutationCache::lapsed`], because
+/// handlers may receive no event when a write is dropped.
 #[doc(alias = "Overlay")]
 #[derive_where(Clone, Debug)]
 pub struct MutationCache<K> {
@@ -95,8 +93,8 @@ pub struct MutationCache<K> {
 /// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams of the overlay. This happens when a write or deletion lapses, and when
-    /// the first write or deletion is added to the empty overlay.
+    /// Wakes the [`Lapsed`] streams of the overlay when a write or deletion lapses, and when the first write
+    /// or deletion is added to the empty overlay.
     changed: Notify,
 }
 
@@ -162,8 +160,7 @@ impl<K> Builder<K> {
 
     /// Configures reads to ignore a write while the cache has no object with the same name.
     ///
-    /// A created object thus becomes visible only when the cache receives it. Readers therefore do not see
-    /// the object before handlers can receive its event.
+    /// A created object thus becomes visible only when the cache receives the object.
     #[doc(alias = "includeAdds")]
     pub fn without_adds(mut self) -> Self {
         self.limits.absent = Absent::Hidden;
@@ -215,7 +212,8 @@ where
     /// through the overlay.
     ///
     /// # Errors
-    /// Returns [`PutError`] if the object has no name, or no revision that can be compared.
+    /// Returns [`PutError`] if the object has no name, or if its revision is missing or is not a positive
+    /// number.
     #[doc(alias = "Mutation")]
     pub fn put(&self, written: K) -> Result<ObjectName, PutError<K>> {
         let object = Object::new(written).map_err(PutError::Nameless)?;
@@ -302,8 +300,8 @@ where
     /// Returns a stream of the names whose write or deletion lapses after this call.
     ///
     /// A write or deletion lapses when the overlay drops it although the cache has never contained its
-    /// result. Readers of the overlay then see another state than before, possibly without an event. A
-    /// program that reads the overlay adds each name to its work queue, or resyncs:
+    /// result. Readers of the overlay then see another state than before, although handlers may receive no
+    /// event. A program that reads the overlay should therefore add each name to its work queue, or resync:
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -333,7 +331,8 @@ where
     /// - [`MutationCache::delete`] drops it.
     ///
     /// Handlers receive an event in the first two of these cases. If an object is created and deleted between
-    /// two reads of the cache, the stream reports its name although handlers may have received events.
+    /// two of the overlay's reads of the cache, the stream reports the object's name although handlers may
+    /// have received events.
     #[must_use]
     pub fn lapsed(&self) -> Lapsed {
         Lapsed::new(self.clone())
@@ -345,8 +344,8 @@ where
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
-    /// Drops all writes and deletions that have ended. Returns the time at which the next write or deletion
-    /// expires, or `None` if the overlay is empty.
+    /// Drops the writes that the cache has reached, and all expired writes and deletions. Returns the time at
+    /// which the next write or deletion expires, or `None` if the overlay is empty.
     fn settle(&self) -> Option<Instant> {
         self.with(|layer, cache| {
             layer.settle(cache);

@@ -1,19 +1,16 @@
-//! Detects code that mutates cached objects. All handlers and readers share these objects, so code must not
-//! change them.
+//! Detects code that mutates cached objects, which all handlers and readers share.
 //!
 //! The detector is off by default and intended for tests: it copies every object and compares each object
 //! with its copy once per second.
 //!
-//! A cached object is behind an `Arc`, so only a type with interior mutability (a field with a `Mutex`, an
-//! atomic or a `OnceCell`) can be mutated. Such a mutation is visible to all handlers and readers, is not
-//! sent to the server, and is lost when the next state from the watch replaces the object.
+//! A cached object is behind an `Arc`, so code can mutate it only if its type has interior mutability (a
+//! field with a `Mutex`, an atomic or a `OnceCell`).
 //!
 //! # Guarantees
 //!
-//! - The detector copies a state before a handler, reader or index function can access the state. Any later
-//!   mutation therefore makes the state differ from its copy. The report names the object, but not the code
-//!   that changed the object.
-//! - Each mutated state is reported once.
+//! - The detector copies an object state before a handler, reader or index function can access the state.
+//! - Each mutated state is reported once. The report names the object, but not the code that changed the
+//!   object.
 //! - A copy is dropped at the first check after the last reference to its state is dropped.
 //! - The detector does not modify objects and holds no lock. It can't detect mutations of data that the
 //!   type's `Clone` shares with the original or that its `PartialEq` ignores.
@@ -34,15 +31,13 @@ use crate::{
     reflector::{DeltaKind, Error},
 };
 
-/// Interval between two checks of all copied states, equal to the interval in client-go.
+/// Interval at which all object states are compared with their copies, equal to the interval in client-go.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Maximum number of object states that one call of `check` compares. Between two calls, the informer's loop
-/// handles its other commands.
+/// Maximum number of object states that one call of [`MutationDetector::check`] compares.
 const SLICE: usize = 1024;
 
 /// Copies of the object states that one informer received, and the functions that clone and compare states.
-/// Only [`MutationDetector::new`] requires that `K` implements `Clone` and `PartialEq`.
 pub(crate) struct MutationDetector<K> {
     copy: fn(&K) -> K,
     is_equal: fn(&K, &K) -> bool,
@@ -57,8 +52,7 @@ struct Copied<K> {
     name: ObjectName,
     revision: ResourceVersion,
     shared: Weak<K>,
-    /// Copy of the object. The box keeps the elements of `copies` small, so unused capacity of that vector
-    /// costs little memory.
+    /// Copy of the object that `shared` pointed to when the informer received the object.
     copy: Box<K>,
 }
 
@@ -76,8 +70,8 @@ impl<K> MutationDetector<K> {
         }
     }
 
-    /// Copies the objects that a change of the store contains. If the change is a list, objects that have not
-    /// changed since the previous list are not copied again.
+    /// Copies the object states that the change `delta` contains. If the change is a list, skips the states
+    /// that the detector has already copied.
     pub(crate) fn take_in(&mut self, delta: &DeltaKind<K>) {
         let objects = match delta {
             DeltaKind::Added(object)
@@ -138,15 +132,16 @@ impl<K> MutationDetector<K> {
         });
     }
 
-    /// Returns the time at which the next check is due; `None` while the detector has no copies.
+    /// Returns the time at which [`check`](Self::check) must be called next; `None` while the detector has no
+    /// copies.
     pub(crate) fn due(&self) -> Option<Instant> {
         (!self.copies.is_empty()).then_some(self.due)
     }
 
     /// Compares up to [`SLICE`] object states with their copies. Returns an error for each mutated state.
     ///
-    /// While the current check has states left to compare, the next call is due immediately. After the last
-    /// state, the next call is due after [`PERIOD`].
+    /// Consecutive calls continue with the remaining states. After all states have been compared, the next
+    /// call is due after [`PERIOD`].
     pub(crate) fn check(&mut self) -> Vec<Error> {
         let mut mutated = Vec::new();
         for _ in 0..SLICE {
@@ -189,7 +184,8 @@ impl<K> MutationDetector<K> {
 enum State {
     Unchanged,
     Mutated,
-    /// The state can't be compared: the cache and all readers have dropped it, or the comparison panicked.
+    /// The state can't be compared, because the cache and all readers have dropped it, or because the
+    /// comparison panicked.
     Void,
 }
 

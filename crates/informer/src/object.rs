@@ -53,8 +53,8 @@ use crate::codec::{Encoded, Identity};
 pub struct SourceId(u32);
 
 impl SourceId {
-    /// Creates the identifier of a source from the source's number in its informer. An informer numbers its
-    /// sources from 0, in the order in which they were added.
+    /// Creates the identifier from the source's number in its informer. An informer numbers its sources from
+    /// 0, in the order in which they were added.
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
@@ -65,7 +65,7 @@ impl SourceId {
     }
 }
 
-/// A handle to one state of one Kubernetes object, which is the object at one revision.
+/// A handle to the state of one Kubernetes object at one revision.
 ///
 /// Cloning increments one reference count. The content never changes: a newer state of the same object is
 /// another `Object` with the same [`ObjectName`].
@@ -121,15 +121,14 @@ impl<K> Object<K> {
     /// unless the object was decoded recently or another reader still holds the decoded object.
     ///
     /// # Errors
-    /// The object's bytes do not decode into `K`. A reader of a snapshot can receive this error from any
-    /// cache. A handler can receive it only from a packed or lazy cache, because any other cache decodes an
-    /// object before it delivers the object's event.
+    /// Returns an error if the object's bytes do not decode into `K`. A handler can receive this error only
+    /// from a packed or lazy cache. Any other cache decodes an object before it delivers the object's event.
     pub fn get(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, true)
     }
 
-    /// Returns the whole object like [`Object::get`], for a reader that visits all objects once. In a lazy
-    /// cache, `get` replaces the object's bytes with the decoded object, but `peek` keeps the bytes.
+    /// Returns the whole object like [`Object::get`], but does not change what the cache stores. In a lazy
+    /// cache, `get` replaces the object's bytes with the decoded object, and `peek` keeps the bytes.
     pub(crate) fn peek(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, false)
     }
@@ -146,37 +145,36 @@ impl<K> Object<K> {
     /// was created.
     ///
     /// In a packed or lazy cache, which decodes objects on demand, the error is known after the first read. A
-    /// handle that the cache creates after that read returns the error here; an earlier handle returns
-    /// `None`. [`Object::get`] returns the error for all of these handles.
+    /// handle that the cache created before that read returns `None`, and a later handle returns the error.
     pub fn broken(&self) -> Option<&DecodeError> {
         self.inner.body.broken()
     }
 
-    /// Returns whether the cache decodes the object again on each read, unless the object was read recently.
-    /// The result is true in a packed cache, which stores objects as compressed bytes.
+    /// Returns whether the cache is packed, which means that it stores objects as compressed bytes and
+    /// decodes an object on each read, unless the object was decoded recently.
     pub(crate) fn is_decoded_each_time(&self) -> bool {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Returns whether the object is in a packed cache, which decodes an object on each read, and was decoded
-    /// recently.
+    /// Returns whether the object was decoded recently and its cache is packed, which means that the cache
+    /// stores objects as compressed bytes.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }
 
-    /// Decodes an object of a packed cache ahead of a read, and returns the decoded object. The caller keeps
-    /// the result alive until the read, which then does not decode the object again.
+    /// Decodes an object of a packed cache ahead of a read, and returns the decoded object. The read does not
+    /// decode the object again if the caller keeps the result alive until the read.
     ///
-    /// Returns `None` in other caches, and if decoding fails. In the latter case the read returns the error.
+    /// Returns `None` if the cache is not packed or if decoding fails.
     pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
         self.inner.body.prefetched(&self.inner.name)
     }
 
-    /// Returns whether `other` is the same state of the object. The method compares the revision, the epoch
-    /// and the hash of the uid.
+    /// Returns whether `other` is the same state of the object: both have the same revision, epoch and hash
+    /// of the uid. The result is false for an object without a revision.
     ///
-    /// After a restore from a backup the server assigns the same revisions again. The epoch distinguishes
-    /// these revisions from the earlier ones. The result is false for an object without a revision.
+    /// The epoch changes when the server is restored from a backup, because the server then assigns the same
+    /// revisions again.
     pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
         let (revision, others) = (self.revision(), other.revision());
         let has_same_revision = !revision.is_unset() && revision == others;
@@ -185,7 +183,7 @@ impl<K> Object<K> {
             && self.uid_hash().may_be(other.uid_hash())
     }
 
-    /// Returns a handle to the same object state whose revision belongs to the given epoch. A new epoch
+    /// Returns a handle to the same object state, with the epoch of its revision set to `epoch`. A new epoch
     /// starts each time the server is restored from a backup.
     pub(crate) fn in_epoch(mut self, epoch: Epoch) -> Self {
         if self.revision().epoch() != epoch {
@@ -195,7 +193,8 @@ impl<K> Object<K> {
         self
     }
 
-    /// Returns the hash of the object's uid. The uid is the one that the server sent, before any transform.
+    /// Returns the hash of the uid that the server sent for the object. A transform does not change this
+    /// hash.
     pub(crate) fn uid_hash(&self) -> UidHash {
         self.inner.uid
     }
@@ -239,7 +238,7 @@ impl<K> Object<K> {
     }
 
     /// Stores the decoded object's heap size, in bytes, in this handle. The method has no effect if the
-    /// handle has clones or its object is not stored decoded.
+    /// handle has clones or if the handle does not contain a decoded object.
     pub(crate) fn counted(mut self, heap_bytes: usize) -> Self {
         let inner = Arc::get_mut(&mut self.inner);
         if let Some(Body::Live(live)) = inner.map(|inner| &mut inner.body) {
@@ -261,20 +260,17 @@ impl<K> Object<K> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
 
-    /// Returns the JSON that the cache stores for the object: the JSON that the server sent, without the
-    /// fields that pruning removed.
+    /// Returns the object as JSON, as the cache stores it: after pruning and after the transform.
     ///
-    /// A packed cache decompresses the stored JSON, and a lazy cache copies it. This method does not decode
-    /// the object. The result is `None` if the object failed to decode, or if the cache stores the decoded
-    /// object instead of JSON. A lazy cache stores the decoded object after the first read. A cache that is
-    /// neither packed nor lazy always stores decoded objects.
+    /// The result is `None` if the object failed to decode, or if the cache stores the decoded object instead
+    /// of JSON. A packed cache stores JSON in compressed form. A lazy cache stores JSON until the
+    /// first read. Other caches store decoded objects.
     pub fn json(&self) -> Option<Vec<u8>> {
         self.with_encoded(|encoded| encoded.json().into_owned())
     }
 
-    /// Calls `read` with the object's encoded bytes, and returns its result. Compressed bytes are
-    /// decompressed first; other bytes are not copied. Returns `None` without a call if the cache stores no
-    /// encoded bytes of the object.
+    /// Calls `read` with the object's encoded bytes, decompressed if necessary, and returns the result of
+    /// `read`. Returns `None` and does not call `read` if the cache stores no encoded bytes of the object.
     pub(crate) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         self.inner.body.with_encoded(read)
     }

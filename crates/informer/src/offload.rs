@@ -1,7 +1,7 @@
 //! Moves long computations from an async task to the runtime's pool for blocking work, where they do not
 //! delay other tasks.
 //!
-//! The module starts no threads of its own.
+//! The module starts no threads outside this pool.
 
 use std::panic::resume_unwind;
 
@@ -10,23 +10,23 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Maximum number of additional runtime workers that one async task uses for its computations. More workers
-/// would only compete for processors with the task itself, which produces the work.
+/// Maximum number of runtime workers that one async task uses for its computations, in addition to its own
+/// worker.
 pub(crate) const WIDTH_MAX: usize = 8;
 
-/// Minimum number of objects at which work on all of them is moved to the pool for blocking work. The work
-/// takes some microseconds per object, so fewer objects delay other tasks of the runtime by at most one or
-/// two milliseconds. Moving the work costs a twentieth of that time.
+/// Minimum number of objects at which work on all of them is moved to the pool for blocking work. Work on
+/// fewer objects takes at most one or two milliseconds.
 pub(crate) const OFFLOADED_MIN: usize = 500;
 
-/// Runs a long computation on the runtime's pool for blocking work, and returns its result.
+/// Runs a long computation on the runtime's pool for blocking work, and returns its result. The future never
+/// completes if the runtime shuts down before the computation starts.
 ///
-/// The future panics if the computation panics. It never completes if the runtime shuts down before the
-/// computation starts.
+/// # Panics
+/// Panics if the computation panics, with the same panic payload.
 ///
 /// # Cancel safety
-/// Dropping the future does not stop a computation that has started: it runs to completion, and the pool
-/// drops its result.
+/// Dropping the future does not stop a computation that has started. The pool drops the result of that
+/// computation.
 pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'static) -> T {
     let mut tasks = JoinSet::new();
     tasks.spawn_blocking(compute);
@@ -37,9 +37,8 @@ pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Sen
     }
 }
 
-/// Runs `test` in paused time, on a runtime with one worker thread and one thread for blocking work. The
-/// argument of `test` is a function that occupies the thread for blocking work until the [`Held`] that it
-/// returns is dropped.
+/// Runs `test` in paused time, on a runtime with one worker thread and one thread for blocking work. `test`
+/// receives a function that occupies the thread for blocking work until the returned [`Held`] is dropped.
 #[cfg(test)]
 pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -66,8 +65,8 @@ impl Held {
     }
 }
 
-/// Drops a value on the runtime's pool for blocking work, because dropping a large value takes long. Drops
-/// the value in this call if there is no runtime.
+/// Drops a large value on the runtime's pool for blocking work, so the calling task does not wait for the
+/// drop. Without a runtime, the call itself drops the value.
 pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     match Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn_blocking(move || drop(garbage))),
@@ -75,9 +74,9 @@ pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     }
 }
 
-/// Returns the number of other tasks that can run in parallel with the calling task. This is the number of
-/// the runtime's workers minus one, and at most [`WIDTH_MAX`]. It is 0 on a runtime with one thread or
-/// without a runtime.
+/// Returns the number of tasks that can run in parallel with the calling task: the number of the runtime's
+/// workers minus one, and at most [`WIDTH_MAX`]. The result is 0 on a current-thread runtime and without a
+/// runtime.
 pub(crate) fn width_here() -> usize {
     let width = Handle::try_current().map_or(0, |handle| match handle.runtime_flavor() {
         RuntimeFlavor::CurrentThread => 0,

@@ -1,8 +1,8 @@
 //! [`OrderedTasks`] runs computations on the workers of the runtime, and returns their results in the order
 //! in which the computations were started.
 //!
-//! On a runtime with one thread, [`OrderedTasks::has_room`] always returns false, and the owner must do the
-//! computations in its own task. A simulation on such a runtime therefore stays deterministic.
+//! On a runtime with one thread, [`OrderedTasks::has_room`] always returns false, and the caller must do the
+//! computations in its own task.
 
 use std::{collections::VecDeque, panic::resume_unwind};
 
@@ -10,21 +10,16 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::offload::width_here;
 
-/// Maximum number of computations in progress per worker of the runtime, including the worker of the owning
-/// task. With a maximum of one, workers often become idle, sleep and wake on another processor, and the
-/// delivery of events takes a seventh longer.
+/// Maximum number of computations in progress per worker of the runtime. With a maximum of one, workers often
+/// become idle, and the delivery of events takes a seventh longer.
 const PER_WORKER: usize = 2;
 
-/// Number of items that a computation processes before it yields to other tasks. For pods, processing these
-/// items takes a third of a millisecond.
+/// Number of items that a computation processes before it yields to other tasks. If the items are pods,
+/// processing this number takes a third of a millisecond.
 const TURN: usize = 8;
 
-/// A queue of computations in progress, at most [`PER_WORKER`] for each worker of the runtime. Dropping the
-/// queue cancels the computations.
-///
-/// While the owning task waits for a result, its worker also runs computations. The computations are tasks of
-/// the runtime instead of separate threads. Separate threads would compete for processors, start with cold
-/// caches, and free memory that another thread allocated.
+/// A queue of computations in progress, which run as tasks of the runtime. The queue contains at most
+/// [`PER_WORKER`] computations for each worker of the runtime. Dropping the queue cancels the computations.
 pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,
@@ -50,7 +45,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         }
     }
 
-    /// Returns whether the queue accepts no computations at all, because the runtime has only one worker.
+    /// Returns whether the runtime has only one worker, so the queue never accepts a computation.
     pub(crate) fn is_without(&self) -> bool {
         self.width == 0
     }
@@ -63,8 +58,8 @@ impl<T: Send + 'static> OrderedTasks<T> {
         self.results.is_empty()
     }
 
-    /// Starts a computation that calls `compute` for each of `items`, in order. The caller first checks
-    /// [`has_room`](Self::has_room).
+    /// Starts a computation that calls `compute` for each of `items`, in order. The caller must first check
+    /// that [`has_room`](Self::has_room) returns true.
     pub(crate) fn begin<I: Send + 'static>(
         &mut self,
         items: Vec<I>,

@@ -1,12 +1,10 @@
-//! Converts a panic in user code into an error for the object that the code was called with.
+//! Catches panics in user code that is called for one object, such as `Deserialize`, a transform, a key
+//! function or an index function.
 //!
-//! Guarantees: the module catches panics of functions that are called for one object: `Deserialize`, a
-//! transform, a key function or an index function. The caller's error names the function. The error does not
-//! contain the panic message. The message may quote the object, and the object may be a Secret. The program's
-//! panic hook has already printed the message.
+//! Guarantees: the error [`Panicked`] does not contain the panic message. The message may quote the object,
+//! and the object may be a Secret. The program's panic hook still prints the message.
 //!
-//! In a program built with `panic = "abort"`, the module catches nothing, and the first panic ends the
-//! process.
+//! In a program built with `panic = "abort"`, the module catches nothing.
 
 use std::{
     any::Any,
@@ -30,8 +28,8 @@ pub(crate) fn confined<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
 
 /// Returns the message of a panic as one line of at most [`MESSAGE_BYTES`] bytes.
 ///
-/// Do not use this function if the panicking code was called for one object, because the message may quote
-/// the object.
+/// The caller must not use this function for a panic of code that decodes, transforms or indexes an object.
+/// Such a message may quote the object, and the object may be a Secret.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

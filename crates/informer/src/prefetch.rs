@@ -1,17 +1,13 @@
 //! [`Prefetch`] decodes packed objects on other threads before a handler reads them.
 //!
-//! A packed object is stored as compressed bytes, and each read decodes it. A handler that receives a whole
-//! list may read one object after the other. For such a handler, decoding threads decode some of the next
-//! objects in advance. With one decoding thread, the thread decodes every second object, and the handler
-//! decodes the others.
+//! A packed object is stored as compressed bytes, and each read decodes it. If a handler reads the objects of
+//! a long notification, such as a list, decoding threads decode some of the next objects in advance.
 //!
 //! Guarantees: delivery does not wait for the decoding threads, and the events and their order do not change.
-//! Objects are not prefetched on a runtime with one thread, and objects that are not packed are never
-//! prefetched.
+//! Objects are not prefetched on a runtime with one thread.
 //!
-//! Measured on two cores: without prefetch, the delivery of a first list of 50,000 pods to a handler that
-//! reads each pod takes 1.22 times as long (95 % interval [1.12, 1.34], eight pairs of runs) and 0.9 times
-//! the CPU time. With a streaming list, the delivery takes 1.31 times as long ([1.19, 1.45], six pairs).
+//! Measured on two cores with a first list of 50,000 pods and a handler that reads each pod: without
+//! prefetch, the delivery takes 1.22 times as long (95 % interval [1.12, 1.34]).
 
 use std::{
     collections::VecDeque,
@@ -35,7 +31,8 @@ use crate::{
     processor::{Events, Expansion},
 };
 
-/// Number of delivered objects after which [`Prefetch`] decides whether to prefetch for the handler.
+/// Number of delivered objects after which [`Prefetch`] decides whether to start, continue or stop decoding
+/// in advance.
 const SEEN: u32 = 16;
 
 /// Minimum number of objects, out of [`SEEN`] delivered objects, that the handler must have read for prefetch
@@ -45,24 +42,20 @@ const READ_MIN: u32 = 12;
 /// Maximum number of events in a window. A window is a group of consecutive events whose objects are
 /// prefetched together.
 ///
-/// Two windows together must contain fewer events than the number of weak references to recently decoded
-/// objects that a packed cache holds.
+/// The value must be less than half the number of weak references to recently decoded objects that a packed
+/// cache holds. Otherwise the handler's read may not find the prefetched object, and decodes it again.
 const WINDOW: usize = 32;
 
 /// Total size in bytes of the encoded objects at which a window of events is full.
 ///
-/// A decoded object is several times as large as its encoded bytes. While the objects of a window are
-/// decoded, the handler reads the objects before that window. The limit prevents the window from evicting
-/// those earlier objects from the CPU cache. With four times this limit, a first list of pods takes 5 %
-/// longer.
+/// The limit keeps the decoded objects of a window in the CPU cache. With four times this limit, the delivery
+/// of a first list of pods takes 5 % longer.
 const WINDOW_BYTES: u64 = 64_000;
 
 /// Minimum number of events in a notification for which prefetch is used.
 const EVENTS_MIN: u64 = 64;
 
-/// Limits the number of decoding threads in the whole process, for all handlers together.
-///
-/// One limit for all handlers suffices, because the handlers of one informer share decoded objects.
+/// Limits the number of decoding threads of all handlers in the process to [`offload::WIDTH_MAX`].
 static THREADS: Semaphore = Semaphore::const_new(offload::WIDTH_MAX);
 
 /// Iterator over the events of notifications to one handler. It decodes some of the events' packed objects in
@@ -74,10 +67,10 @@ pub(crate) struct Prefetch<K> {
     read_count: ReadCount,
     /// Iterator over the events of the notification that is being delivered.
     expansion: Expansion<K>,
-    /// The next events to return. They were already removed from `expansion`.
+    /// The next events to return, already removed from `expansion`.
     current: VecDeque<Event<K>>,
-    /// The events to return after those in `current`. They were already removed from `expansion`, and the
-    /// decoding threads decode some of their objects.
+    /// The events to return after those in `current`, already removed from `expansion`. The decoding threads
+    /// decode some of their objects.
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
@@ -89,15 +82,15 @@ pub(crate) struct Prefetch<K> {
     threads: JoinSet<()>,
 }
 
-/// The measurement of how many of the delivered objects the handler reads.
+/// Counts how many of the delivered objects the handler reads.
 #[derive(Clone, Copy, Default)]
 enum ReadCount {
-    /// Reads are not counted. Either the handler does not read its objects, or the notification has few
-    /// events, or the runtime has only one thread.
+    /// Reads are not counted and objects are not prefetched, because the handler does not read its objects,
+    /// the notification has fewer than [`EVENTS_MIN`] events, or the runtime has only one thread.
     #[default]
     Off,
-    /// The handler has read `read` of the last `seen` counted objects. While decoding threads run, only the
-    /// objects that these threads leave to the handler are counted.
+    /// The handler has read `read` of the last `seen` counted objects. Objects assigned to a decoding thread
+    /// are not counted.
     Counting { seen: u32, read: u32 },
 }
 
@@ -105,7 +98,7 @@ impl ReadCount {
     const BEGIN: Self = Self::Counting { seen: 0, read: 0 };
 }
 
-/// An object that the handler will receive later, as sent to a decoding thread.
+/// An object that the handler has not received yet, as sent to a decoding thread.
 struct Upcoming<K> {
     /// Index of the object's event among the events of the notification.
     number: usize,
@@ -185,7 +178,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Counts an object that the handler received, and counts it as read if the handler has read it. After
+    /// Counts the object `told` that the handler received, and whether the handler has read the object. After
     /// [`SEEN`] objects, starts, continues or stops the prefetch.
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
@@ -205,8 +198,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Starts decoding threads for this handler. Their number is limited by `width` and by the limit of the
-    /// process, [`THREADS`].
+    /// Starts up to `width` decoding threads for this handler, as far as [`THREADS`] permits.
     fn start(&mut self) {
         if !self.decoders.is_empty() {
             return;
@@ -237,8 +229,8 @@ fn window<K>(expansion: &mut Expansion<K>) -> VecDeque<Event<K>> {
     events
 }
 
-/// Decodes objects from the channel until the channel's sender is dropped. Keeps each object decoded until
-/// the handler has received the object. The function runs on a decoding thread.
+/// Runs on a decoding thread: decodes the objects from the channel until the channel's sender is dropped, and
+/// keeps each object decoded until the handler has received it.
 fn decode_all<K>(
     upcoming: &Receiver<Vec<Upcoming<K>>>,
     given: &AtomicUsize,

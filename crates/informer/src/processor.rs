@@ -2,9 +2,8 @@
 //! resyncs. A listener is one registered handler or subscription.
 //!
 //! Guarantees: every listener has its own buffer, and every handler has its own task. A slow handler
-//! therefore does not delay other handlers, and [`Processor::distribute`] does not wait for handlers. The
-//! exception is a full [`ListenerBuffer::Block`] buffer: [`Processor::room`] then returns 0, and the
-//! controller applies only the changes that the informer needs to become synced.
+//! therefore does not delay other handlers. The exception is a handler with a [`ListenerBuffer::Block`]
+//! buffer: while that buffer is full, the controller of a synced informer applies no changes.
 //!
 //! The controller's task owns the processor. The processor does not read the queue or write the store.
 
@@ -41,8 +40,8 @@ pub(crate) struct Processor<K> {
     listeners: Vec<Listener<K>>,
     tasks: JoinSet<()>,
     schedule: Schedule<ListenerId>,
-    /// Listeners whose resync period had elapsed at the last tick of the resync timer. Until the next tick,
-    /// these listeners receive resyncs, and also the unchanged objects of a list.
+    /// Listeners that [`tick`](Self::tick) selected for a resync at the last tick of the resync timer. Until
+    /// the next tick, only these listeners receive resyncs.
     due: BTreeSet<ListenerId>,
     /// Wakes the controller when a full `Block` buffer can accept a notification again.
     room: Arc<Notify>,
@@ -63,7 +62,7 @@ where
     }
 
     /// Adds a listener, and spawns `task`, which calls the listener's handler. For a subscription, `task` is
-    /// `None`. The controller calls this method between two batches.
+    /// `None`.
     ///
     /// A listener with [`Delivery::Changes`] first receives the objects of `cache`. Every listener receives
     /// all later changes. `synced` says whether the informer has synced.
@@ -84,15 +83,16 @@ where
         while self.tasks.try_join_next().is_some() {}
     }
 
-    /// Removes a listener. If a callback of its handler is in progress, the callback runs to the end. Waiting
-    /// notifications are discarded.
+    /// Removes a listener, and discards its waiting notifications. If a callback of its handler is in
+    /// progress, the callback runs to the end.
     pub(crate) fn remove(&mut self, id: ListenerId) {
         self.schedule.remove(id);
         self.due.remove(&id);
         self.listeners.retain(|listener| listener.id != id);
     }
 
-    /// Adds the changes of an applied batch to the buffers of all listeners that receive these changes.
+    /// Adds the changes of an applied batch to the buffers of all listeners that receive these changes. Does
+    /// not wait for handlers.
     pub(crate) async fn distribute(&self, changes: &[Change<K>]) {
         let now = Instant::now();
         let together = |one: &Change<K>, next: &Change<K>| is_single(one) && is_single(next);
@@ -141,7 +141,7 @@ where
     }
 
     /// Adds the `Synced` event to the buffers of all listeners. The controller calls this method once, after
-    /// the first lists of all sources.
+    /// the first list of every source (reflector) has been applied.
     pub(crate) fn synced(&self) {
         let now = Instant::now();
         for listener in &self.listeners {
@@ -177,10 +177,12 @@ where
         clock::until(self.schedule.next_tick()).await;
     }
 
-    /// Selects the listeners whose resync period has elapsed to receive the next resync. Returns whether at
-    /// least one listener was selected.
+    /// Selects the listeners that receive the next resync. These are the listeners whose resync period has
+    /// elapsed and that have handled their previous resync. Returns whether at least one listener was
+    /// selected.
     ///
-    /// The caller must have distributed the whole previous resync.
+    /// The caller must pass a resync to [`distribute`](Self::distribute) before it calls this method again,
+    /// because each call replaces the selection.
     pub(crate) fn tick(&mut self) -> bool {
         let mut due = self.schedule.tick(Instant::now());
         // A listener that still handles its last resync does not receive another. Otherwise the

@@ -2,10 +2,10 @@
 //!
 //! A [`FieldPath`] names a field, and [`Pruned`] is an object that may lack fields.
 //!
-//! Guarantees: a pruned field is never decoded, copied or stored. For a plain type `K`, only managed fields
-//! and annotations can be pruned, because an object that lacks other fields could be written back to the
-//! server. For [`Pruned<K>`](Pruned), any field can be pruned except those that identify the object or that
-//! selectors read. Invalid JSON is left unchanged, so that the decoder reports the error.
+//! A pruned field is never decoded, copied or stored. For a plain type `K`, only managed fields and
+//! annotations can be pruned. Without this restriction, a client could write an object to the server that
+//! lacks its other fields. For [`Pruned<K>`](Pruned), any field can be pruned except those that identify the
+//! object or that selectors read. Invalid JSON is left unchanged, so that the decoder reports the error.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -34,11 +34,11 @@
 //!
 //! # Keeping and pruning
 //!
-//! A keep-list drops all fields that it does not name. Every keep-list keeps `apiVersion` and `kind`, and the
-//! `name`, `namespace`, `uid`, `resourceVersion` and `labels` in `metadata`. Other metadata must be named,
-//! such as `metadata.deletionTimestamp`. A named path is kept with everything below it. A pruned path is
-//! dropped even inside a kept path: `keep spec` with `prune spec.volumes` keeps all of `spec` except the
-//! volumes. The maps and arrays around a kept field are kept, even if they become empty.
+//! A keep-list prunes all fields that it does not name. Every keep-list keeps `apiVersion` and `kind`, and
+//! the `name`, `namespace`, `uid`, `resourceVersion` and `labels` in `metadata`. Other metadata must be
+//! named, such as `metadata.deletionTimestamp`. A named path is kept with everything below it, except pruned
+//! paths: `keep spec` with `prune spec.volumes` keeps all of `spec` except the volumes. The maps and arrays
+//! around a kept field are kept, even if they become empty.
 
 mod pruned;
 
@@ -55,8 +55,8 @@ use self::pruned::Cuttable;
 /// `metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']`.
 ///
 /// A name below an array selects that field in each element that is a map: `spec.containers.env` is the `env`
-/// of every container. The `[*]` of Kubernetes' JSONPath is optional (`spec.containers[*].env`). A path can
-/// select neither a single element of an array, nor fields in an array that is an element of another array.
+/// of every container. The `[*]` of Kubernetes' JSONPath is optional (`spec.containers[*].env`). A path can't
+/// select a single element of an array, or a field in an array of arrays.
 ///
 /// ```
 /// use kube_informer::pruning::FieldPath;
@@ -168,11 +168,11 @@ pub(crate) struct Pruning {
     root: Members,
 }
 
-/// Rules for the members of a JSON map: each member is kept, removed, or partly kept. If the value with these
-/// rules is an array, the rules apply to each map in the array.
+/// Rules for the members of a JSON map, or of each map in a JSON array: each member is kept, removed, or
+/// partly kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// Rules of single members, by member name. `cuts_others` decides about all other members.
+    /// Rules of single members, by member name. `cuts_others` is the rule for all other members.
     named: BTreeMap<String, Fate>,
     cuts_others: bool,
 }
@@ -184,9 +184,9 @@ pub(crate) enum Fate {
     Kept,
     /// The member is removed: its key and its value.
     Cut,
-    /// The member is kept, and these rules decide which parts of its value are kept. If the value is a map,
-    /// the rules apply to the members of the map. If the value is an array, the rules apply to each map in
-    /// the array. Any other value is kept whole.
+    /// The member is kept, but the contained rules remove parts of its value. If the value is a map, the
+    /// rules apply to the members of the map. If the value is an array, the rules apply to each map in the
+    /// array. Any other value is kept whole.
     Partly(Members),
 }
 
@@ -258,8 +258,9 @@ impl Pruning {
 
 /// Writes the pruned fields as text. The text is empty if no field is pruned.
 ///
-/// `-` precedes a pruned path. `=` precedes a path of which only some fields are kept, and `+` precedes the
-/// path of each kept field. Two `Pruning` values have the same text exactly if they prune the same fields.
+/// `-` precedes a pruned path. `=` precedes a path of which only some fields are kept, and `+` precedes each
+/// of these fields. Two `Pruning` values that prune the same fields have the same text, and values that prune
+/// different fields have different texts.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();

@@ -1,13 +1,12 @@
 //! Queues the changes that reflectors receive, until the controller applies them to the store.
 //!
-//! [`Queue`] is the trait of these queues, and has two implementations. [`InOrder`] returns every change in
-//! the order of arrival, and a list as one atomic change, as client-go does since 1.36. [`DeltaFifo`] returns
-//! keys in the order in which they were queued, each with all its changes since the key was last popped, as
-//! client-go did before 1.36.
+//! [`Queue`] is the trait of these queues, and has two implementations. [`InOrder`] returns all changes in
+//! the order in which they were queued, and a list as one atomic change, as client-go does since 1.36.
+//! [`DeltaFifo`] returns keys in the order in which they were queued, each with all its changes since the key
+//! was last popped, as client-go did before 1.36.
 //!
 //! Both queues are plain structs that do not block and take no locks. They do not keep a reference to the
-//! store: methods that need the stored objects receive the store as an argument. An informer's controller
-//! owns its queue and its store.
+//! store: methods that need the stored objects receive the store as an argument.
 
 mod delta_fifo;
 mod in_order;
@@ -55,16 +54,16 @@ pub trait Queue<K>: Send {
     /// such object, or the store deletes the objects when it applies the list.
     ///
     /// # Errors
-    /// Returns an error if the key function fails for some objects. These objects are not queued; all others
-    /// are.
+    /// Returns an error if the key function fails for some objects of the list. The queue does not queue
+    /// these objects, but queues all other objects of the list.
     #[doc(alias = "Replace")]
     fn replace(&mut self, list: Replaced<K>, known: &dyn Known<K>) -> Result<(), KeyErrors<K>>;
 
     /// Queues a resync, which delivers all objects of the store to the handlers again. `known` is the current
     /// content of the store.
     ///
-    /// An old state of an object must not follow a newer one. If an object has a queued change, the resync
-    /// therefore skips the object, or delivers the state that the object has when the resync is applied.
+    /// If an object has a queued change, the resync skips the object, or delivers the state that the object
+    /// has when the resync is applied. A handler therefore never receives an old state after a newer one.
     #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
@@ -81,15 +80,14 @@ pub trait Queue<K>: Send {
 
     /// Returns whether the queue preserves the order of changes of different objects.
     ///
-    /// If true, the store equals the state of each source at one revision after every applied batch. If
-    /// false, this is guaranteed only while the queue is empty, and the store can be saved only then. The
-    /// default is `false`.
+    /// If true, the objects of each source in the store match one revision of the source after every applied
+    /// batch. If false, they match only after all queued changes were applied. The default is `false`.
     fn keeps_order(&self) -> bool {
         false
     }
 
-    /// Returns the number of queued changes. A list counts as one change if the queue keeps it as one change,
-    /// otherwise as one change per object.
+    /// Returns the number of queued changes. A list counts as one change in an [`InOrder`] queue, and as one
+    /// change per object in a [`DeltaFifo`] queue.
     fn len(&self) -> usize;
 
     /// Returns whether the queue is empty.
@@ -121,12 +119,11 @@ pub struct Batch<K> {
     /// The source whose first list ends with this batch; `None` if no first list ends.
     pub completes: Option<SourceId>,
     /// Revisions that the store reaches by applying this batch, each with its source. The store then contains
-    /// all changes of the source up to the revision.
+    /// all changes of the source up to the revision. A revision below one that the store has already reached
+    /// has no effect.
     ///
     /// The revisions of the changed objects can be higher, because a queue may return a newer change of one
-    /// object before an older change of another object. If the store has already reached a higher revision of
-    /// the source, the revision has no effect. This can happen because aggregated API servers may send old
-    /// objects late.
+    /// object before an older change of another object.
     pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
@@ -183,8 +180,8 @@ impl<K> std::error::Error for KeyErrors<K> {
 /// Returns the revisions that the store reaches by applying these changes, one for each source. The store
 /// must have applied all earlier changes. The revisions of lists are not included.
 ///
-/// The revision of a source is the largest one among its changes in the current epoch, which is the epoch of
-/// its last change. (A new epoch begins after a server was restored from a backup.)
+/// For each source, the result contains the largest revision among those changes of the source that have the
+/// same epoch as the source's last change. A new epoch begins after a server was restored from a backup.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {
@@ -212,7 +209,7 @@ pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)
 /// zero means that the first list was popped completely.
 ///
 /// A source without any queued list or change has no count. If a single change is queued before the first
-/// list, the count is zero from then on, so the source counts as listed.
+/// list, the count is set to zero.
 #[derive(Debug, Default)]
 struct Population {
     /// Number of items of each source's first list that were not popped yet.

@@ -2,11 +2,8 @@
 //!
 //! A [`Reflector`] delivers [`Delta`]s to a [`ReflectorStore`] in order, one at a time. The reflector waits
 //! until the store has accepted a change before it delivers the next one, so a slow store slows down the
-//! watch and does not increase memory use. A failure does not end the reflector: the reflector retries after
-//! a pause. The module has no queues, indices or handlers.
-//!
-//! Internally, `run` sends requests and reads responses, `machine` decides which request follows, and
-//! `backoff` computes the pauses.
+//! watch and does not increase memory use. After a failure, the reflector pauses and retries. The module has
+//! no queues, indices or handlers.
 //!
 //! An informer contains its reflectors. A standalone reflector updates an indexer, or a store of your own,
 //! without a queue and handlers:
@@ -99,7 +96,7 @@ pub enum Error {
         /// The text of the error that the key function returned.
         reason: String,
     },
-    /// The process function failed for an object. Its changes are queued again, or dropped.
+    /// The process function failed for an object. The changes of the object are queued again or dropped.
     ///
     /// The process function is the one set in a [`Config`](crate::controller::Config). A panic of the
     /// function counts as a failure.
@@ -107,7 +104,8 @@ pub enum Error {
     Process {
         /// The key of the object in the queue.
         object: ObjectName,
-        /// The text of the error that the process function returned, or a text that the function panicked.
+        /// The text of the error that the process function returned, or a text which says that the function
+        /// panicked.
         reason: String,
         /// Whether the changes of the object are queued again. If false, the changes are dropped.
         retried: bool,
@@ -129,7 +127,7 @@ pub enum Error {
     /// A list or a watch sent an object whose kind is not the expected one. The object was skipped.
     #[error("received {}, expected {expected}", a_kind(found, object.as_ref()))]
     OtherKind {
-        /// The API version and kind of the expected objects, or the type description set for the reflector.
+        /// The API version and kind of the expected objects, or the configured description of their type.
         expected: Arc<str>,
         /// The API version and kind of the received object.
         found: String,
@@ -169,18 +167,17 @@ pub struct Reflector<K, S> {
     /// Revision up to which the store has accepted the changes of this source. The value is shared with the
     /// reflectors that run for the same source before or after this reflector.
     pub(crate) reached: Reached,
-    /// Revision up to which the store was filled before the reflector started; `None` if the store was empty.
-    /// The first request is a watch from this revision. The field becomes `None` once the store has accepted
-    /// a change of this reflector.
+    /// Revision up to which the store was filled before the first reflector of the source started. The first
+    /// request of this reflector is then a watch from this revision. `None` if the first request is a list,
+    /// and once the store has accepted a change of this reflector.
     pub(crate) from: Option<ResourceVersion>,
     /// Reason for the first list of this reflector, for the metrics; `None` for the first reflector of the
     /// source.
     pub(crate) relists: Option<RelistReason>,
     /// Receives requests from the consistency check to list the source again.
     pub(crate) relist: RelistSignal,
-    /// Guard of a standalone reflector: reports on drop that the reflector has stopped. `None` inside an
-    /// informer, which reports the end of its reflectors itself. This is the last field, so all other fields
-    /// are dropped before it.
+    /// Guard of a standalone reflector, which reports on drop that the reflector has stopped. `None` inside
+    /// an informer. This is the last field, so the guard is dropped after all other fields.
     pub(crate) alone: Option<StoppedGuard>,
 }
 
@@ -265,9 +262,9 @@ where
     /// Runs instead of [`run_inside`](Self::run_inside) while the server does not serve the kind of the
     /// objects.
     ///
-    /// Sends an empty list to the store if the store has accepted a list before, which deletes all objects of
-    /// the source. Sends no requests to the server. The future completes only if the store rejects the empty
-    /// list.
+    /// If the store has accepted a list before, sends an empty list to the store, so that the store deletes
+    /// all objects of the source. Sends no requests to the server. The future completes only if the store
+    /// rejects the empty list.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status
@@ -288,9 +285,6 @@ where
 impl<K, S: Clone> Reflector<K, S> {
     /// Returns a new reflector for the same source and store. `relists` is the reason for the first list of
     /// the new reflector; `None` if no reflector of the source has run before.
-    ///
-    /// The new reflector applies a list that is older than the store's revision only if the server has gone
-    /// back to an earlier state.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,
@@ -309,7 +303,7 @@ impl<K, S: Clone> Reflector<K, S> {
     }
 }
 
-/// A guard that reports on drop that a reflector has stopped, whether or not the reflector ever ran.
+/// A guard that reports on drop that a reflector has stopped.
 pub(crate) struct StoppedGuard(StatusWriter, SourceId);
 
 impl Drop for StoppedGuard {

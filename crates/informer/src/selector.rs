@@ -4,8 +4,8 @@
 //!
 //! For label selectors, the module guarantees:
 //!
-//! - [`str::parse`] accepts and rejects the same texts as the API server and `kubectl`, including keys and
-//!   values.
+//! - [`str::parse`] accepts and rejects the same texts as the API server and `kubectl`. The rules for label
+//!   keys and label values are also the same.
 //! - `Display` prints a text that the server accepts and that selects the same objects. One [`Selector`] can
 //!   therefore be used in requests and on cached objects.
 //! - The printed text is canonical: its requirements are sorted and unique. Two selectors are equal if they
@@ -55,7 +55,7 @@ mod field;
 mod label;
 mod parse;
 
-/// Selects objects by their labels: an object must meet every requirement.
+/// A label selector, which selects the objects whose labels meet every requirement.
 ///
 /// The default is [`Selector::everything`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,9 +89,9 @@ pub enum Operator {
     In(BTreeSet<String>),
     /// The object has the label with a value other than these, or does not have the label.
     NotIn(BTreeSet<String>),
-    /// The object has the label, and its value is an integer above this one.
+    /// The object has the label, and its value is an integer above this number.
     GreaterThan(i64),
-    /// The object has the label, and its value is an integer below this one.
+    /// The object has the label, and its value is an integer below this number.
     LessThan(i64),
 }
 
@@ -110,7 +110,7 @@ impl Selector {
     /// Returns a selector that selects no object.
     ///
     /// The selector syntax can't express such a selector directly. The returned selector is the contradiction
-    /// `nothing,!nothing`, which selects no object on a server either.
+    /// `nothing,!nothing`, which also selects no object when a server evaluates it.
     #[doc(alias = "labels.Nothing")]
     pub fn nothing() -> Self {
         [Operator::DoesNotExist, Operator::Exists]
@@ -170,8 +170,8 @@ impl Requirement {
     ///
     /// # Errors
     ///
-    /// The key is not a valid label key, a value is not a valid label value, or an `In` or `NotIn` operator
-    /// has no values.
+    /// Returns an error if the key is not a valid label key, if a value is not a valid label value, or if an
+    /// `In` or `NotIn` operator has no values.
     #[doc(alias = "NewRequirement")]
     pub fn new(key: impl Into<String>, operator: Operator) -> Result<Self, InvalidLabel> {
         let key = key.into();

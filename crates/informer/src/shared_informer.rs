@@ -5,11 +5,11 @@
 //! - The cache converges to the server's collection. The cache receives the states of an object in the order
 //!   of the server, and may skip states.
 //! - A handler receives one event at a time, after the cache contains the change of the event or a newer
-//!   state. The last event of an object contains the object's state in the cache.
+//!   state. The last event that it receives for an object contains the object's state in the cache.
 //! - Kind, namespace and name identify an object. A handler may receive a deletion and a recreation of an
 //!   object as one update with another uid.
-//! - A deletion event contains the last state of the object, or the last state that the cache received if the
-//!   watch missed the deletion.
+//! - A deletion event contains the last state of the object. If the watch missed the deletion, the event
+//!   contains the last state that the cache received.
 //! - A handler can be registered at any time. It receives the current objects first, then all later changes,
 //!   each event once. A slow handler does not delay other handlers.
 //!
@@ -75,7 +75,7 @@ use crate::{
     warm_start::Snapshotter,
 };
 
-/// Error of a method that was called after the informer has stopped, or while the informer stops.
+/// Error of a method that was called after the informer had started to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer has stopped")]
 pub struct Stopped;
@@ -96,7 +96,7 @@ pub enum AddIndexError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoveIndexError {
-    /// The index does not exist or can't be removed.
+    /// The index does not exist, or is the namespace index, which can't be removed.
     #[error(transparent)]
     NotRemovable(#[from] NotRemovable),
     /// The informer has stopped.
@@ -106,8 +106,8 @@ pub enum RemoveIndexError {
 
 /// Handle to an informer. Clones are handles to the same informer.
 ///
-/// Handlers and indices can be added until the [`Controller`](crate::controller::Controller) has ended. Later
-/// calls return [`Stopped`]. The cache and the status stay readable.
+/// Handlers and indices can be added until the [`Controller`](crate::controller::Controller) has ended. After
+/// that, the methods that add them return [`Stopped`]. The cache and the status stay readable.
 #[doc(alias = "SharedIndexInformer")]
 #[doc(alias = "TypedSharedIndexInformer")]
 #[derive_where(Clone)]
@@ -129,7 +129,7 @@ struct Shared<K> {
     /// Tracing span of the informer, which is the parent of its handlers' spans.
     span: tracing::Span,
     snapshotter: Option<Arc<Snapshotter<K>>>,
-    /// Weak sender that counts the changes in the channel to the queue, and does not keep the channel open.
+    /// Sender that is used only to count the changes in the channel from the reflectors to the queue.
     channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -158,7 +158,8 @@ where
         Builder::new(Arc::new(source), K::DynamicType::default())
     }
 
-    /// Returns the same builder as [`builder`](Self::builder), for a type that is known only at run time.
+    /// Returns a builder of an informer that lists and watches `source`, for objects whose API group, version
+    /// and kind (`dyntype`) are known only at run time.
     pub fn builder_with_type(source: impl ListerWatcher, dyntype: K::DynamicType) -> Builder<K> {
         Builder::new(Arc::new(source), dyntype)
     }
@@ -208,17 +209,17 @@ where
     /// Returns a stream of events: first the current objects, then all later changes, each event once.
     ///
     /// # Errors
-    /// The informer has stopped.
+    /// Returns an error if the informer has stopped.
     #[doc(alias = "NewIndexerInformerWatcher")]
     pub fn subscribe(&self) -> Result<Subscription<K>, Stopped> {
         self.subscribe_with(ListenerBuffer::default())
     }
 
-    /// Returns the same stream as [`subscribe`](Self::subscribe), with a policy for events that were not
+    /// Returns the same stream as [`subscribe`](Self::subscribe), with a buffer for events that were not yet
     /// polled. With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
     ///
     /// # Errors
-    /// The informer has stopped.
+    /// Returns an error if the informer has stopped.
     pub fn subscribe_with(&self, buffer: ListenerBuffer) -> Result<Subscription<K>, Stopped> {
         Subscription::new(self, buffer)
     }
@@ -236,7 +237,7 @@ where
     /// An index can be added at any time. The future resolves when the index covers all objects in the cache.
     ///
     /// # Errors
-    /// An index of this name exists, or the informer has stopped.
+    /// Returns an error if an index of this name exists, or if the informer has stopped.
     ///
     /// # Cancel safety
     /// If the future is dropped, the index is either added completely or not at all.
@@ -257,7 +258,7 @@ where
     /// fails, and [`Status::index_errors`](crate::status::Status::index_errors) counts the failures.
     ///
     /// # Errors
-    /// As for [`SharedInformer::add_index`].
+    /// Returns an error if an index of this name exists, or if the informer has stopped.
     pub async fn try_add_index<V, E>(
         &self,
         name: &str,
@@ -276,18 +277,18 @@ where
         Ok(tokens.pop().expect("each index that is added has a token"))
     }
 
-    /// Adds all of the indices, or none of them if an error occurs. Returns the tokens with which the indices
-    /// are read, in the order of `indexers`.
+    /// Adds all indices of `indexers`, or none of them if an error occurs. Returns the tokens with which the
+    /// indices are read, in the order of `indexers`.
     ///
     /// The calling task runs the index functions, and yields after every few hundred objects. The informer
-    /// delivers events meanwhile, and then indexes only the objects that have changed during the call.
+    /// continues to deliver events. At the end, it indexes only the objects that changed during the call.
     ///
     /// # Errors
-    /// As for [`SharedInformer::add_index`].
+    /// Returns an error if an index with one of the names exists, or if the informer has stopped.
     ///
     /// # Cancel safety
     /// If the future is dropped while it indexes the cache, no index is added. If the future is dropped
-    /// later, all indices may still be added.
+    /// later, either all indices are added or none.
     #[doc(alias = "AddIndexers")]
     pub async fn add_indexers(
         &self,
@@ -307,10 +308,11 @@ where
     /// Removes an index. Any caller may remove an index that another caller added.
     ///
     /// The index's token becomes invalid, and stays invalid if a later index has the same name. Snapshots
-    /// taken before the removal keep the index.
+    /// that were taken before the removal keep the index.
     ///
     /// # Errors
-    /// The index does not exist or is [`NAMESPACE`](crate::indexer::NAMESPACE), or the informer has stopped.
+    /// Returns an error if the index does not exist, if the index is
+    /// [`NAMESPACE`](crate::indexer::NAMESPACE), or if the informer has stopped.
     ///
     /// # Cancel safety
     /// Dropping the future after its first poll does not cancel the removal.
@@ -381,12 +383,9 @@ impl<K> SharedInformer<K> {
 
     /// Waits until the first list of every source is in the cache.
     ///
-    /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails before that. The
-    /// future is `'static` and does not poll the cache.
-    ///
-    /// An informer that is not started may be started later. The future therefore waits without limit, unless
-    /// a [`deadline`](WaitForSync::deadline) is set. The factory's
-    /// [`wait_for_cache_sync`](crate::SharedInformerFactory::wait_for_cache_sync) reports a missing start.
+    /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails before the first
+    /// list of every source. If the informer is not started, the future waits without limit, unless a
+    /// [`deadline`](WaitForSync::deadline) is set.
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForNamedCacheSync")]
     pub fn wait_for_sync(&self) -> WaitForSync {
@@ -395,7 +394,7 @@ impl<K> SharedInformer<K> {
     }
 
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
-    /// write request returned.
+    /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
     /// With several sources (such as namespaces), a wait for an object ends when the source of the object has
     /// reached the revision. A wait for a revision, or for an object that is not in the cache (such as one
@@ -403,7 +402,7 @@ impl<K> SharedInformer<K> {
     /// advances only with the server's bookmarks, about once a minute.
     ///
     /// # Errors
-    /// The variants of [`RevisionError`] describe the errors. The deadline counts from the first poll.
+    /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -418,17 +417,17 @@ impl<K> SharedInformer<K> {
         wait::for_written(self.clone(), written.into(), deadline)
     }
 
-    /// Waits until the cache does not contain the object with this name and uid.
+    /// Waits until the cache does not contain the object with this name and uid. `deadline` is the maximum
+    /// time from the first poll of the future.
     ///
-    /// An object with the same name and another uid does not extend the wait. Use the method after a delete
-    /// request, whose response does not contain the revision of the deletion. If finalizers or a grace period
-    /// delay the deletion, the wait ends when the object is finally deleted.
+    /// Use the method after a delete request, whose response does not contain the revision of the deletion.
+    /// If finalizers or a grace period delay the deletion, the wait ends when the object is finally deleted.
     ///
     /// After the first list, an object that is not in the cache counts as deleted. After a create request,
     /// first wait for the revision of the new object. A transform must preserve the uid.
     ///
     /// # Errors
-    /// The deadline, counted from the first poll, has passed, or the informer has stopped.
+    /// Returns an error if the deadline has passed, or if the informer has stopped.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -446,11 +445,12 @@ impl<K> SharedInformer<K> {
 
     /// Waits until every handler has handled the changes that are in the cache at the time of the call.
     ///
-    /// Subscriptions are not included, because they may not be polled. In a handler's callback, the method
-    /// waits for all other handlers. Two handlers that wait in callbacks at the same time deadlock.
+    /// The method does not wait for subscriptions, because they may never be polled. If a handler calls the
+    /// method in its callback, the method waits for all other handlers. Two handlers that wait for each other
+    /// in this way deadlock.
     ///
     /// # Cancel safety
-    /// Dropping the future only stops waiting.
+    /// Dropping the future has no effect on the informer or its handlers.
     pub async fn handlers_idle(&self) {
         self.handed_on().await;
         self.shared.roster.until_idle().await;

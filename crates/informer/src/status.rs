@@ -1,7 +1,7 @@
 //! Reports the state and progress of an informer, as a [`Status`] that a program can read and wait for.
 //!
 //! The reflectors, the informer's loop and the other tasks of the informer write the status. A read sends no
-//! request and blocks no task. The tasks read only one value back: whether the informer has synced.
+//! request and blocks no task.
 
 mod consistency;
 mod failure;
@@ -33,7 +33,7 @@ use crate::{
     transport,
 };
 
-/// The state and progress of one informer.
+/// The state and progress of one informer at the time at which the program read the status.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Status {
@@ -43,7 +43,7 @@ pub struct Status {
     /// source's watch has resumed from the saved revision. If a list replaces the saved objects, the value
     /// becomes `true` when the list is in the cache.
     pub synced: bool,
-    /// Reason why the informer failed; `None` while the informer runs, and after it was stopped.
+    /// Reason why the informer failed; `None` while the informer runs, and after the program has stopped it.
     pub failure: Option<Arc<InformerError>>,
     /// Result of the start from a [saved store](crate::warm_start); `None` without a saved store, or until
     /// the result is known.
@@ -55,9 +55,9 @@ pub struct Status {
     /// Status of each source. An informer of one namespace, or of all namespaces, has one source.
     pub sources: Vec<SourceStatus>,
     /// Errors of the broken objects in the cache, which are objects that failed to decode. The list has at
-    /// most [`Status::BROKEN_LISTED`] errors.
+    /// most 100 ([`Status::BROKEN_LISTED`]) errors.
     pub broken: Vec<DecodeError>,
-    /// Number of broken objects in the cache.
+    /// Number of broken objects in the cache, which are objects that failed to decode.
     pub broken_count: usize,
     /// Number of failed calls of index functions.
     pub index_errors: u64,
@@ -108,15 +108,15 @@ impl Status {
         self.failed()?.since_last_error()
     }
 
-    /// Returns the time since the first failure after the last success of a source. The source is the one
-    /// whose failure [`Status::last_error`] returns. `None` if no failure followed the last success of this
-    /// source.
+    /// Returns the time since the first failure of a source after its last success. The source is the one
+    /// whose failure [`Status::last_error`] returns. `None` if the source has not failed since its last
+    /// success.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failed()?.failing_for()
     }
 
-    /// Returns whether the informer has synced and has not failed since. The result stays `true` after the
-    /// informer was stopped.
+    /// Returns whether the informer has synced and has not failed since then. The result stays `true` after
+    /// the program has stopped the informer.
     pub fn has_synced(&self) -> bool {
         self.synced && self.failure.is_none()
     }
@@ -210,7 +210,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Copies of the sync state of an informer, for readers that take no lock.
+/// Copies of the sync state of an informer, which readers can read without a lock.
 #[derive(Debug, Default)]
 struct Synced {
     /// Copy of [`Status::synced`].
@@ -219,7 +219,7 @@ struct Synced {
     has_synced: AtomicBool,
 }
 
-/// Reads the [`Status`] of one informer, and waits for changes.
+/// Reader of the [`Status`] of one informer, which can also wait for changes.
 #[derive(Clone)]
 pub struct StatusReader {
     receiver: watch::Receiver<Status>,
@@ -227,7 +227,8 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    /// Returns another reader, whose [`changed`](Self::changed) waits for a change after this call.
+    /// Returns a new reader, whose [`changed`](Self::changed) ignores the changes that were made before the
+    /// call of `afresh`.
     pub(crate) fn afresh(&self) -> Self {
         let mut reader = self.clone();
         reader.receiver.mark_unchanged();
@@ -250,9 +251,8 @@ impl StatusReader {
     /// Returns at once if `until` returns `true` for the current status. Returns `None` if the informer is
     /// dropped before `until` returns `true`.
     ///
-    /// Revisions, times of events, and the number of objects received so far change with every event or
-    /// chunk. The method does not call `until` for such a change alone. The next call of `until`, after
-    /// another change, receives the current values.
+    /// The method does not call `until` after a change that affects only revisions, times of events, or the
+    /// number of objects received so far. These values change with every event or chunk.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect on the informer.
@@ -271,8 +271,8 @@ impl StatusReader {
 
     /// Waits for the next change that this reader has not received, and returns the status after the change.
     ///
-    /// Returns `None` when the informer is dropped. As in [`wait_for`](Self::wait_for), a new revision, time
-    /// or number of received objects alone does not end the wait.
+    /// Returns `None` when the informer is dropped. A change that affects only revisions, times of events, or
+    /// the number of objects received so far does not end the wait.
     ///
     /// # Cancel safety
     /// Dropping the future loses no change: the next call returns the change.
@@ -360,7 +360,7 @@ impl StatusWriter {
     }
 
     /// Records the revision of a delivered event or list. Does not wake tasks that wait for a change of the
-    /// status, because most calls report a single event of a watch.
+    /// status, because the method is called for every event of a watch.
     pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
         let now = Instant::now();
         self.source(source, |status| {

@@ -5,8 +5,7 @@
 //! - A test fails if a text is not recorded in `tests/messages.txt`.
 //! - A test fails if a log message is not in the table of [`crate::logs`].
 //!
-//! `UPDATE_EXPECT=1 cargo test -p kube-informer --lib tests::` records the texts. A text names what failed,
-//! the object, the reason, and the next step where there is one.
+//! `UPDATE_EXPECT=1 cargo test -p kube-informer --lib tests::` records the texts.
 
 mod errors;
 mod sync;
@@ -18,7 +17,8 @@ use expect_test::expect_file;
 
 use self::literals::{Literal, literals};
 
-/// Returns all string literals in the sources of this crate, except those in tests, fuzz targets and models.
+/// Returns all string literals in the sources of this crate, except those in tests, fuzz targets and model
+/// checks.
 fn sentences() -> Vec<Literal> {
     let mut all = Vec::new();
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);

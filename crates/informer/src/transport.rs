@@ -94,7 +94,7 @@ const JSON: &str = "application/json";
 /// Revisions must increase as on a server: a later event or list must not have an older revision. If a list
 /// is older than an earlier list, or an event is older than the cached object, the informer assumes that the
 /// server was restored from a backup, and lists all objects again. Revisions that are not numbers are not
-/// compared, so a restore is not detected.
+/// compared.
 #[doc(alias = "ListWatch")]
 pub trait ListerWatcher: Send + Sync + 'static {
     /// Sends a list request, and returns its response: the whole list, or one page of it.
@@ -109,12 +109,12 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// Sends a list request for a [consistency check](crate::shared_informer::Builder::consistency_check),
     /// which reads only the names, uids and revisions of objects.
     ///
-    /// The default implementation calls [`ListerWatcher::list`], which returns these fields and all others. A
-    /// source that can omit the other fields should do so, to reduce the transferred bytes. A source that
-    /// wraps a [`ListWatch`](client::ListWatch) should call the same method of the `ListWatch`.
+    /// The default implementation calls [`ListerWatcher::list`], which returns all fields of the objects. A
+    /// source that can omit unneeded fields should omit them, to reduce the transferred bytes. A source that
+    /// wraps a [`ListWatch`](client::ListWatch) should call `list_metadata` of the `ListWatch`.
     ///
     /// # Cancel safety
-    /// As for [`ListerWatcher::list`].
+    /// Dropping the future, or the body of the response, cancels the request.
     fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.list(options)
     }
@@ -122,7 +122,7 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// Opens a watch that delivers the changes after `options.resource_version`.
     ///
     /// # Cancel safety
-    /// As for [`ListerWatcher::list`].
+    /// Dropping the future, or the body of the response, cancels the request.
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
     /// Returns whether the source supports watches with `sendInitialEvents`.
@@ -130,12 +130,11 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
     /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`, and the informer sends LIST requests. The informer then also sends no request
-    /// after a lost connection to check whether the server still has the last revision, because the source
-    /// may ignore the parameter `resourceVersionMatch`. Only a list, or an event that is older than the
-    /// cached object, then shows that the server was restored from a backup.
+    /// The default is `false`: the informer sends LIST requests instead. After a lost connection, the
+    /// informer then resumes the watch without checking whether the server still has the last revision,
+    /// because the source may ignore the parameter `resourceVersionMatch` of the check.
     ///
-    /// A source that wraps a [`ListWatch`](client::ListWatch) should call the same method of the `ListWatch`.
+    /// A source that wraps a [`ListWatch`](client::ListWatch) should call `streams_lists` of the `ListWatch`.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn streams_lists(&self) -> bool {
         false
@@ -155,7 +154,7 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// unknown, and a warm start neither saves nor loads the cache.
     ///
     /// # Cancel safety
-    /// As for [`ListerWatcher::list`].
+    /// Dropping the future cancels the request.
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(std::future::ready(Ok(None)))
     }
@@ -236,8 +235,8 @@ pub enum Encoding {
 }
 
 impl ListOptions {
-    /// Returns the name and value of every query parameter to send, in a fixed order. The parameter `watch`
-    /// is not included.
+    /// Returns the name and value of every query parameter to send, in a fixed order. The result does not
+    /// include the parameter `watch`, which distinguishes a watch request from a list request.
     pub fn query(&self) -> Vec<(&str, String)> {
         let mut pairs = Vec::new();
         let text = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());

@@ -26,13 +26,12 @@
 //!   point leaves either the old store or the new store.
 //! - **Load.** A store is loaded completely or not at all. The informer first requests one object from each
 //!   source, to check that the server has reached the saved revision. It then applies all saved objects to
-//!   the cache, with any type of queue. Handlers receive these objects as the initial list. The watch resumes
-//!   at the saved revision and delivers the changes since the save, including deletions.
-//! - **Sync.** The informer is synced when two conditions hold. The loaded objects are in the cache, and the
-//!   resumed watch of every source has delivered an event or has been open for one second without an error.
-//!   One second is sufficient, because a server reports an expired revision at the start of the watch. If the
-//!   informer had to list a source again, the objects of this list must also be in the cache. A synced cache
-//!   is at least as recent as the save.
+//!   the cache. Handlers receive these objects as the initial list. The watch resumes at the saved revision
+//!   and delivers the changes since the save, including deletions.
+//! - **Sync.** The informer is synced when the loaded objects are in the cache, and the resumed watch of
+//!   every source has delivered an event or has been open for one second without an error. If the informer
+//!   had to list a source again, the objects of this list must be in the cache. A synced cache is at least as
+//!   recent as the save.
 //! - **Expired revision.** If the saved revision has expired, the informer lists again, and handlers receive
 //!   only the differences between the saved objects and the list.
 //! - **Mismatch.** If the store does not match the informer, the informer starts cold, which means with a
@@ -42,30 +41,26 @@
 //!   revision; another kind; full objects instead of metadata, or metadata instead of full objects; other
 //!   namespaces, selectors or pruned fields; another program version or file format; a damaged file.
 //! - **Server identity.** The informer saves the store only if it knows the identity of the server. If the
-//!   request for the namespace `kube-system` fails or is forbidden, the informer retries this request before
-//!   each save, for at most 5 s. Until the request succeeds, the informer saves nothing, and
+//!   request for the namespace `kube-system` fails, the informer repeats this request before each save, for
+//!   at most 5 s. Until the request succeeds, the informer saves nothing, and
 //!   [`Status::last_save_error`](crate::status::Status::last_save_error) contains the reason.
 //!   [`SavedStore::server`] sets the identity explicitly.
-//! - **Broken objects.** Objects that failed to decode are saved and loaded as broken objects, because the
-//!   same program version would fail to decode them again.
+//! - **Broken objects.** An object that failed to decode is saved with its decode error. It is loaded as an
+//!   object that failed to decode.
 //! - **Secrets.** Secrets and their metadata are neither saved nor loaded unless
 //!   [`SavedStore::allow_secrets`] is set.
 //!
 //! A warm start reduces the server's load and the network traffic, but not the start time. For 100,000 pods,
-//! loading a saved store takes 0.96 to 1.08 times as long as a list from a server in the same process. A save
-//! takes 0.3 to 0.5 times as long as this list. `cargo bench -p kube-informer --bench warm_start` measures
-//! these numbers.
+//! loading a saved store takes 0.96 to 1.08 times as long as a list from a server in the same process
+//! (measured by `cargo bench -p kube-informer --bench warm_start`).
 //!
-//! Objects are saved in their cached form, after pruning and the transform. The informer writes them with the
-//! `Serialize` of the object type, and reads them with its `Deserialize`. A
-//! [`Pruned<K>`](crate::pruning::Pruned) object is written with the `Serialize` of `K`. A field that
-//! `Serialize` or `Deserialize` skips is lost. If a new version of the program adds a field to the type,
-//! loaded objects lack the field until they change on the server. To prevent this, change the version of the
-//! [`SavedStore`].
+//! Objects are saved after pruning and the transform. The informer writes and reads an object with the
+//! `Serialize` and the `Deserialize` of its type. A field that `Serialize` or `Deserialize` skips is lost. If
+//! a new version of the program adds a field to the type, loaded objects lack the field until they change on
+//! the server. To prevent this, change the version of the [`SavedStore`].
 //!
 //! This module loads only stores that it has saved. To fill the cache with other objects, use
 //! [`InformerBuilder::known_objects`](crate::informer::InformerBuilder::known_objects) of the plain informer.
-//! That method adds objects without a revision and without events, and the informer still lists.
 
 mod file;
 mod format;
@@ -90,8 +85,8 @@ use std::{
 /// Configures a warm start: the location of the saved store, the times at which the informer saves the store,
 /// and the properties that must match before the informer loads the store.
 ///
-/// On platforms with file modes, new files have mode 0600 and new directories 0700. A file `….lock` next to
-/// the saved store prevents concurrent writes. A file `….tmp` exists during a save.
+/// On Unix, new files have mode 0600 and new directories 0700. A file with the suffix `.lock` next to the
+/// saved store prevents concurrent writes. A file with the suffix `.tmp` exists during a save.
 #[doc(alias = "initialState")]
 #[must_use]
 #[derive(Clone)]
@@ -124,11 +119,9 @@ impl fmt::Debug for SavedStore {
 impl SavedStore {
     /// Creates a configuration that saves the store of one informer to the file `path`.
     ///
-    /// `version` must change whenever the program changes the object type or the transform. Both determine
-    /// the cached form of an object, and the library can't compare them. The informer does not load a store
-    /// with another version. The pruned fields are compared separately and need no new version.
-    /// `env!("CARGO_PKG_VERSION")` is sufficient if each release has its own version. Any other identifier of
-    /// the build also works.
+    /// `version` must change whenever the program changes the object type or the transform, because the
+    /// library can't detect these changes. The informer does not load a store with another version.
+    /// `env!("CARGO_PKG_VERSION")` is sufficient if each release of the program has its own version.
     pub fn in_file(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
         Self::at(Location::File(path.into()), version.into())
     }
@@ -138,7 +131,8 @@ impl SavedStore {
     ///
     /// The file name is derived from the kind, the list options and the pruned fields. The library never
     /// deletes the file of an informer that no longer exists. If a program has informers for the same objects
-    /// of several servers, each server needs its own directory.
+    /// of several servers, each server needs its own directory, because the file name does not identify the
+    /// server.
     ///
     /// See [`SavedStore::in_file`] for `version`.
     pub fn in_directory(path: impl Into<PathBuf>, version: impl Into<String>) -> Self {
@@ -164,8 +158,8 @@ impl SavedStore {
     /// Enables periodic saves while the informer runs. The informer waits for `pause` before each save. Zero
     /// disables periodic saves.
     ///
-    /// Without periodic saves, the informer updates the saved store only at a regular shutdown or an explicit
-    /// save. A program that is killed then leaves an old store.
+    /// Without periodic saves, the informer saves its store only at a regular shutdown, or when the program
+    /// calls [`SharedInformer::save`](crate::shared_informer::SharedInformer::save).
     pub fn every(mut self, pause: Duration) -> Self {
         self.every = Some(pause).filter(|pause| !pause.is_zero());
         self
@@ -187,8 +181,8 @@ impl SavedStore {
         self
     }
 
-    /// Sets the wall clock that determines the time of a save and the age of a saved store. The default is
-    /// the system clock.
+    /// Sets the clock that determines the time of each save and the age of a saved store. The default is the
+    /// system clock.
     pub fn clock(mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(now);
         self

@@ -13,9 +13,8 @@
 //! - **Shut-down**: after [`shut_down`](RateLimitingQueue::shut_down) the queue accepts no items. Workers
 //!   receive the remaining items, and then `None`.
 //!   [`shut_down_with_drain`](RateLimitingQueue::shut_down_with_drain) also waits until all items are done.
-//! - **No background work**: the queue has no task and no thread. Tasks that wait in `get` sleep until the
-//!   earliest time of a delayed item. An idle queue therefore uses no CPU time and does not have to be
-//!   stopped.
+//! - **No background work**: the queue has no task and no thread. An idle queue uses no CPU time and does not
+//!   have to be stopped.
 //! - **No loss on a crash**: a worker that panics or is cancelled drops its [`Item`]. The queue then adds the
 //!   item again after the delay of the rate limiter, and counts the dropped item.
 //!
@@ -58,20 +57,15 @@
 //! one handle, [`RateLimitingQueue`], has the methods of all three layers. A program that needs a plain queue
 //! does not call the methods with delays.
 //!
-//! Each layer is a plain struct in its own file, and all layers share one lock. Module `queue` contains the
-//! queued items and the items in work. Module `delaying_queue` contains the delayed items and their times.
-//! Module `rate_limiting_queue` contains the handle and all async code.
-//!
 //! # Differences from client-go
 //!
-//! - `Done` is a method of the [`Item`] that the worker holds. A worker therefore can't forget the call, and
-//!   can't call it for an item that is not in work.
+//! - `Done` is a method of the [`Item`] that the worker holds. A worker therefore can't call it for an item
+//!   that is not in work. Dropping the [`Item`] without the call also ends the work.
 //! - A drain ends when no item is queued and no item is in work. client-go's drain may end while items are
-//!   still queued. The end of a drain wakes all callers of `shut_down_with_drain`. During a drain, workers
-//!   receive `None` only when no item is queued and no item in work was added again. A worker therefore
-//!   remains for every queued item.
+//!   still queued.
+//! - During a drain, workers receive `None` only when no item is queued and no item in work was added again.
 //! - An addition with a delay never blocks. A program can list and cancel delayed items.
-//! - Both kinds of shut-down drop the delayed items at once.
+//! - `shut_down` and `shut_down_with_drain` drop the delayed items at once.
 
 pub use self::builder::Builder;
 pub use self::item::Item;

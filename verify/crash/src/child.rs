@@ -19,10 +19,8 @@ use kube_informer_apiserver::Server;
 /// First command-line argument with which this program starts itself as the server process.
 pub(crate) const ROLE: &str = "be-the-server";
 
-/// Maximum number of attempts to listen on the port of the previous server process. The attempts are 10 ms
-/// apart.
-///
-/// Another program may use this port for an outgoing connection in the meantime.
+/// Maximum number of attempts, 10 ms apart, to listen on the port of the previous server process. An attempt
+/// fails while another program uses this port for an outgoing connection.
 const ATTEMPTS: u32 = 500;
 
 /// A started server process, which may not be listening yet. Dropping this value kills the process.
@@ -44,7 +42,7 @@ pub(crate) struct Ready {
 /// which the server listens.
 ///
 /// # Errors
-/// Returns an error if the directory can't be opened, or the port is in use.
+/// Returns an error if the directory can't be opened, or if the server can't listen on the address.
 pub(crate) fn play(arguments: &[String]) -> Result<()> {
     let [directory, address] = arguments else {
         bail!("the arguments must be a directory and an address");
@@ -95,7 +93,7 @@ impl Running {
         })
     }
 
-    /// Waits until the server listens.
+    /// Waits until the server listens, and returns the message that the server process has printed.
     ///
     /// # Errors
     /// Returns an error if the process ends before it listens.

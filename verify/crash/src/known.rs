@@ -1,8 +1,9 @@
 //! The expected state of each object on the server, derived from the acknowledged writes and from the pending
 //! writes. A pending write is a request whose response has not been received.
 //!
-//! Guarantees: the state of an object is known except for at most one pending write. Each object has only one
-//! writer, and a writer waits for the response to a write before it sends the next one.
+//! Guarantees: an object has at most one pending write, because each object has only one writer, and a writer
+//! waits for the response to a write before it sends the next one. An object therefore has at most two
+//! possible states.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ struct History {
     open: Open,
 }
 
-/// The state of an object after its pending write, a write whose response has not been received.
+/// The state that an object has if the server stores the pending write, a write whose response has not been
+/// received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Open {
     /// No write is pending.
@@ -34,8 +36,8 @@ enum Open {
 }
 
 impl Known {
-    /// Returns the number that the last acknowledged write stored in the object, or `None` if the object does
-    /// not exist.
+    /// Returns the number that the last acknowledged write stored in the object. Returns `None` if this write
+    /// was a deletion, or if no write was acknowledged.
     pub(crate) fn value(&self, key: &Key) -> Option<u64> {
         let (value, _) = self.0.get(key)?.acknowledged?;
         Some(value)

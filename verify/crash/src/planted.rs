@@ -1,7 +1,6 @@
 //! Planted bugs: server bugs that this program simulates, to prove that its checks detect them.
 //!
-//! Each planted bug has the same effect as the real bug in a server. It changes the server's data directory,
-//! or the events that a watcher processes.
+//! To simulate a bug, this module changes the server's data directory, or the watcher ignores events.
 
 use std::path::Path;
 
@@ -11,10 +10,11 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{known::Known, object::KINDS};
 
-/// The tables of the server's database file, as `crates/apiserver/src/storage/disk.rs` defines them.
-/// `OBJECTS` contains the stored objects. `ABOUT` contains numbers, such as the revision of the store.
+/// The table of the stored objects in the server's database file, as `crates/apiserver/src/storage/disk.rs`
+/// defines it.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
+/// The table of numbers in the server's database file, such as the revision of the store.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
 
 bugs! {

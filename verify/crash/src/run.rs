@@ -43,15 +43,15 @@ const CALM_WRITES: usize = 10;
 /// Maximum number of kills of the server in the search for one planted bug.
 const BUG_LIVES: u64 = 60;
 
-/// Minimum number of kills after which every counter in [`REQUIRED`] must have increased.
+/// Minimum number of kills in a full run. A full run must have increased every counter in [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
 /// Interval, in server processes, at which a server process leaves a large, mostly empty database file. The
 /// next server process compacts this file when it starts.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of server processes, after a process that leaves a large database file, that are killed soon after
-/// their start. The time of each kill is random. Most of the kills interrupt the compaction of the file.
+/// Number of consecutive server processes that are killed at a random time within 0.8 seconds after their
+/// start, to interrupt the compaction of a large database file.
 const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from the start of a server process to its kill. The time is usually one or two seconds.
@@ -79,11 +79,11 @@ pub(crate) struct Arguments {
 /// The time at which a server process is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// This time after the start of the process, whether or not the server already listens.
+    /// This duration after the start of the process, whether or not the server already listens.
     Starting(Duration),
     /// After the server has acknowledged this number of writes.
     Acknowledged(usize),
-    /// This time after the server has started to listen.
+    /// This duration after the server has started to listen.
     Within(Duration),
     /// After every writer has completed a fixed number of writes, [`CALM_WRITES`].
     Calm,
@@ -333,8 +333,8 @@ impl Lives {
     /// Checks the revisions in the range that all watchers have received. A client must have received a
     /// change for each of these revisions.
     ///
-    /// The revision of a deletion is only in the watch event, not in the response to the delete request.
-    /// Therefore only this check detects that the server sent no watch event for a deletion.
+    /// Only this check detects a deletion without a watch event, because the response to a delete request
+    /// does not contain the revision of the deletion.
     fn find_gap(&self) -> Result<()> {
         let begun = self.watchers.iter().map(Watcher::begun).max();
         let last = self.watchers.iter().map(Watcher::last).min();

@@ -2,8 +2,8 @@
 //!
 //! Guarantees: [`Watcher::follow`] returns an error if the watch receives a change twice or out of order.
 //! [`Watcher::check`] returns an error if the watch has missed a change of its kind. If the server responds
-//! with 410 because the revision is too old, the watcher lists, watches from the revision of the list, and
-//! counts this restart.
+//! with 410 because the revision is too old, the watcher lists and then watches from the revision of the
+//! list.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(crate) struct Watcher {
 
 /// Name of the counter of received changes.
 pub(crate) const EVENT: &str = "watch events";
-/// Name of the counter of watches that continue from the revision received from an earlier server process.
+/// Name of the counter of watches that continue in a new server process from the last received revision.
 pub(crate) const RESUMED: &str = "resumed watches";
 /// Name of the counter of watches that the server rejected because their revision was too old.
 pub(crate) const TOO_OLD: &str = "watches whose revision was too old";

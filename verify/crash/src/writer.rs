@@ -19,10 +19,11 @@ use crate::{
     revisions::Revisions,
 };
 
-/// Number of objects that [`bloat`] creates, each with a text of `BLOATED_BYTES` bytes.
-///
-/// An object has at most 256 KiB of annotations. The server compacts a mostly empty file of more than 16 MiB.
+/// Number of objects that [`bloat`] creates. Their texts have a total size of 20 MB. The server compacts a
+/// mostly empty database file if the file is larger than 16 MiB.
 const BLOATED: usize = 80;
+/// Size in bytes of the text in each object that [`bloat`] creates. The maximum size of an object's
+/// annotations is 256 KiB.
 const BLOATED_BYTES: usize = 250_000;
 
 /// Number of object names per writer and kind.

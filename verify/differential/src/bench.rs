@@ -21,8 +21,8 @@ use crate::{
 /// Maximum number of sequences that are sent to an oracle, a Go process that runs client-go, in one batch.
 const AT_ONCE: usize = 250;
 
-/// Maximum number of sequences per batch for a component with a counterpart. A counterpart is a peer that
-/// answers the requests of client-go. Such sequences run one after another, so the batches are smaller.
+/// Maximum number of sequences per batch for a component with a counterpart, a peer that answers the requests
+/// of client-go.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.

@@ -12,11 +12,11 @@ use kube_informer::{
 
 use crate::sequence::Thing;
 
-/// The Rust type of all cached objects. The results of the comparison do not depend on this choice.
+/// The Rust type of all cached objects.
 pub(crate) type K = ConfigMap;
 
-/// Converts a randomly drawn object into the type that users of the library receive. The field `data`
-/// contains the values of the object in each index.
+/// Converts a randomly drawn object into a `ConfigMap`. The field `data` contains the values of the object in
+/// each index.
 pub(crate) fn live(thing: &Thing) -> K {
     let (namespace, name) = match thing.key.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -98,7 +98,7 @@ pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     format!("[{}]{initial}", deltas.join(", "))
 }
 
-/// Returns the name of the behaviour that the coverage counts for a delta of this type.
+/// Returns the name under which the coverage counts deltas of this type.
 pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     match &delta.kind {
         DeltaKind::Added(_) => "delta Added",

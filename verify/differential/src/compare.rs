@@ -13,7 +13,7 @@ use crate::{
 /// The result of comparing the answers to one sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Number of operations, counted from the start of the sequence, before the comparison ended.
+    /// Number of operations from the start of the sequence up to and including the last compared operation.
     pub(crate) compared: usize,
     /// The names of the intentional differences, each with the index of the operation at which it occurred.
     pub(crate) accepted: Vec<(usize, &'static str)>,

@@ -54,9 +54,9 @@ pub(crate) struct Moment<'a> {
 /// identified by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// One intentional difference. The answers to later operations are compared.
+    /// One intentional difference. The answers to later operations are still compared.
     Here(&'static str),
-    /// Several intentional differences. The answers to later operations are compared.
+    /// Several intentional differences. The answers to later operations are still compared.
     Several(Vec<&'static str>),
     /// One intentional difference after which the states of the library and of client-go differ. The answers
     /// to later operations are not compared.

@@ -16,7 +16,7 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// Minimum of the median number of operations per sequence. A run with shorter sequences fails.
+/// Required minimum of the median number of operations per sequence. A run with a lower median fails.
 const MEDIAN_LENGTH: usize = 40;
 
 /// Counters for one component in a run: how often the library showed each behaviour, and how often each

@@ -1,8 +1,8 @@
-//! Compares the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`. The same random operations run on
-//! both queues.
+//! Compares the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`, by running the same random
+//! operations on both queues.
 //!
-//! In sequences of operations with the option [`KNOWN`], each queue can read the store that the consumer of
-//! the queue fills. In other sequences the queues have no access to a store.
+//! If a test sequence has the option [`KNOWN`], both queues have a store of known objects, which client-go
+//! calls `KnownObjects`. Otherwise, neither queue has such a store.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -20,8 +20,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Functions and names with which the program compares the library's `DeltaFifo` with client-go's
-/// `cache.DeltaFIFO`.
+/// Definition of the comparison of the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`: the
+/// functions that generate, run and check test sequences.
 pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,
@@ -38,8 +38,8 @@ const EMIT_REPLACED: &str = "emit_replaced";
 /// Option of a test sequence: some operations put popped deltas back into the queue. Only client-go 0.32
 /// supports these operations.
 const REQUEUE: &str = "requeue";
-/// Option of a test sequence: the `pop` operations call `pop_batch`, as an informer's controller does.
-/// Without the option they call `pop_unit`. Each of these calls returns the queued deltas of one object.
+/// Option of a test sequence: the `pop` operations call the library's `pop_batch` instead of `pop_unit`. Both
+/// methods return the queued deltas of one object.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";
@@ -214,14 +214,14 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     }
 }
 
-/// Test run of one sequence of operations on one queue. The run also acts as the consumer of the queue, and
-/// applies popped deltas to the store.
+/// State of a test run of one sequence on one queue: the queue, and the store of known objects to which
+/// popped deltas are applied.
 struct Replay<'a, Q> {
     queue: Q,
     sequence: &'a Sequence,
     known: Store,
     last: Option<Popped<K>>,
-    /// Whether an earlier operation queued a list or a change.
+    /// Whether an earlier operation passed a delta or a list to the queue.
     populated: bool,
     closed: bool,
     seen: Vec<&'static str>,
@@ -293,7 +293,8 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         }
     }
 
-    /// Returns whether the queue can read the store that the consumer fills.
+    /// Returns whether the queue has a store of known objects. This is the case in sequences with the option
+    /// [`KNOWN`].
     fn keeps(&self) -> bool {
         self.sequence.has(KNOWN)
     }
@@ -341,8 +342,8 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records the cases of `replace` that a list with these names reaches, for the coverage report. An
-    /// example of a case is an empty list, or a listed name that is already queued.
+    /// Records for the coverage report which cases of `replace` occur with a list of the objects in `names`,
+    /// for example the case of an empty list.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();
@@ -395,9 +396,10 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         Answer::ok()
     }
 
-    /// Pops the deltas of one object and returns them as an answer.
+    /// Pops the deltas of one object and returns them as text. Returns `nothing` if the queue is empty.
     ///
-    /// If `refuses` is true, the consumer rejects the deltas, and they are put back into the queue.
+    /// If `refuses` is true, puts the deltas back into the queue. Otherwise applies them to the store of
+    /// known objects, if the queue has such a store.
     fn pop(&mut self, refuses: bool) -> Answer {
         let Some(popped) = self.next() else {
             self.seen

@@ -1,8 +1,8 @@
 //! Reads the intentional differences between the library and client-go from
 //! `verify/differential/divergences.toml`.
 //!
-//! The file names and describes each difference, but does not contain code that detects the difference. The
-//! module of each component detects the differences of this component, and refers to them by name.
+//! This module does not detect the differences. The modules that compare parts of the library with client-go,
+//! such as `delta_fifo`, detect the differences and refer to them by name.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) const FILE: &str = "verify/differential/divergences.toml";
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Divergence {
-    /// The name of the component whose comparison shows the difference.
+    /// Name of the compared component, such as `delta_fifo`, in which the difference occurs.
     pub(crate) component: String,
     /// Description of the behaviour in which client-go and the library differ.
     pub(crate) behaviour: String,
@@ -28,20 +28,20 @@ pub(crate) struct Divergence {
     pub(crate) client_go: String,
     /// Description of the library's behaviour.
     pub(crate) ours: String,
-    /// The reason why the library behaves differently.
+    /// Reason why the library behaves differently from client-go.
     pub(crate) reason: String,
     /// Description of the condition under which the comparison accepts the difference.
     pub(crate) recognised: String,
 }
 
-/// All intentional differences, by their names in the file [`FILE`].
+/// All intentional differences between client-go and the library, keyed by name.
 pub(crate) type Divergences = BTreeMap<String, Divergence>;
 
-/// Reads the intentional differences from the file [`FILE`], and returns them by name.
+/// Reads the intentional differences from the file [`FILE`], and returns them keyed by name.
 ///
 /// # Errors
-/// Returns an error if the file is missing, if it has a missing or an unknown field, or if it names an
-/// unknown component.
+/// Returns an error if the file is missing, if an entry lacks a field or has an unknown field, or if an entry
+/// names an unknown component.
 pub(crate) fn read() -> Result<Divergences> {
     let text = std::fs::read_to_string(workspace().join(FILE)).context(FILE)?;
     parse(&text).context(FILE)

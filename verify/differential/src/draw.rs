@@ -1,6 +1,6 @@
 //! Generates the random operations, keys and objects of test sequences from a seed.
 //!
-//! A seed yields the same values on every machine. This module does not run the generated operations.
+//! The same seed yields the same values on every machine. This module does not run the generated operations.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use harness::draw::Choose;
 
 use crate::sequence::{Operation, Thing};
 
-/// Range of the number of operations in a sequence; the average is 60.
+/// Minimum and maximum number of operations in a test sequence.
 const LENGTH: std::ops::RangeInclusive<usize> = 35..=85;
 
 /// Keys of the generated objects, both cluster-scoped and namespaced. There are only six keys, so the
@@ -18,16 +18,13 @@ const KEYS: [&str; 6] = ["a", "b", "c", "d", "n1/a", "n2/b"];
 /// Seeded random generator for the operations, keys and objects of one sequence.
 pub(crate) struct Draw {
     random: fastrand::Rng,
-    /// Last revision that was generated. No two objects or lists of a sequence have the same revision, so a
-    /// revision in an answer identifies one object or list.
+    /// Revision that was generated last. Each generated revision is unique within the sequence.
     revision: u64,
 }
 
 impl Draw {
-    /// Creates a generator for the component named `component`.
-    ///
-    /// The component's name changes the seed. Therefore, different components draw different choices from the
-    /// same seed.
+    /// Creates a generator from a seed and the name of the compared component. Different components generate
+    /// different random values from the same seed.
     pub(crate) fn new(component: &str, seed: u64) -> Self {
         // Components must not have the same pattern of choices.
         let salt = component.bytes().fold(seed, |salt, byte| {
@@ -49,12 +46,12 @@ impl Draw {
         self.random.u64(range)
     }
 
-    /// Returns a random key from a fixed set of six keys.
+    /// Returns a random object key from [`KEYS`].
     pub(crate) fn key(&mut self) -> String {
         (*self.one(&KEYS)).to_owned()
     }
 
-    /// Returns the next revision, which no other object or list of the sequence has.
+    /// Returns a new revision, which is unique within the sequence.
     pub(crate) fn revision(&mut self) -> String {
         self.revision += 1;
         self.revision.to_string()

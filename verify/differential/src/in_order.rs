@@ -1,9 +1,9 @@
-//! Compares the library's `InOrder` queue with client-go's `cache.RealFIFO`. The same random operations run
-//! on both queues.
+//! Compares the library's `InOrder` queue with client-go's `cache.RealFIFO`, by running the same random
+//! operations on both queues.
 //!
-//! In sequences with the option [`ATOMIC`], `RealFIFO` runs with the settings of client-go's informers. Other
-//! sequences contain no lists, resyncs or bookmarks, because `RealFIFO` without these settings handles them
-//! differently from `InOrder`.
+//! If a test sequence has the option [`ATOMIC`], `RealFIFO` stores a whole list or a whole resync as one
+//! queue entry, as in client-go's informers. Otherwise, the sequence contains no lists, resyncs or bookmarks,
+//! because `RealFIFO` without this option handles them differently from `InOrder`.
 
 use harness::draw::Choose as _;
 use kube_informer::{
@@ -21,8 +21,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// Functions and names with which the program compares the library's `InOrder` queue with client-go's
-/// `cache.RealFIFO`.
+/// Definition of the comparison of the library's `InOrder` queue with client-go's `cache.RealFIFO`: the
+/// functions that generate, run and check test sequences.
 pub(crate) const COMPONENT: Component = Component {
     name: "in_order",
     draw,
@@ -196,8 +196,8 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
 
 struct Replay<Q> {
     queue: Q,
-    /// The type and the object's name of each queued change, oldest first. The name is empty for a list, a
-    /// resync and a bookmark.
+    /// Delta type and object name of each queued change, oldest first. The name is empty for a list, a resync
+    /// and a bookmark.
     waiting: std::collections::VecDeque<(DeltaType, String)>,
     listed: bool,
     closed: bool,

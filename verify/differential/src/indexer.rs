@@ -1,5 +1,5 @@
-//! Compares the library's `Indexer` and `IndexerWriter` with client-go's `cache.Indexer`. The same random
-//! operations run on both stores.
+//! Compares the library's `Indexer` and `IndexerWriter` with client-go's `cache.Indexer`, by running the same
+//! random operations on both stores.
 
 mod store;
 
@@ -15,8 +15,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Thing},
 };
 
-/// Functions and names with which the program compares the library's `Indexer` with client-go's
-/// `cache.Indexer`.
+/// Definition of the comparison of the library's `Indexer` with client-go's `cache.Indexer`: the functions
+/// that generate, run and check test sequences.
 pub(crate) const COMPONENT: Component = Component {
     name: "indexer",
     draw,
@@ -31,7 +31,7 @@ pub(crate) const COMPONENT: Component = Component {
 /// Option of a test sequence: some changes are applied in batches, which only client-go 0.37 supports.
 const BATCHES: &str = "batches";
 
-/// Name of the index that the store of every sequence has from the start.
+/// Name of the index that every test store has from its creation.
 const APP: &str = "app";
 const ADDED: [&str; 2] = ["tags", "node"];
 const VALUES: [&str; 4] = ["x", "y", "z", ""];
@@ -207,8 +207,7 @@ fn thing(draw: &mut Draw) -> Thing {
     valued(draw, thing)
 }
 
-/// Adds random values for the three test indexes to an object. The object receives at most one value for the
-/// index "app", at most three for "tags" and exactly one for "node".
+/// Returns `thing` with random values for the three test indexes `app`, `tags` and `node`.
 fn valued(draw: &mut Draw, mut thing: Thing) -> Thing {
     let mut values = BTreeMap::new();
     // Sometimes an object is written unchanged.
@@ -254,8 +253,8 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
 /// Returns the intentional difference that explains why the library's store and client-go's store report
 /// different revisions.
 ///
-/// The last write before the operation determines the result. The difference is intentional if this write has
-/// no revision, or if it is a batch that ends with a tombstone. Returns `None` after any other write.
+/// The difference is intentional if the last write had no revision, or if the last write was a batch that
+/// ended with a tombstone and contained a change with a revision. Otherwise, returns `None`.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

@@ -8,9 +8,8 @@
 //! The answer to an operation contains everything that changed since the previous answer: whether the
 //! informer has synced, the revision and the objects of the store, and the events of every handler.
 //!
-//! Virtual time advances after each operation. After a fault it advances far enough for both informers to
-//! recover, so the retry delays are not compared. The order of events of different objects is compared only
-//! for the operations in [`IN_ORDER`].
+//! Retry delays are not compared. The order of events of different objects is compared only after the
+//! operations in [`IN_ORDER`].
 
 mod listener;
 mod shared;
@@ -27,8 +26,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// Functions and names with which the program compares the library's `SharedInformer` with client-go's shared
-/// informers.
+/// Definition of the comparison of the library's `SharedInformer` with client-go's shared informers: the
+/// functions that generate, run and check test sequences.
 pub(crate) const COMPONENT: Component = Component {
     name: "informer",
     draw,
@@ -50,14 +49,12 @@ pub(crate) const COMPONENT: Component = Component {
 const DELTA_FIFO: &str = "delta_fifo";
 /// Option of a test sequence: the simulated server supports streaming lists.
 const STREAMING: &str = "streaming";
-/// Option of a test sequence: the informer and some handlers have a resync period that ends within the
-/// sequence.
+/// Option of a test sequence: the informer and some handlers resync periodically.
 const RESYNC: &str = "resync";
 
 /// Verbs of the operations after which the order of events of different objects is compared.
 ///
-/// These operations cause events only from the watch, and an ordered queue keeps the order of the watch. The
-/// order is not compared after a list, a resync or a late registration of a handler. In these cases,
+/// The order is not compared after a list, a resync or a late registration of a handler. In these cases,
 /// client-go delivers events in the random order of a Go map.
 const IN_ORDER: [&str; 6] = ["put", "remove", "recreate", "stray", "burst", "catch_up"];
 
@@ -311,7 +308,8 @@ impl Drawing<'_> {
     }
 }
 
-/// Returns the parts of a formatted answer, without the handler events for which `differs` returns true.
+/// Returns the parts of a formatted answer, such as `revision 4` or the events of one handler. Omits the
+/// events for which `differs` returns true.
 ///
 /// The arguments of `differs` are the handler's name and the formatted event.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
@@ -329,7 +327,7 @@ fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String>
     left.filter(|part| !part.is_empty()).collect()
 }
 
-/// Returns whether an event is an update whose old and new states are equal, such as `~a@1 a@1`.
+/// Returns whether a formatted event is an update whose old and new states are equal, such as `~a@1 a@1`.
 fn is_repeated(event: &str) -> bool {
     let mut words = event.split(' ');
     let old = words.next().and_then(|word| word.strip_prefix('~'));
@@ -385,11 +383,8 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     Some(Accepted::Here(name))
 }
 
-/// Returns the name of a guarantee that the informer violated in this step; `None` if it violated none.
-///
-/// The informer gives each handler three guarantees. Each event of an object continues from the state that
-/// the handler received last. All events together lead to the cached state. An update event reports a changed
-/// object, unless the sequence has resyncs.
+/// Returns the first guarantee violation from [`PROMISED_NOT`] that the library's informer showed in this
+/// step, or `None` if it showed none.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()
@@ -409,8 +404,9 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// Returns the intentional difference that explains why the answers to the last operation differ. `ours`
-    /// is the library's answer, and `theirs` is client-go's answer.
+    /// Returns the intentional difference that explains why two answers to the last of the `operations`
+    /// differ, or `None` if no intentional difference explains it. `ours` is the library's answer, and
+    /// `theirs` is client-go's answer.
     fn recognised(
         flags: &[&'static str],
         operations: Vec<Operation>,

@@ -21,8 +21,7 @@ use crate::sequence::{Answer, Sequence};
 pub(crate) enum Version {
     /// client-go 0.37, whose informers use `RealFIFO` and whose stores have a revision.
     V37,
-    /// client-go 0.32, the last version whose informers use only `DeltaFIFO`. Popped deltas can be put back
-    /// into this queue.
+    /// client-go 0.32, the last version whose informers use only `DeltaFIFO`.
     V32,
 }
 
@@ -48,8 +47,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// A peer that exchanges text lines with the oracle process while the process runs a sequence on client-go.
-/// For example, the peer answers the requests of client-go's reflector.
+/// A peer that exchanges text lines with the oracle, the Go process that runs a sequence on client-go. For
+/// example, the peer answers the requests of client-go's reflector.
 pub(crate) trait Counterpart {
     /// Processes a line that the oracle process sent. Returns the response line, or `None` if the oracle
     /// process expects no response.
@@ -58,7 +57,7 @@ pub(crate) trait Counterpart {
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence. Returns the oracle's `answers`, completed with the lines that the peer recorded
+    /// Ends the sequence. Returns the oracle's `answers`, completed with the data that the peer recorded
     /// during the sequence.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
@@ -71,8 +70,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Builds the oracle program for a version of client-go, and returns the path of the binary. If the
-    /// sources are unchanged, Go reuses the previous build.
+    /// Builds the oracle program for a version of client-go, and returns the path of the binary.
     ///
     /// # Errors
     /// Returns an error if Go is missing or the build fails.
@@ -116,7 +114,8 @@ impl Oracle {
     /// operation that this version of client-go does not support.
     ///
     /// # Errors
-    /// Returns an error if the oracle process has ended; its standard error contains the reason.
+    /// Returns an error if the oracle process has ended or returns a malformed answer. The standard error of
+    /// an ended process contains the reason.
     pub(crate) fn ask(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<Option<Answer>>>> {
         let input = self.input.as_mut().context("the oracle is running")?;
         let output = &mut self.output;
@@ -150,8 +149,9 @@ impl Oracle {
         })
     }
 
-    /// Runs one sequence in which the oracle exchanges lines with `counterpart`, such as the requests of
-    /// client-go's reflector and their responses. Returns one answer per operation.
+    /// Runs one sequence on client-go, and passes the lines that the oracle process sends during the sequence
+    /// to `counterpart`. Returns one answer per operation, or `None` for an operation that this version of
+    /// client-go does not support.
     ///
     /// # Errors
     /// Returns the errors of [`Oracle::ask`], and the errors of the counterpart.

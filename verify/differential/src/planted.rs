@@ -1,8 +1,8 @@
 //! Planted bugs: deliberate faults in the library's types, which prove that the comparison with client-go
 //! finds faults.
 //!
-//! Most bugs are implemented here, as faulty wrappers of the library's queues, stores and list-watch sources.
-//! The remaining bugs are implemented in the modules of their components.
+//! Most bugs are implemented in this module, as faulty wrappers of the library's queues, stores and
+//! list-watch sources. The other bugs are implemented in the modules that run the compared types.
 
 use futures_core::future::BoxFuture;
 use harness::bugs;
@@ -42,8 +42,8 @@ bugs! {
 
 /// A queue that the wrapper [`Faulty`] can extend with a planted bug.
 pub(crate) trait Inner: Queue<K> {
-    /// Returns whether the queue contains changes of this object. A queue type that can't look up an object
-    /// always returns false.
+    /// Returns whether the queue contains changes of this object. Always returns false for `InOrder`, which
+    /// can't look up an object.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -145,10 +145,10 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// Operations of a delta FIFO that the test sequences use. The correct and the faulty queues implement this
-/// trait.
+/// Operations of a delta FIFO that the test sequences use. The correct queue and the faulty queue implement
+/// this trait.
 pub(crate) trait Fifo: Queue<K> {
-    /// Returns the correct queue, for read operations. A faulty queue returns the queue that it wraps.
+    /// Returns the correct queue, for read operations. For a faulty queue, this is the wrapped queue.
     fn inner(&self) -> &DeltaFifo<K>;
     /// Pops the deltas of one object. Returns `None` if the queue is empty.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
@@ -197,8 +197,8 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// Operations of an ordered queue that the test sequences use. The correct and the faulty queues implement
-/// this trait.
+/// Operations of an ordered queue that the test sequences use. The correct queue and the faulty queue
+/// implement this trait.
 pub(crate) trait Ordered: Queue<K> {
     /// Returns the value of `has_synced`: whether all objects of the first list have been popped. A faulty
     /// queue may return true too early.
@@ -271,7 +271,8 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// Operations of a store that the test sequences use. The correct and the faulty stores implement this trait.
+/// Operations of a store that the test sequences use. The correct store and the faulty store implement this
+/// trait.
 pub(crate) trait Store {
     /// Returns the handle that reads the store.
     fn read(&self) -> &Indexer<K>;
@@ -354,8 +355,8 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 }
 
-/// A list-watch source that forwards requests to another source. If it has a planted bug, it changes the
-/// requests first.
+/// A list-watch source that forwards requests to another source. With a planted bug, it changes some of the
+/// requests.
 pub(crate) struct FaultySource<S> {
     inner: S,
     bug: Option<Bug>,

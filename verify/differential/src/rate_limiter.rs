@@ -1,5 +1,5 @@
-//! Compares the delays of the library's rate limiters with those of client-go's `workqueue` package, in
-//! nanoseconds. The same random operations run on both limiters.
+//! Compares the library's rate limiters with those of client-go's `workqueue` package, by running the same
+//! random operations on both limiters. Delays are compared in nanoseconds.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// Functions and names with which the program compares the library's rate limiters with client-go's rate
-/// limiters.
+/// Definition of the comparison of the library's rate limiters with client-go's rate limiters: the functions
+/// that generate, run and check test sequences.
 pub(crate) const COMPONENT: Component = Component {
     name: "rate_limiter",
     draw,
@@ -31,8 +31,8 @@ pub(crate) const COMPONENT: Component = Component {
 
 /// Maximum accepted difference between the library's delay and client-go's delay, in nanoseconds.
 ///
-/// client-go stores a bucket's tokens as a floating point number and rounds at every step. No larger
-/// difference occurred in 20,000 random sequences.
+/// The delays of token buckets can differ, because client-go stores the number of tokens as a floating point
+/// number. No difference above this maximum occurred in 20,000 random sequences.
 const ROUNDING: u64 = 1;
 
 const SECOND: u64 = 1_000_000_000;
@@ -100,8 +100,7 @@ fn draw(draw: &mut Draw) -> Sequence {
     }
 }
 
-/// Returns the description of a random rate limiter. A limiter can contain other limiters; `depth` is the
-/// maximum number of nested levels.
+/// Returns the description of a random rate limiter, with at most `depth` levels of nested limiters.
 pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
     let leaves = [
         (4, "exponential"),
@@ -198,8 +197,8 @@ pub(crate) fn build(limiter: &Limiter) -> Dynamic {
     }
 }
 
-/// Wrapper that implements `RateLimiter` for a boxed limiter. Combining limiters, such as `MaxOf`, can
-/// therefore contain limiters that are selected at run time.
+/// Wrapper that implements `RateLimiter` for a boxed limiter. It allows `MaxOf` to combine limiters whose
+/// types are selected at run time.
 pub(crate) struct Boxed(pub(crate) Dynamic);
 
 impl RateLimiter<String> for Boxed {

@@ -82,10 +82,11 @@ fn table(component: &Component, coverage: &Coverage) -> String {
     text
 }
 
-/// Returns the parts of the conformance page that are equal in every run with the same seeds.
+/// Returns the lines of the conformance page without the table cells that vary between runs with the same
+/// seeds.
 ///
-/// The retry delays of client-go's reflector are random, so the numbers of intentional differences vary. The
-/// table cells that depend on these numbers are left out.
+/// These cells depend on the number of intentional differences, which varies because the retry delays of
+/// client-go's reflector are random.
 fn repeatable(text: &str) -> Vec<&str> {
     let rows = text.lines().map(|line| {
         let row = line.strip_suffix(" |").unwrap_or(line);

@@ -4,8 +4,8 @@
 //! revisions are equal.
 //!
 //! Each answer contains the requests that a reflector sent after an operation, and the final content of the
-//! store. For each request, it contains the result and the pause before the request. The length of a pause is
-//! random between one and two times a minimum, so only the minimums are compared.
+//! store. For each request, the answer contains the result and the pause before the request. Only the minimum
+//! length of a pause is compared, because both reflectors add a random time to each pause.
 
 mod alignment;
 mod conversation;
@@ -24,7 +24,8 @@ use crate::{
 
 use self::{alignment::Alignment, conversation::Conversation, line::SEEN};
 
-/// Functions and names with which the program compares the library's reflector with client-go's reflector.
+/// Definition of the comparison of the library's reflector with client-go's reflector: the functions that
+/// generate, run and check test sequences.
 pub(crate) const COMPONENT: Component = Component {
     name: "requests",
     draw,
@@ -42,11 +43,11 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Option of a test sequence: the reflectors request the initial list as a streaming list.
+/// Option of a test sequence: both reflectors request lists as streaming lists.
 const STREAMING: &str = "streaming";
 /// Option of a test sequence: the library is compared with client-go 0.32 instead of 0.37.
 const OLD: &str = "old";
-/// Option of a test sequence: the reflectors request lists in pages.
+/// Option of a test sequence: both reflectors request lists in pages.
 const PAGES: &str = "pages";
 
 const VERBS: [&str; 20] = [
@@ -112,10 +113,10 @@ const ENDS: &[(u32, &str)] = &[
 
 const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
 
-/// Errors with which the server can reject a request.
+/// Failures that the server can inject into a request, such as an error status or a connection reset.
 ///
-/// client-go's REST client returns the first [`UNREPEATED`] of these errors to the reflector. After one of
-/// the other errors, the REST client retries the request itself.
+/// The constant [`UNREPEATED`] is the number of failures at the start of this array that client-go's REST
+/// client returns to the reflector. After any other failure, the REST client retries the request itself.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -128,12 +129,11 @@ const REFUSALS: [&str; 9] = [
     "reset",
 ];
 
-/// Number of errors at the start of [`REFUSALS`] that client-go's REST client returns to the reflector
+/// Number of failures at the start of [`REFUSALS`] that client-go's REST client returns to the reflector
 /// without a retry.
 const UNREPEATED: usize = 6;
 
-/// Additional errors with which the server rejects watch requests. List requests are not rejected with them,
-/// because the reflectors handle them like any other failure of a list.
+/// Additional errors with which the server rejects watch requests, but not list requests.
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {
@@ -267,8 +267,8 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Text that separates the requests of two consecutive turns in an answer. An operation consists of one or
-/// two turns, and virtual time passes after each turn.
+/// Separator, in an answer, between the requests of the first turn and of the second turn of an operation. An
+/// operation consists of one or two turns, and virtual time passes after each turn.
 const THEN: &str = "then";
 
 /// Returns the answer to an operation, formatted from the requests that followed the operation and the

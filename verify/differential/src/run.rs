@@ -1,5 +1,5 @@
-//! Runs the command of the comparison: selects components and seeds, compares the sequences, and reports the
-//! results.
+//! Runs the command `cargo xtask conformance oracle`: selects components and seeds, compares the library with
+//! client-go, and reports the results.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 /// Maximum number of failing sequences per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Minimum number of seeds of a complete run. A complete run must show every divergence that the divergences
-/// file describes for the component.
+/// Minimum number of seeds in a run that must show all intentional differences of the compared component.
+/// A run with fewer seeds can miss a difference by chance.
 const FULL_RUN: usize = 1000;
 
 /// Maximum number of seeds that are tried to find a planted bug.
@@ -61,10 +61,11 @@ pub(crate) struct Arguments {
 }
 
 /// Runs the command: compares the sequences of the selected components and seeds, or searches for the planted
-/// bugs.
+/// bugs. Returns whether the command succeeded.
 ///
-/// A comparison returns true if all sequences passed and all required behaviours occurred. A search returns
-/// true if it found every planted bug.
+/// A comparison succeeds if all sequences pass, all required behaviours and intentional differences occur,
+/// and the conformance page is up to date. The page is checked only with the option `--fixed` and without
+/// `--component`. A search succeeds if it finds every planted bug.
 ///
 /// # Errors
 /// Returns an error if an oracle can't be built or has ended, or if a file can't be read or written.
@@ -84,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     }
 }
 
-/// Reads the fixed seeds.
+/// Reads the fixed seeds from the file [`FIXED`].
 ///
 /// # Errors
 /// Returns an error if the file can't be read, or if it names an unknown component.
@@ -138,11 +139,12 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Compares the sequences that are drawn from these seeds, and prints the results.
+    /// Compares the sequences that are generated from these seeds, and prints the results. Returns whether
+    /// the comparison succeeded, and the coverage.
     ///
-    /// Returns whether all sequences passed and all required behaviours and divergences occurred, and the
-    /// coverage. If a seed of the option `--fresh` fails, the function also prints the line that adds the
-    /// seed to the fixed seeds.
+    /// The comparison succeeds if all sequences pass, and all required behaviours and intentional differences
+    /// occur. If a seed of the option `--fresh` fails, the function also prints the line that adds the seed
+    /// to the fixed seeds.
     fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
         let fresh = origin == Origin::Fresh;
@@ -184,10 +186,10 @@ impl Judge<'_> {
     }
 }
 
-/// Returns complaints about divergences that occurred in this component, but are not described for it in the
-/// divergences file.
+/// Returns messages about intentional differences that occurred in this component, but that the divergences
+/// file does not describe for the component.
 ///
-/// If `complete` is true, also returns complaints about described divergences that never occurred.
+/// If `complete` is true, also returns messages about described differences that never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

@@ -8,16 +8,17 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// A sequence of random operations on one component. client-go and the library both run the sequence.
+/// A sequence of random operations on one component, such as the work queue. client-go and the library both
+/// run the sequence.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sequence {
-    /// The name of the component that runs the operations.
+    /// Name of the component that runs the operations, such as `workqueue`.
     pub(crate) component: &'static str,
     /// The enabled options, such as `streaming`. Each component defines its own options.
     pub(crate) flags: Vec<&'static str>,
-    /// The rate limiter of the sequence; `None` for a component that has none.
+    /// The rate limiter that the component uses; `None` for a component without a rate limiter.
     pub(crate) limiter: Option<Limiter>,
-    /// The operations, in order.
+    /// The operations in the order in which they run.
     pub(crate) operations: Vec<Operation>,
 }
 
@@ -47,8 +48,8 @@ pub(crate) struct Thing {
     pub(crate) key: String,
     /// Resource version of the object; empty if the object has none.
     pub(crate) revision: String,
-    /// Values of the object, by the name of the index or label. Several values of one index are joined by
-    /// commas.
+    /// Index or label values of the object, by the name of the index or label. Several values of one index
+    /// are joined by commas.
     pub(crate) values: BTreeMap<&'static str, String>,
 }
 
@@ -72,18 +73,19 @@ pub(crate) struct Limiter {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Answer {
-    /// A text. client-go and the library must return the same text.
+    /// A text. client-go's text and the library's text must be equal.
     Said(String),
     /// Values whose order is not compared, because client-go reads them from a Go map.
     Set(Vec<String>),
 }
 
-/// The result of an operation on the library, with the behaviours that the operation showed.
+/// The result of an operation on the library, and the names of the behaviours that the operation showed.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// The answer, which is compared with client-go's answer.
     pub(crate) answer: Answer,
-    /// Names of the behaviours that the operation showed. They are counted and not compared.
+    /// Names of the behaviours that the operation showed, such as "Pop of an empty queue". The coverage
+    /// report counts them.
     pub(crate) seen: Vec<&'static str>,
 }
 
@@ -110,8 +112,8 @@ impl Answer {
         Self::said(if yes { "yes" } else { "no" })
     }
 
-    /// Creates the answer of an operation that can fail. The error text is left out, because it differs
-    /// between the implementations.
+    /// Creates the answer of an operation that can fail. The error text is left out, because client-go and
+    /// the library use different error texts.
     pub(crate) fn accepted<T, E>(result: &Result<T, E>) -> Self {
         Self::said(if result.is_ok() { "ok" } else { "error" })
     }

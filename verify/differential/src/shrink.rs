@@ -1,4 +1,4 @@
-//! Shortens a failing sequence: removes the operations and objects without which the sequence still fails.
+//! Shortens a failing sequence by removing the operations and objects that are not needed for the failure.
 
 use anyhow::Result;
 use harness::shrink::leave_out;
@@ -7,11 +7,12 @@ use crate::{compare::Failure, sequence::Sequence};
 
 /// A sequence for which the comparison of the library with client-go failed.
 pub(crate) struct Finding {
-    /// The seed from which the sequence was drawn.
+    /// The seed from which the sequence was generated.
     pub(crate) seed: u64,
     /// The failing sequence. [`shrink`] replaces it by a shorter one.
     pub(crate) sequence: Sequence,
-    /// The first difference between the answers, or the first violated guarantee, in the sequence.
+    /// The first difference between the library's answers and client-go's answers, or the first guarantee
+    /// that the library violated.
     pub(crate) failure: Failure,
 }
 
@@ -19,10 +20,10 @@ pub(crate) struct Finding {
 /// sequence passes.
 type Judge<'a> = &'a mut dyn FnMut(&Sequence) -> Result<Option<Failure>>;
 
-/// Shortens the sequence of a finding as long as the sequence still fails.
+/// Replaces the sequence of `finding` with a shorter sequence that still fails.
 ///
-/// Removes operations, objects of lists and changes of batches, and halves numbers. The shortened sequence
-/// may show a different failure from the original one.
+/// Removes operations, objects of lists and changes of batches, and halves numbers. The shorter sequence may
+/// show a different failure.
 ///
 /// # Errors
 /// Returns the errors of `judge`.
@@ -76,7 +77,8 @@ fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     }
 }
 
-/// Replaces the sequence of a finding with `other` if `other` fails too. Returns whether `other` fails.
+/// Runs the sequence `other`. If `other` fails, stores it as the sequence of `finding`. Returns whether
+/// `other` fails.
 fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
     let Some(failure) = judge(&other)? else {
         return Ok(false);
@@ -95,8 +97,10 @@ mod tests {
         sequence::{Operation, Thing},
     };
 
-    /// Returns a failure at the first operation that lists the object "x". Ignores all operations before the
-    /// first "pass" operation with a number of at least 5.
+    /// Simulates a comparison, and returns the failure; `None` if the comparison passes.
+    ///
+    /// The comparison fails at the first operation that lists the object `x` after a long `pass` operation.
+    /// A `pass` operation is long if its number is at least 5.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;

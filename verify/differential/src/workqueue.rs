@@ -2,8 +2,7 @@
 //! items in virtual time.
 //!
 //! An answer contains the items that workers receive and the times at which they receive them, but not which
-//! worker receives an item. Virtual time advances by a microsecond between two operations. Therefore, no two
-//! delays end at the same time.
+//! worker receives an item.
 
 mod workers;
 use harness::draw::Choose as _;
@@ -15,8 +14,8 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// Functions and names with which the program compares the library's `RateLimitingQueue` with client-go's
-/// rate limiting queue.
+/// Definition of the comparison of the library's `RateLimitingQueue` with client-go's rate limiting queue:
+/// the functions that generate, run and check test sequences.
 pub(crate) const COMPONENT: Component = Component {
     name: "workqueue",
     draw,
@@ -256,11 +255,8 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
     ))
 }
 
-/// Returns the name of a guarantee that the queue violated in this step; `None` if it violated none.
-///
-/// A drain is a call of `ShutDownWithDrain`. It returns as soon as no item is queued or being processed, and
-/// not earlier. No worker waits while an item is queued, or after a shutdown without a drain. During a drain,
-/// `Get` does not report the shutdown while an item that is being processed has been added again.
+/// Returns the first guarantee violation from [`PROMISED_NOT`] that the library's queue showed in this step,
+/// or `None` if it showed none.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()

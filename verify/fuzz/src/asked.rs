@@ -1,6 +1,6 @@
 //! Sends requests of the fuzz targets to the embedded server, and checks that every response is valid.
 //!
-//! The server runs in virtual time, so reading from an open watch does not delay a test.
+//! The server runs in virtual time, so reading from an open watch takes no real time.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -30,7 +30,7 @@ thread_local! {
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Vec<u8>,
-    /// The body as JSON; null if the body is not JSON or has not ended.
+    /// The body as JSON; null if the body is not JSON, or has not ended within one second.
     pub(crate) json: Value,
 }
 
@@ -100,14 +100,11 @@ fn is_strategic(request: &Request<Bytes>) -> bool {
         && kind.is_some_and(|kind| kind.starts_with(b"application/strategic-merge-patch+json"))
 }
 
-/// Body of the embedded server's response for a path that it does not serve. Go's HTTP server sends the same
-/// body.
+/// Body of the embedded server's 404 response for an unknown path. Go's HTTP server sends the same body.
 const NOWHERE: &str = "404 page not found\n";
 
-/// Returns whether code 500 with this message is a correct response to invalid client input. Kubernetes
-/// responds to the same input with the same code and message.
-///
-/// Invalid strategic merge patches cause other errors with code 500. [`check`] accepts them separately.
+/// Returns whether `message` is the message of an error with code 500 that Kubernetes also returns for
+/// invalid client input.
 fn is_known_500(message: &str) -> bool {
     let is_revision = message.contains("strconv.ParseUint: parsing ");
     let causes = [": invalid syntax", ": value out of range"];
@@ -115,10 +112,11 @@ fn is_known_500(message: &str) -> bool {
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 
-/// Checks that every error response is a `Status` object with the same code as the response. Also checks that
-/// the response is not an unexpected server error.
+/// Checks that an error response is a `Status` object with the same code as the response, and that the
+/// response is not an unexpected server error.
 ///
-/// `is_strategic` is true if the request was a strategic merge patch.
+/// If the request was a strategic merge patch (`is_strategic`), any error with code 500 and without a reason
+/// is accepted.
 fn check(answer: &Answer, is_strategic: bool) {
     let Answer { code, json, .. } = answer;
     let body = String::from_utf8_lossy(&answer.body);

@@ -1,5 +1,5 @@
-//! Reads the corpus of a fuzz target, and creates the folder for the files that its runs write. A corpus
-//! consists of files with initial inputs.
+//! Reads the corpus of a fuzz target, and creates the folder for the files that runs of the target write. A
+//! corpus consists of files with initial inputs.
 //!
 //! This module does not create or mutate inputs.
 

@@ -1,12 +1,11 @@
 //! Fuzz targets for the library and for the embedded server. A target is a function that accepts any bytes,
 //! and panics if the code under test has a defect.
 //!
-//! A target detects more than panics of the tested code, because it compares the result of the code with an
-//! independent result. The independent result comes from a JSON parser, a map, another implementation of the
-//! same grammar, or another split of the same bytes.
+//! Most targets also compare the result of the tested code with an independent result, for example with the
+//! result of another JSON parser.
 //!
-//! The targets do not depend on the source of the bytes. `main.rs` mutates a corpus on stable Rust, and the
-//! crate in `libfuzzer` uses libFuzzer.
+//! The bytes come from `main.rs`, which mutates a corpus on stable Rust, or from the libFuzzer entry points
+//! in the folder `libfuzzer`.
 
 mod asked;
 mod planted;

@@ -1,4 +1,4 @@
-//! Shortens an input of a fuzz target as long as the input still fails.
+//! Shortens an input for which a fuzz target fails.
 
 use std::convert::Infallible;
 

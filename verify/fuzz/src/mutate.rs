@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use harness::draw::Choose as _;
 
-/// Maximum length of a mutated input in bytes. Longer inputs do not reach additional code.
+/// Maximum length of a mutated input in bytes.
 const LONGEST: usize = 8 << 10;
 
 /// Maximum number of mutations that are applied to one input.
@@ -18,9 +18,8 @@ const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 /// Returns a randomly mutated copy of a random input in `pool`. A mutation can insert one of `words`. `pool`
 /// must not be empty.
 ///
-/// Half of the results are based on the first `first` inputs, which are the corpus. The other inputs in
-/// `pool` took new paths through the code. Most of them cause errors, and without this rule they would soon
-/// be chosen more often than the valid inputs of the corpus.
+/// The first `first` inputs in `pool` are the corpus. At least half of the results are based on the corpus,
+/// because most of the other inputs are invalid and cause errors.
 pub(crate) fn mutate(random: &mut Rng, pool: &[Vec<u8>], first: usize, words: &[&str]) -> Vec<u8> {
     let choice = if random.bool() { first } else { pool.len() };
     let mut input = random.one(&pool[..choice]).clone();

@@ -1,5 +1,5 @@
-//! Planted bugs: deliberate faults that prove that the fuzz targets find faults. The target of each bug must
-//! find it by mutating the corpus.
+//! Planted bugs: deliberate faults that prove that the fuzz targets find faults. Each bug names the fuzz
+//! target that must find the bug by mutating the corpus.
 
 use harness::bugs;
 

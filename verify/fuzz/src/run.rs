@@ -27,7 +27,7 @@ use crate::{
 /// Default seed of the mutations.
 const SEED: u64 = 1;
 
-/// Maximum address space of a process that runs a target, in KiB. This is far more than any input needs.
+/// Maximum address space of a process that runs a target, in KiB.
 const MEMORY_KIB: u64 = 2 << 20;
 
 /// The arguments of the command line.
@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command: replays one input, runs the selected targets, or searches for all planted bugs.
 ///
-/// Returns whether all targets passed, or whether every planted bug was found.
+/// Returns whether no target failed. A search returns whether every planted bug was found.
 ///
 /// # Errors
 /// Returns an error if a target does not exist, or if a file can't be read or written.
@@ -148,7 +148,7 @@ fn child(target: &Target, arguments: &Arguments, seed: u64) -> Result<Output> {
 }
 
 /// Prints the output of the process that ran the target `name`. If the process died, also prints the input
-/// that it was running. Returns whether the process succeeded.
+/// that the process was running. Returns whether the process succeeded.
 fn tell(name: &str, output: &Output) -> Result<bool> {
     for text in [&output.stdout, &output.stderr] {
         let text = String::from_utf8_lossy(text);

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::{corpus, minimize::minimize, mutate::mutate};
 
-/// Maximum time for which the target may run with one input. Most inputs take microseconds.
+/// Maximum time for which the target may run with one input.
 const INPUT_MAX: Duration = Duration::from_secs(10);
 
 /// Limits of a run: the number and the seed of the mutated inputs, and the maximum time.
@@ -38,7 +38,8 @@ pub(crate) struct Effort {
 pub(crate) struct Tally {
     pub(crate) corpus: usize,
     pub(crate) runs: u32,
-    /// Number of different paths through the code that mutated inputs took, without the paths of the corpus.
+    /// Number of different paths through the code that mutated inputs took and that no input of the corpus
+    /// took.
     pub(crate) new: usize,
     pub(crate) failure: Option<Failure>,
 }
@@ -193,8 +194,8 @@ impl Smoke<'_> {
 }
 
 impl Failure {
-    /// Shortens the failing input as long as the target still panics at the same source location. Saves the
-    /// shortened input to a file, and returns the path of the file.
+    /// Replaces the failing input with a shorter input for which the target panics at the same source
+    /// location. Saves the shorter input to a file, and returns the path of the file.
     ///
     /// # Errors
     /// Returns an error if the file can't be written.
@@ -224,8 +225,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Calls `does`, and returns its result. `does` increments `given` before it runs each input. If `given` does
-/// not change for [`INPUT_MAX`], an input hangs, and the process aborts.
+/// Calls `does`, and returns the result. `does` must increment `given` before it runs each input. If `given`
+/// does not change for [`INPUT_MAX`], an input hangs, and the function aborts the process.
 fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     let (ended, told) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {

@@ -27,14 +27,14 @@ pub struct Target {
     /// Name of the target on the command line, in the `corpus` folder, and in `libfuzzer`.
     pub name: &'static str,
     /// Tests the code with an input, and panics if the code has a defect. If a [`Bug`] is given, tests the
-    /// code as if it had this bug.
+    /// code as if the code had this bug.
     ///
     /// Returns a name for the path that the input took through the code. An input whose path has not occurred
     /// before is used for later mutations.
     pub run: fn(&[u8], Option<Bug>) -> String,
-    /// Texts that mutations insert into inputs. Mutations also insert parts of other inputs.
+    /// Texts that mutations insert into inputs.
     pub dictionary: &'static [&'static str],
-    /// Number of mutated inputs in a default run. This number takes a few seconds in an unoptimized build.
+    /// Number of mutated inputs in a default run. A default run takes a few seconds in an unoptimized build.
     pub runs: u32,
 }
 

@@ -6,8 +6,9 @@ use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use crate::seeds::Origin;
 
-/// Number of runs per required occurrence: with fixed seeds, each required behavior must occur once per 20
-/// runs.
+/// Number of runs with fixed seeds per required occurrence.
+///
+/// For example, each required behavior must occur 25 times in 500 runs.
 const ONCE_PER: usize = 20;
 
 /// Number of occurrences of each behavior that runs have exercised.
@@ -51,7 +52,7 @@ impl<T: Ord> Counts<T> {
         self.0.iter().map(|(what, times)| (what, *times))
     }
 
-    /// Returns a line of text for each required behavior that occurred fewer than `least` times.
+    /// Returns a line of text for each behavior in `required` that occurred fewer than `least` times.
     pub fn rare<'a>(&self, required: impl IntoIterator<Item = &'a T>, least: usize) -> Vec<String>
     where
         T: fmt::Display + 'a,
@@ -65,9 +66,8 @@ impl<T: Ord> Counts<T> {
 
 /// Returns the minimum number of times that each required behavior must occur in `runs` runs.
 ///
-/// With fixed seeds, the minimum is one occurrence per 20 runs: the counts change only when the code changes.
-/// With other seeds, the counts also vary by chance. The minimum is then one occurrence, or none if there are
-/// fewer than 20 runs.
+/// With fixed seeds, the minimum is one occurrence per 20 runs. With other seeds, the minimum is one
+/// occurrence, or none if there are fewer than 20 runs.
 pub fn required(origin: Origin, runs: usize) -> usize {
     let required = runs / ONCE_PER;
     match origin {

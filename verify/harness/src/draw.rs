@@ -1,13 +1,13 @@
 //! Draws random choices from a seeded generator.
 //!
-//! A seed results in the same choices on every machine.
+//! The same seed yields the same choices on every machine.
 
 use fastrand::Rng;
 
-/// A random number generator that draws choices.
+/// A random number generator with methods that draw choices.
 ///
-/// Each choice draws one random number, even if the probability of the choice is 0 or 100 percent. A changed
-/// probability therefore does not change the later choices of the same seed.
+/// The probabilities do not affect the number of random numbers that a method draws. A changed probability
+/// therefore does not change the later choices of a seed.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;
@@ -47,7 +47,7 @@ pub trait Choose {
     /// Returns a random subset of the values in `of`.
     ///
     /// Each element of `of` is a probability in percent, and the value that is selected with this
-    /// probability. Each element draws one random number.
+    /// probability.
     fn subset<T: Copy>(&mut self, of: &[(u32, T)]) -> Vec<T> {
         let on = of.iter().filter(|(percent, _)| self.chance(*percent));
         on.map(|(_, value)| *value).collect()

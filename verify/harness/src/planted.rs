@@ -1,6 +1,6 @@
 //! Searches for planted bugs: deliberate defects that a verification program must find.
 //!
-//! A program that finds a planted bug can find other defects of the same kind.
+//! Each program defines its planted bugs, and adds them to the code under test.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::report::say;
 
-/// The planted bugs of a verification program. The macro [`bugs!`](crate::bugs) implements this trait.
+/// A planted bug of a verification program. The macro [`bugs!`](crate::bugs) implements this trait.
 pub trait Planted: Copy + fmt::Display + 'static {
     /// All planted bugs, in the order in which the program searches for them.
     const ALL: &'static [Self];
@@ -37,8 +37,7 @@ pub enum Search {
 
 /// Searches for each planted bug in `bugs`, and prints the result of each search.
 ///
-/// `search` runs the program with one planted bug, and returns whether a run failed. This function returns
-/// `true` if every bug was found.
+/// `search` runs the program with one planted bug. The function returns `true` if every bug was found.
 ///
 /// # Errors
 /// Returns the first error of `search`.
@@ -71,7 +70,7 @@ pub fn find_each<B: Planted>(
 #[macro_export]
 macro_rules! bugs {
     ($visibility:vis enum $name:ident { $($bug:ident $(in $place:literal)?: $text:literal,)+ }) => {
-        /// The planted bugs of a program: defects that the program deliberately adds to the code under test.
+        /// A deliberate defect that the program adds to the code under test.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         $visibility enum $name {
             $(#[doc = $text] $bug,)+

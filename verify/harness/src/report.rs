@@ -30,7 +30,7 @@ pub fn exit(verdict: Result<bool>) -> ExitCode {
 /// Returns the root folder of the workspace.
 ///
 /// # Panics
-/// Never panics, because this crate is in `verify/harness`.
+/// Never panics, because the folder `verify/harness` of this crate is two levels below the root.
 pub fn workspace() -> &'static Path {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     root.expect("this crate is two folders below the root")

@@ -1,7 +1,7 @@
 //! Selects the seeds that a verification program runs.
 //!
 //! The seeds are a range from the command line, the fixed seeds of a file, or fresh seeds derived from a
-//! text. The same text always yields the same fresh seeds, so a failing seed in a report can be run again.
+//! text. The same text always yields the same fresh seeds.
 
 use std::ops::Range;
 
@@ -75,9 +75,7 @@ pub struct Fixed<J> {
     /// Range of seeds that every run with `--fixed` covers.
     #[serde(deserialize_with = "deserialize_range")]
     pub all: Range<u64>,
-    /// Seeds outside the range that every run with `--fixed` also covers.
-    ///
-    /// They are former fresh seeds that found a defect.
+    /// Former fresh seeds that found a defect. Every run with `--fixed` also covers these seeds.
     #[serde(default)]
     pub joined: J,
 }
@@ -95,7 +93,7 @@ impl<J: DeserializeOwned + Default> Fixed<J> {
 }
 
 impl<J> Fixed<J> {
-    /// Returns the seeds of the range `all`, followed by the seeds in the parameter `joined`.
+    /// Returns the seeds of the field `all`, followed by the seeds in the parameter `joined`.
     pub fn and(&self, joined: &[u64]) -> Vec<u64> {
         self.all.clone().chain(joined.iter().copied()).collect()
     }

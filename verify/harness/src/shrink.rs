@@ -4,8 +4,8 @@ use std::ops::Range;
 
 /// Removes ranges of elements from a failing input, and keeps each removal after which the input still fails.
 ///
-/// The first ranges have half of the length, and later ranges are shorter, down to single elements. The
-/// function returns when no single element can be removed without losing the failure.
+/// The first ranges contain half of the elements, and later ranges fewer, down to a single element. The
+/// function returns when the failure needs every remaining element.
 ///
 /// `length` is the number of elements. `without` runs the program without the elements in a range. If the
 /// failure still occurs, `without` removes these elements permanently, and returns the number of remaining

@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 /// Calls `run` for every item, on one thread per available processor. Calls start in the order of the items.
 ///
 /// `take` receives each item and the result of `run`, in the order in which the calls of `run` end. Calls of
-/// `take` do not overlap. After `take` returns [`ControlFlow::Break`], no further call of `run` starts, but
-/// running calls still end, and `take` receives their results.
+/// `take` do not overlap. After `take` returns [`ControlFlow::Break`], no further call of `run` starts. Calls
+/// of `run` that have started still end, and `take` receives their results.
 pub fn run_each<T: Sync, R>(
     items: &[T],
     run: impl Fn(&T) -> R + Sync,

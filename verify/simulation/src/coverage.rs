@@ -1,4 +1,5 @@
-//! Counts the behaviors that simulated runs exercise, and reports required behaviors that are too rare.
+//! Counts the behaviors that simulated runs exercise, and reports required behaviors that occurred too
+//! rarely.
 //!
 //! A behavior is, for example, an injected fault, a fault that affected a request, or an action of a user.
 
@@ -15,7 +16,7 @@ use crate::{
     life::{Act, Change, End, Queue, Scope, Setting, Step, Store},
 };
 
-/// Number of occurrences of each behavior. A behavior is named `table: name`, such as `user: add index`.
+/// Number of occurrences of each behavior. The name of a behavior includes its category: `user: add index`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Counts<String>);
 
@@ -64,9 +65,9 @@ impl Seen {
         }
     }
 
-    /// Counts the faults that affected a request.
+    /// Counts faults that affected a request, by their names in the server's request log.
     ///
-    /// Numbers are removed from the names of the faults, except for a status code at the start of a name.
+    /// Words that contain digits are removed from the names, except for a status code at the start of a name.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -95,8 +96,7 @@ impl Seen {
         counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// Returns a sentence with the number of required behaviors, and with the least frequent one and its
-    /// count.
+    /// Returns a sentence with the number of required behaviors, and with the rarest of them and its count.
     pub(crate) fn summary(&self) -> String {
         let required = required();
         let times = required.iter().map(|what| (self.0.of(what), what));
@@ -115,7 +115,7 @@ fn what(table: &str, name: &str) -> String {
     format!("{table}: {name}")
 }
 
-/// Returns all required behaviors, named `table: name`.
+/// Returns the names of all required behaviors, each with its category, such as `user: add index`.
 fn required() -> BTreeSet<String> {
     let names: [(&str, &[&str]); 11] = [
         ("store", &["typed", "dynamic", "metadata"]),
@@ -162,9 +162,7 @@ fn required() -> BTreeSet<String> {
     names.chain(faults).chain(edges).chain(hits).collect()
 }
 
-/// Transitions between the activities of an informer's source, each of which must occur.
-///
-/// An activity is, for example, listing, watching or backing off.
+/// Required transitions between the activities of an informer's source (a list and watch).
 const EDGES: [&str; 14] = [
     "idle → opening",
     "idle → listing",
@@ -182,7 +180,7 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Faults that must each affect a request.
+/// Names of the faults that are required to affect requests.
 ///
 /// The names are those in the server's request log, without numbers other than a leading status code.
 const HITS: [&str; 28] = [
@@ -216,7 +214,7 @@ const HITS: [&str; 28] = [
     "swap event",
 ];
 
-/// Returns the name of a source's activity. The name does not contain the values of the variant's fields.
+/// Returns the name of a source's activity, such as `listing` or `backing off`.
 pub(crate) fn edge(activity: Activity) -> &'static str {
     match activity {
         Activity::Idle => "idle",

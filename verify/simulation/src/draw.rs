@@ -141,8 +141,7 @@ impl Drawing {
 
     /// Draws the settings of an event handler.
     ///
-    /// If `everything` is `true`, the handler has no filter and receives the events of all objects. The first
-    /// handler of each simulated run is drawn with `everything`.
+    /// If `everything` is `true`, the handler has no filter and receives the events of all objects.
     fn handler(&mut self, everything: bool) -> Handler {
         let rng = &mut self.rng;
         let resyncs = rng.bool();

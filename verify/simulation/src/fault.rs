@@ -1,7 +1,7 @@
 //! Defines the faults that simulated runs inject into the server, and the permitted recovery times.
 //!
-//! The table [`KINDS`] contains the kinds of faults. For each kind, the table contains a fault plan, which is
-//! the text that the server executes, and the time within which the informer must recover after all faults
+//! The table [`KINDS`] contains all kinds of faults. Each kind has a fault plan, a text that the server
+//! parses and executes. Each kind also has the time within which the informer must recover after all faults
 //! have ended.
 
 use std::time::Duration;
@@ -10,19 +10,19 @@ use fastrand::Rng;
 
 /// Maximum recovery time, in seconds, after a failure with one backoff pause.
 ///
-/// A backoff pause lasts at most twice the cap of 30 s.
+/// A backoff pause lasts at most 60 s, which is twice the cap of the exponential backoff.
 const ONE_PAUSE: u64 = 60;
 
 /// Maximum delay of a response, in seconds.
 ///
-/// A delayed response can arrive after all faults have ended, and can still be an error. The backoff then
-/// starts when the response arrives.
+/// The recovery time after a delayed response includes the delay, because the response can be an error that
+/// arrives after all faults have ended.
 const DELAY_MAX: u32 = 20;
 
-/// Name of the fault that prevents watches from sending events and from ending, until [`THAWED`] occurs.
+/// Name of the fault that prevents watches from sending events and from ending, until [`THAWED`] is injected.
 pub(crate) const FROZEN: &str = "watch frozen";
 
-/// Name of the fault that ends [`FROZEN`]: the watches send the withheld events, and then further events.
+/// Name of the fault that ends [`FROZEN`]: the watches send the withheld events, and continue.
 pub(crate) const THAWED: &str = "watch thawed";
 
 /// Name of the fault that makes a watch send an unchanged object again, at its old revision.
@@ -30,35 +30,34 @@ pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
 /// Maximum recovery time, in seconds, after two consecutive failures, each with a backoff pause.
 ///
-/// For example, the server first rejects a watch. When the informer retries, the server has expired the
-/// revision from which the watch must continue.
+/// For example, the server rejects a watch, and the watch's revision has expired when the informer retries.
 const TWO_PAUSES: u64 = 2 * ONE_PAUSE;
 
 /// A kind of fault, with its effect on the received events and its permitted recovery time.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
-    /// Name of the kind of fault in printed schedules and in coverage tables.
+    /// Name of the kind of fault in printed runs and in coverage counts.
     pub(crate) name: &'static str,
     /// Maximum time, in seconds, from the end of all faults until the cache equals the server's state.
     pub(crate) heals_within: u64,
     /// Effect of the fault on the events that the informer receives.
     pub(crate) harm: Harm,
-    /// Draws the random numbers in a fault plan of this kind, and returns the fault plan for the server.
+    /// Draws the numbers in a fault plan of this kind, and returns the fault plan.
     pub(crate) draw: fn(&mut Rng) -> String,
 }
 
 /// Effect of a fault on the events that an informer receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// The received events are correct. Some events may be missing until the informer lists again.
+    /// The server sends only correct events. The informer may miss events until it lists again.
     None,
     /// The server sends a wrong or repeated event.
     ///
-    /// The informer detects or corrects the effect even if it does not compare its cache with the server.
+    /// The informer must recover even if it does not compare its cache with the server.
     Lies,
     /// The server drops or reorders events.
     ///
-    /// The informer detects this only by a comparison of its cache with the server.
+    /// The informer recovers only if it compares its cache with the server.
     Loses,
     /// The server is restored to an older state, which decreases its revision.
     PutsBack,
@@ -84,9 +83,7 @@ impl Fault {
         }
     }
 
-    /// Returns the fault of the kind named `name`.
-    ///
-    /// The fault plan of the kind must not contain random numbers.
+    /// Returns the fault of the kind named `name`. The numbers in its fault plan are drawn from a fixed seed.
     ///
     /// # Panics
     /// Panics if no kind has this name.
@@ -109,7 +106,7 @@ impl Fault {
         self.kind().harm
     }
 
-    /// Returns the last number in the fault plan; 0 if the plan contains no number.
+    /// Returns the last number in the fault plan, such as 7 for `restart back 7`; 0 if it contains no number.
     pub(crate) fn figure(&self) -> u64 {
         let mut words = self.plan.split_whitespace().rev();
         words.find_map(|word| word.parse().ok()).unwrap_or_default()
@@ -120,13 +117,10 @@ impl Fault {
     }
 }
 
-/// Fault plan that makes the informer list again.
-///
-/// It ends the watches of pods, and expires the history from which the watches would continue.
+/// Fault plan that makes the informer list again: expires the server's history, and ends the watches of pods.
 const LIST: &str = "expire history; cut watch pods";
 
-/// Maximum recovery time, in seconds, of an informer that does not back off and sends its next request at
-/// once.
+/// Maximum recovery time, in seconds, of an informer that does not back off.
 const AT_ONCE: u64 = 1;
 
 const fn kind(name: &'static str, heals_within: u64, draw: fn(&mut Rng) -> String) -> Kind {
@@ -142,15 +136,14 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of repetitions of a fault that must affect every request until all faults are cleared.
-///
-/// The number exceeds the number of requests that the backoff permits.
+/// Number of repetitions with which a fault affects every request of an informer until all faults are
+/// cleared.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.
 ///
-/// Most kinds permit one backoff pause. The reason is that a watch that ends immediately without an event
-/// also counts as a failure.
+/// Most kinds permit one backoff pause, because the informer treats a watch that ends immediately without an
+/// event as a failure.
 pub(crate) const KINDS: [Kind; 36] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {

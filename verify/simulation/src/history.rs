@@ -1,6 +1,6 @@
-//! Records the events that a handler receives, and checks that they are consistent.
+//! Records the events that a handler receives, and checks that the events of each object are consistent.
 //!
-//! `world/check.rs` compares the recorded states with the server's state.
+//! This module does not compare the events with the server's state.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::{
     truth::{State, States},
 };
 
-/// The recorded events of one handler, and a description of the first inconsistency among these events.
+/// The recorded events of one handler, and a description of the first inconsistent event.
 #[derive(Clone)]
 pub(crate) struct History(Arc<Mutex<Heard>>);
 
 struct Heard {
-    /// The last delivered state of each object.
+    /// Last delivered state of each object that has not been deleted.
     state: States,
-    /// Last delivered state of each object at the time of the initial-sync marker.
+    /// Copy of `state` from the time at which the handler received the initial-sync marker.
     ///
     /// `None` before the handler has received the marker.
     at_sync: Option<States>,
@@ -29,18 +29,15 @@ struct Heard {
     every: Duration,
     /// Registration time of the handler, from which the permitted number of resyncs is calculated.
     ///
-    /// `None` disables the check of the resync frequency. The check is disabled with [`Queue::DeltaFifo`],
-    /// which can merge a delayed resync with the next resync.
+    /// `None` with [`Queue::DeltaFifo`], for which the number of resyncs is not checked.
     since: Option<Instant>,
     /// Whether `Added` events before the initial-sync marker may lack the initial-list flag.
     ///
-    /// Such events occur if the informer has several sources, because one source can complete its first list
-    /// before another source. They also occur if the handler has a filter, because a changed object can start
-    /// to match the filter.
+    /// Such events are permitted if the informer has several sources, or if the handler has a filter.
     begins_early: bool,
     /// Whether a fault has falsified events, or has restored the server to an older state.
     ///
-    /// An update may then deliver a state that equals the previous state of the object.
+    /// If `true`, an `Updated` event need not change the object.
     lied: bool,
     lines: Vec<String>,
     /// Description of the first inconsistent event; `None` if all events were consistent.
@@ -78,7 +75,7 @@ impl History {
         }
     }
 
-    /// Returns the last delivered state of every object that the handler considers present.
+    /// Returns the last delivered state of each object that has not been deleted.
     pub(crate) fn state(&self) -> States {
         self.0.lock().state.clone()
     }
@@ -109,7 +106,7 @@ impl History {
         self.0.lock().resynced.clone()
     }
 
-    /// Permits updates that do not change an object, because a fault has falsified events.
+    /// Records that a fault has falsified events. Later `Updated` events need not change an object.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }
@@ -124,7 +121,7 @@ impl History {
 
     /// Records an `Added` event of an initial object, although the informer has not delivered the event.
     ///
-    /// Only a planted bug uses this method, to imitate initial events without the informer.
+    /// A planted bug uses this method to imitate an initial event.
     pub(crate) fn note<K: Resource>(&self, object: &Object<K>) {
         let event = Event::Added {
             object: object.clone(),
@@ -136,7 +133,7 @@ impl History {
 
 /// Event handler that records its events in a [`History`].
 ///
-/// According to the settings of the simulated handler, a callback can be slow or panic.
+/// After the recording, the callback sleeps or panics if the settings of the simulated handler require it.
 pub(crate) struct Listening {
     history: History,
     pause: Duration,
@@ -157,9 +154,7 @@ impl<K: Resource + Send + Sync + 'static> EventHandler<K> for Listening {
     }
 }
 
-/// Marks a callback of the handler as running until this value is dropped.
-///
-/// The value is also dropped if the callback panics.
+/// Guard: a callback of the handler counts as running until this value is dropped.
 struct Telling<'a>(&'a History);
 
 impl<'a> Telling<'a> {
@@ -176,7 +171,7 @@ impl Drop for Telling<'_> {
 }
 
 impl Heard {
-    /// Records an event, and checks it. Returns the number of events recorded so far.
+    /// Records an event, and checks it with [`follow`](Self::follow). Returns the number of recorded events.
     fn hear<K: Resource>(&mut self, event: &Event<K>) -> u32 {
         self.events += 1;
         let line = show(event);
@@ -187,11 +182,11 @@ impl Heard {
         self.events
     }
 
-    /// Checks that each object receives an addition, then updates, then a deletion.
+    /// Updates the recorded state of an object, and returns an error if the event is inconsistent.
     ///
-    /// The old object of an update must equal the last delivered state. Additions before the initial-sync
-    /// marker must have the initial-list flag, except if `begins_early` is `true`. Additions after the marker
-    /// must not have the flag.
+    /// Each object must receive an addition, then updates, then a deletion. The old object of an update must
+    /// equal the last delivered state. Additions before the initial-sync marker must have the initial-list
+    /// flag, except if `begins_early` is `true`. Additions after the marker must not have the flag.
     fn follow<K: Resource>(&mut self, event: &Event<K>) -> Result<(), &'static str> {
         match event {
             Event::Synced if self.at_sync.is_some() => return Err("synced twice"),
@@ -241,7 +236,10 @@ impl Heard {
         Ok(())
     }
 
-    /// Counts a resync event of an object, and checks that resyncs are not more frequent than requested.
+    /// Counts a resync event of an object.
+    ///
+    /// Returns an error if the number of resync events of the object exceeds the number of resync periods
+    /// since the handler's registration.
     fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
         let times = self.resynced.entry(name.clone()).or_default();
         *times += 1;

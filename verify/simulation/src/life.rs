@@ -1,7 +1,7 @@
 //! Defines a simulated run, [`Life`]: its initial settings and its steps.
 //!
 //! A `Life` is plain data that can be printed, shortened and run again. All random choices during the run are
-//! derived from the seed [`Setting::rng`]. This seed does not change when steps are removed.
+//! derived from the seed [`Setting::rng`].
 
 use std::{fmt, num::NonZeroUsize, time::Duration};
 
@@ -12,9 +12,7 @@ use crate::fault::Fault;
 /// The namespaces of the simulated objects.
 pub(crate) const NAMESPACES: [&str; 3] = ["a", "b", "c"];
 
-/// Number of object names per namespace.
-///
-/// The number is small, so that runs often update, delete and recreate the same object.
+/// Number of object names per namespace. With few names, steps often change the same object.
 pub(crate) const NAMES: usize = 5;
 
 /// A simulated run of an informer: its initial settings and its steps.
@@ -24,9 +22,7 @@ pub(crate) struct Life {
     pub(crate) seed: u64,
     /// Initial settings of the server and of the informer.
     pub(crate) setting: Setting,
-    /// The steps, each with its index in the complete run.
-    ///
-    /// A step keeps its index when other steps are removed.
+    /// The steps, each with its index in the run before any step was removed.
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
@@ -35,9 +31,9 @@ pub(crate) struct Life {
 pub(crate) struct Setting {
     /// Seed of all random choices that the server and the informers make while the simulated run executes.
     pub(crate) rng: u64,
-    /// Representation of the objects that the informer stores.
+    /// Rust type of the objects in the informer's cache.
     pub(crate) store: Store,
-    /// Number of objects from which the cache trains the dictionaries that compress (pack) its objects.
+    /// Number of received objects after which the cache trains the dictionary that compresses its objects.
     ///
     /// `None` if the cache does not compress objects.
     pub(crate) packed: Option<usize>,
@@ -45,19 +41,19 @@ pub(crate) struct Setting {
     pub(crate) lazy: bool,
     /// Selection of the objects that the informer observes.
     pub(crate) scope: Scope,
-    /// Type of the queue between the informer's sources and its cache.
+    /// Type of the queue that holds the informer's changes before they are applied to the cache.
     pub(crate) queue: Queue,
     /// Capacity of the queue, in changes.
     pub(crate) capacity: usize,
     /// Request type of the initial list: a single list, pages, or a streaming list.
     pub(crate) initial_list: InitialList,
-    /// Maximum number of objects per page of a list; `None` uses the default of 500.
+    /// Maximum number of objects per page of a list; `None` uses the informer's default.
     pub(crate) page_size: Option<u32>,
     /// Default resync period of the informer, in seconds.
     pub(crate) resync: u64,
     /// Interval between comparisons of the cache with the server, in seconds; 0 disables the comparisons.
     pub(crate) consistency: u64,
-    /// Number of events in the server's watch cache; `None` disables the watch cache.
+    /// Capacity of the server's watch cache, in events; `None` disables the watch cache.
     pub(crate) watch_cache: Option<usize>,
     /// The objects that exist on the server before the informer starts.
     pub(crate) objects: Vec<Key>,
@@ -65,7 +61,7 @@ pub(crate) struct Setting {
     pub(crate) end: End,
 }
 
-/// Representation of the objects that an informer stores.
+/// Rust type of the objects in an informer's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Store {
     /// Typed objects: `Pod`.
@@ -81,7 +77,7 @@ pub(crate) enum Store {
 pub(crate) enum Scope {
     /// All objects in all namespaces.
     Everywhere,
-    /// All objects in the first two namespaces. The informer has one source per namespace.
+    /// All objects in the first two namespaces. The informer has one list and watch per namespace.
     TwoNamespaces,
     /// Objects with the label `app=web` in all namespaces.
     Labelled,
@@ -111,7 +107,7 @@ pub(crate) enum End {
 
 /// An object, identified by the indexes of its namespace and of its name.
 ///
-/// The namespace is an index into [`NAMESPACES`]. The name's index is less than [`NAMES`].
+/// `namespace` is an index into [`NAMESPACES`], and `name` is less than [`NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) namespace: usize,
@@ -121,7 +117,7 @@ pub(crate) struct Key {
 /// A step of a simulated run.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Lets this virtual time pass.
+    /// Lets virtual time pass. The field is the duration.
     Pass(Duration),
     /// Changes objects on the server.
     Change(Change),
@@ -150,7 +146,7 @@ pub(crate) enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) key: Key,
-    /// Value of the label `v`, which differs between all states of a run.
+    /// Value of the label `v`. Each `Written` of a run has a different value.
     pub(crate) value: u32,
     /// Whether the object has the label `app=web`.
     pub(crate) web: bool,
@@ -161,9 +157,9 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes a handler other than the first handler.
+    /// Removes one of the handlers other than the first handler.
     ///
-    /// The field, modulo the number of other handlers, selects the handler to remove.
+    /// The field, modulo the number of these handlers, is the index of the handler to remove.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,
@@ -187,7 +183,7 @@ pub(crate) struct Handler {
     pub(crate) resync: u64,
     /// Duration of each callback, in milliseconds.
     pub(crate) slow: u64,
-    /// Number of events per panic: the callback of every nth event panics. 0 disables panics.
+    /// Interval between panics, in events: the callback of every nth event panics. 0 disables panics.
     pub(crate) panics: u32,
     /// Buffer for the events that wait for delivery to the handler.
     pub(crate) buffer: ListenerBuffer,
@@ -196,7 +192,7 @@ pub(crate) struct Handler {
 }
 
 impl Setting {
-    /// Returns whether the informer observes an object in the namespace `namespace`.
+    /// Returns whether the informer observes an object with this namespace and label.
     ///
     /// `web` is whether the object has the label `app=web`.
     pub(crate) fn wants(&self, namespace: &str, web: bool) -> bool {
@@ -209,8 +205,6 @@ impl Setting {
 
     /// Returns whether the informer has an index function that reads, and therefore decodes, every new
     /// object.
-    ///
-    /// Without such a function, a cache with the setting `lazy` keeps the objects undecoded.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
     }
@@ -236,14 +230,14 @@ impl Key {
         NAMESPACES[self.namespace]
     }
 
-    /// Returns the namespace and name of the object, as used in the cache.
+    /// Returns the namespace and the name of the object.
     pub(crate) fn object_name(self) -> ObjectName {
         ObjectName::new(Some(self.namespace()), &format!("p{}", self.name))
     }
 }
 
 impl Handler {
-    /// Returns the name of the handler's buffer type in the coverage table.
+    /// Returns the name of the handler's buffer type for the coverage counts, such as `coalesce`.
     pub(crate) fn policy(&self) -> &'static str {
         match self.buffer {
             ListenerBuffer::Coalesce => "coalesce",

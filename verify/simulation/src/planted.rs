@@ -1,7 +1,7 @@
 //! Plants bugs in the simulated informer: deliberate defects that the simulation must find.
 //!
-//! A planted bug is a faulty implementation of one of the library's interfaces, or imitates the effect of a
-//! defect that a user would observe.
+//! The bugs are in the simulation's own code around the library, such as wrappers of the informer's queue and
+//! handlers. The library itself is unchanged.
 
 mod source;
 mod waiting;
@@ -75,10 +75,9 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
     }
 }
 
-/// Returns whether a snapshot of the cache contains exactly this state of an object.
+/// Returns whether a snapshot of the cache contains exactly the state `object`.
 ///
-/// With [`Bug::BrokenUncounted`], also returns `true` if the snapshot contains another state of the object
-/// with the same revision.
+/// With [`Bug::BrokenUncounted`], any state with the same name and revision as `object` is sufficient.
 pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
     let kept = snapshot.get(object.object_name());
     let is_kept = kept.is_some_and(|kept| kept.is_same(object));

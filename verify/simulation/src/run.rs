@@ -34,7 +34,7 @@ const SHOWN: usize = 3;
 /// Fewer runs can miss a required behavior by chance.
 const FULL_RUN: usize = 500;
 
-/// Number of seeds with which the simulation searches for each planted bug. At least one run must fail.
+/// Maximum number of seeds that the simulation runs to find a planted bug.
 const BUG_SEEDS: u64 = 1000;
 
 /// The arguments of the command line.
@@ -61,7 +61,7 @@ pub(crate) struct Arguments {
 /// Simulates the runs of the selected seeds, and prints a report.
 ///
 /// Returns `true` if all runs passed, the required behaviors occurred often enough, and every planted bug was
-/// found.
+/// found. Planted bugs are searched only with the option `--planted`.
 ///
 /// # Errors
 /// Returns an error if the file of the fixed seeds can't be read.
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-/// Results of several simulated runs: their coverage, and their failures and traces by seed.
+/// Results of several simulated runs: coverage of all runs, and failures and traces with their seeds.
 #[derive(Default)]
 struct Tally {
     seen: Seen,

@@ -27,7 +27,9 @@ pub(crate) fn shrink(
     wrong
 }
 
-/// Keeps only the steps whose indexes are in `places`. The indexes are those in the complete run.
+/// Keeps only the steps with the indexes in `places`.
+///
+/// The index of a step is its index in the run before any step was removed.
 pub(crate) fn keep(life: &mut Life, places: &[usize]) {
     life.steps.retain(|(at, _)| places.contains(at));
 }

@@ -17,7 +17,7 @@ pub(crate) trait Stored:
     + Sync
     + 'static
 {
-    /// Returns the `DynamicType` with which this Rust type represents pods.
+    /// Returns the value of `Self::DynamicType` for pods.
     fn dyntype() -> Self::DynamicType;
 }
 

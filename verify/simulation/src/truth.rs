@@ -1,6 +1,6 @@
 //! Records the server's states by revision, and compares them with the states of caches and handlers.
 //!
-//! The state is recorded after each change that the simulation makes.
+//! The server's state is recorded after each change that the simulation makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,19 +23,18 @@ pub(crate) struct State {
 /// The states of several objects, by object name.
 pub(crate) type States = BTreeMap<ObjectName, State>;
 
-/// The recorded states of the server, which are the expected states of an informer's cache.
+/// The recorded states of the server, with which the simulation compares an informer's cache.
 pub(crate) struct Truth {
     /// Recorded states of the server, by revision.
     ///
-    /// A revision can have several states: a server that is restored to an older state reaches the same
-    /// revision again, with different objects.
+    /// A revision can have several states, because a restored server uses the same revision again.
     seen: BTreeMap<u64, Vec<States>>,
     /// Objects that existed when the informer started and have not changed since.
     lasting: States,
 }
 
 impl State {
-    /// Returns the compared parts of an object in the cache or in an event.
+    /// Returns the compared parts of an object that is in the cache or in an event.
     pub(crate) fn of<K: Resource>(object: &Object<K>) -> Self {
         let labels = object.labels();
         Self {
@@ -71,8 +70,7 @@ pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
 
 /// Returns the names of the objects in a snapshot that fail to decode.
 ///
-/// Reads every object, because the cache decodes packed (compressed) and lazy objects only when they are
-/// read.
+/// Reads every object, because the cache can store objects undecoded until they are read.
 pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
     let known = snapshot.broken().map(|(name, _)| name.clone());
     let kept = snapshot.iter().filter(|object| object.get().is_err());
@@ -87,7 +85,7 @@ pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> State
     states
 }
 
-/// Checks that the decoded body of each object has the same metadata as its [`Object`].
+/// Checks that each decoded object in a snapshot has the name, UID, revision and labels of its [`Object`].
 ///
 /// Skips objects that fail to decode.
 pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), String> {
@@ -148,7 +146,7 @@ impl Truth {
 
     /// Records the server's current state as the state with which an informer starts.
     ///
-    /// Resets the objects that [`lasting`](Self::lasting) returns.
+    /// From this call on, [`lasting`](Self::lasting) returns the objects of this state that have not changed.
     pub(crate) fn begin(&mut self, server: &Server, setting: &Setting) {
         self.note(server, setting);
         self.lasting = on_server(server, setting);
@@ -172,8 +170,8 @@ impl Truth {
 
     /// Returns whether `have` equals a recorded state of the server at a revision.
     ///
-    /// Only the objects in `namespace` are compared; `None` selects all namespaces. Returns `None` if no
-    /// state was recorded at the revision.
+    /// `have` contains the objects in `namespace`, or in all namespaces if `namespace` is `None`. Returns
+    /// `None` if no state was recorded at the revision.
     pub(crate) fn was(
         &self,
         revision: u64,
@@ -192,7 +190,7 @@ impl Truth {
 
     /// Returns whether `have` equals a recorded state of the server at any revision.
     ///
-    /// Only the objects in `namespace` are compared; `None` selects all namespaces.
+    /// `have` contains the objects in `namespace`, or in all namespaces if `namespace` is `None`.
     pub(crate) fn was_ever(&self, namespace: Option<&str>, have: &States) -> bool {
         let mut seen = self.seen.values().flatten();
         seen.any(|states| part(states, namespace) == *have)

@@ -1,4 +1,7 @@
 //! Records an informer's requests and the response bodies that the informer reads, and checks the requests.
+//!
+//! A watch must start from a revision that a response has contained. The module `pace` checks the order and
+//! the backoff of the requests.
 
 mod pace;
 
@@ -17,12 +20,12 @@ use parking_lot::Mutex;
 
 use self::pace::{Asked, Pace};
 
-/// JSON member that marks an event with which the server sends an old object again.
+/// JSON member that marks an event with which a fault sends an old object again.
 ///
-/// Clients ignore this member.
+/// The informer ignores this member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
-/// Returns whether a line of a watch response is a `MODIFIED` event with the mark [`OLD_OBJECT`].
+/// Returns whether a line of a watch response is a `MODIFIED` event that contains [`OLD_OBJECT`].
 pub(crate) fn is_old_object(line: &[u8]) -> bool {
     let is = |part: &str| memmem::find(line, part.as_bytes()).is_some();
     is(OLD_OBJECT) && is("\"type\":\"MODIFIED\"")
@@ -110,8 +113,8 @@ pub(crate) struct Watched<S> {
 impl<S> Watched<S> {
     /// Wraps a source, and records its requests and response bodies in `wire`.
     ///
-    /// `compared` is whether the informer compares its cache with the server. A comparison can cause a list
-    /// at any time.
+    /// `compared` is whether the informer compares its cache with the server. If `true`, the informer may
+    /// list at any time.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
@@ -176,14 +179,11 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
 /// A response body that records the revisions and events that the informer reads.
 struct Body {
     wire: Wire,
-    /// Checker of the requests that the source sends after this response.
-    ///
-    /// `None` for the response to a list.
+    /// Checker of the source's requests, which receives the lines of this body; `None` for a list.
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is the body of a streaming list whose final bookmark has not arrived.
     ///
-    /// Without this bookmark, the source lists again after a timeout, independent of the last event. While
-    /// this field is `true`, events of old objects are therefore reported to `pace` like other events.
+    /// If `true`, no line is reported to `pace` as the event of an old object.
     is_listing: bool,
     bytes: ByteStream,
     /// Last part of the received data, which may contain an incomplete revision.
@@ -193,7 +193,7 @@ struct Body {
 }
 
 impl Body {
-    /// Adds a chunk to the received data, and reports each complete line to `pace`.
+    /// Adds a chunk to `line`, and reports each complete line to `pace`.
     ///
     /// The report contains whether the line is the event of an old object.
     fn read_lines(&mut self, chunk: &Bytes) {

@@ -39,14 +39,13 @@ use crate::{
 /// Maximum time until a stopped informer has ended. It exceeds the 200 ms of the slowest callback.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Waiting time after which all pending responses have arrived. It exceeds the maximum delay of a response.
+/// Waiting time after which all pending responses have arrived. Responses are delayed by at most 20 s.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// Minimum of the permitted recovery time if the informer lists in pages at a fixed revision.
+/// Minimum of the permitted recovery time if the informer has a page size.
 ///
-/// Such a list returns the state at that revision, not the current state. If backoff delays the list and the
-/// server restarts meanwhile, the watch from that revision expires. The informer then backs off once more
-/// before it lists the current state. Each pause lasts at most twice the cap of 30 s.
+/// It covers two backoff pauses of at most 60 s. The revision of a list in pages can expire before the watch
+/// starts, and the informer must then list again.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// Description of a property that a simulated run has violated.
@@ -98,13 +97,14 @@ struct World<'a, K> {
     rng: Rng,
     informer: Running<K>,
     users: Vec<User<K>>,
-    /// Background tasks that wait until the cache reflects the user's own writes, and check the cache.
+    /// Background tasks that wait until the cache reflects a write of the user, and then check the cache.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether `truth` lacks some states of the server: the server deletes the objects of a namespace one by
-    /// one, but only the last state is recorded.
+    /// Whether `truth` lacks states of the server. The server deletes the objects of a namespace one by one,
+    /// but only the state after the last deletion is recorded.
     gaps: bool,
-    /// Names of past faults that falsified or lost events or restored the server. Some checks do not apply
-    /// after such a fault.
+    /// Names of past faults that falsified or lost events, or restored the server.
+    ///
+    /// Some checks are skipped after such a fault.
     harm: BTreeSet<&'static str>,
     /// Cached objects that failed to decode, each with the time at which it was read.
     unreadable: Vec<(Instant, Object<K>)>,
@@ -263,7 +263,7 @@ impl<'a, K: Stored> World<'a, K> {
         answer.ok()
     }
 
-    /// Deletes an object on the server. Returns its last state, or `None` if the object did not exist.
+    /// Deletes an object on the server. Returns the object's last state, or `None` if it did not exist.
     fn delete(&mut self, key: Key) -> Option<Value> {
         let deleted = self.server.delete("v1", "pods", &path(key)).ok();
         self.truth.note(&self.server, &self.life.setting);
@@ -291,8 +291,7 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Returns a fault plan that makes the server send an unchanged object again, at its old revision.
     ///
-    /// The object is in the cache, and its source has received newer revisions of other objects since.
-    /// Aggregated API servers send such events when they grant access to an object. Returns `None` if the
+    /// The object is in the cache, and its source has since received newer revisions. Returns `None` if the
     /// cache contains no such object.
     fn old_object(&self) -> Option<String> {
         let snapshot = self.informer.informer.indexer().snapshot();
@@ -336,8 +335,8 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Restores the server to an older state, and waits until the informer has recovered.
     ///
-    /// The informer detects the restore only if it sends a request while the server's revision is less than
-    /// the revision of the cache. The simulation therefore writes no object until the informer has recovered.
+    /// No object is written before the recovery, because the informer detects the restore only while the
+    /// server's revision is less than the revision of the cache.
     async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
         let faults = self.server.faults();
         faults.clear();
@@ -361,7 +360,8 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Returns the maximum recovery time after the end of all faults.
     ///
-    /// The slowest fault determines the time. The time for which handlers can block the informer is added.
+    /// The result is the longest recovery time of the run's faults, plus the time for which handlers can
+    /// block the informer.
     fn heals_within(&self) -> Duration {
         let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
             Step::Fault(fault) => Some(fault.heals_within()),
@@ -378,7 +378,7 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// Ends the informer as [`end`](Self::end) does, and starts a new informer with the same handlers.
+    /// Ends the informer with [`end`](Self::end), and starts a new informer with the same handlers.
     async fn restart(&mut self, kill: bool) -> Result<(), Wrong> {
         self.end(kill).await?;
         let setting = &self.life.setting;
@@ -474,7 +474,8 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// Returns a pod with this state. The pod has no revision, so the server applies writes unconditionally.
+/// Returns a pod in the state `written`, without a `resourceVersion`: the server does not check for
+/// conflicts.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {
@@ -492,7 +493,7 @@ fn pod(written: Written) -> Value {
     })
 }
 
-/// Waits for a future, and returns its output. Returns an error if the future panics.
+/// Waits for a future, and returns its output, or an error if the future panics.
 async fn sound<T>(waited: impl Future<Output = T>) -> Result<T, Wrong> {
     let waited = AssertUnwindSafe(waited).catch_unwind();
     waited.await.map_err(|_| "a panic".to_owned())

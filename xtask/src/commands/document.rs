@@ -4,9 +4,9 @@ use anyhow::{Result, bail};
 
 use super::shell;
 
-/// Other language names that Markdown files can use for shell commands.
+/// Language names of code blocks that are rejected.
 ///
-/// Blocks with these names are rejected, because only the commands in `sh` blocks are checked.
+/// These names also mark shell commands, but only the commands in `sh` blocks are checked.
 const OTHER_SHELLS: [&str; 4] = ["bash", "console", "shell", "zsh"];
 
 /// A shell command in a document, with its location.
@@ -20,9 +20,7 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// Returns whether CI must run the command.
-    ///
-    /// CI must run every command in `README.md` and in the folder `docs`.
+    /// Returns whether CI must run the command: `true` in `README.md` and in the folder `docs`.
     pub(super) fn must_run(&self) -> bool {
         self.file == "README.md" || self.file.starts_with("docs/")
     }

@@ -73,7 +73,7 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
 
 /// Commands that CI runs with additional options. Each entry is a command and its additional options.
 ///
-/// The options shorten the command to a few seconds, and let it use the builds of other stages.
+/// With the options, the command takes only a few seconds, and uses programs that other stages have built.
 pub(super) const SHORTENED: [(&str, &str); 1] = [(
     "cargo bench -p kube-informer --bench snapshots",
     "--all-features --profile dev -- 1000",

@@ -1,6 +1,4 @@
-//! Determines what `cargo xtask commands` does for each command of the documents, before any command runs.
-//!
-//! A command without an action is reported as an error, with the file and the line of the command.
+//! Determines what `cargo xtask commands` does for each command of the documents.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +11,19 @@ use super::stages::{Stage, Stages};
 /// Prefix of each documented command that runs `kube-informer-cli`.
 const PROGRAM: &str = "cargo run --release --package kube-informer-cli -- ";
 
-/// Action that `cargo xtask commands` performs for a command of a document.
+/// Action of `cargo xtask commands` for a command of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Stop the server of the previous `Serve` command, and start this command's server in the background.
+    /// Stop the previous server of the document, if any, and start the server of this command in the
+    /// background.
     Serve,
-    /// Run the command to its end, with the address of the running server.
+    /// Run the command to its end against the running server.
     Run,
     /// Run the command until it has printed output, check that it keeps running, and then stop it.
     Watch,
-    /// Run the command with these additional options. The command does not need a server.
+    /// Run the command with additional options, without a server. The field contains the options.
     Shorten(&'static str),
-    /// Do not run the command here, because this stage of CI runs it.
+    /// Do not run the command, because CI runs it. The field is the stage of CI.
     Stage(Stage),
     /// Do not run the command. The field is the reason.
     NotRun(&'static str),
@@ -61,7 +60,7 @@ pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Actio
 
 /// Returns the action of a command, or the text of an error.
 ///
-/// `is_served` is whether an earlier command of the same document starts a server.
+/// `is_served` is whether an earlier command in the document starts a server.
 fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action, String> {
     let text = command.text.as_str();
     let stage = stages.running(text);

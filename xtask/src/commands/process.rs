@@ -1,6 +1,6 @@
-//! Runs a command as a process that writes its output to a file.
+//! Runs a shell command as a process that writes its output to a file.
 //!
-//! Every wait for the process has a time limit. Dropping a [`Process`] kills the process.
+//! Every wait for the process has a time limit.
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt as _;
@@ -19,17 +19,16 @@ pub(super) struct Process {
     log: PathBuf,
 }
 
-/// Measures the real time that has passed since the stopwatch was started.
+/// Stopwatch that measures real time.
 #[expect(
     clippy::disallowed_types,
     reason = "processes take real time, and there is no runtime here"
 )]
 pub(super) struct Stopwatch(std::time::Instant);
 
-/// Returns a command that inherits the environment of this program, except for the variables that Cargo sets.
+/// Returns a command that inherits this program's environment, except for the variables that Cargo sets.
 ///
-/// Build scripts depend on these variables. If a nested `cargo` received them, it would run build scripts
-/// again.
+/// With these variables, a nested `cargo` would run build scripts again, because the scripts depend on them.
 pub(super) fn command(program: &str, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
@@ -47,7 +46,7 @@ pub(super) fn command(program: &str, root: &Path) -> Command {
 impl Process {
     /// Starts a shell command as a process that writes its output to the file `log`.
     ///
-    /// Bash replaces itself with the command (`exec`), so signals to the process reach the command.
+    /// The command replaces Bash (`exec`), so that signals reach the command.
     ///
     /// # Errors
     ///
@@ -76,11 +75,12 @@ impl Process {
 
     /// Waits until `read` returns a value, and returns the value.
     ///
-    /// `read` receives all output of the process so far, and is called repeatedly.
+    /// `read` is called repeatedly with all output of the process so far.
     ///
     /// # Errors
     ///
-    /// Returns an error if the process ends first, or if `limit` passes first.
+    /// Returns an error if the process ends before `read` returns a value, or if the wait takes longer than
+    /// `limit`.
     pub(super) fn wait_for<T>(
         &mut self,
         limit: Duration,

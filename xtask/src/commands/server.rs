@@ -1,7 +1,6 @@
-//! Starts and stops the embedded API server with the command that a document contains.
+//! Starts and stops the embedded API server with a command from a document.
 //!
-//! Like a reader of the document, this module stops the server by Ctrl-C. The signal is sent only to the
-//! server's process id.
+//! The server is stopped with SIGINT, as by Ctrl-C.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,23 +14,23 @@ use super::process::Process;
 /// The limit is high because one document starts a server with 100,000 objects.
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum time from Ctrl-C until the server has ended.
+/// Maximum time from SIGINT until the server has ended.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
-/// Exit code of a server after Ctrl-C, as documented in `docs/server.md`.
+/// Exit code of a server after SIGINT, as documented in `docs/server.md`.
 const INTERRUPTED: i32 = 130;
 
 /// A running server that was started by a command of a document.
 pub(super) struct Server {
     process: Process,
     access: Access,
-    /// Data directory of the server; `None` if the server stores no data.
+    /// Data directory of the server, which is removed after the process has ended.
     ///
-    /// The directory is removed when this field is dropped, after the process has ended.
+    /// `None` if the server stores no data.
     _data: Option<DataDir>,
 }
 
-/// Path of the kubeconfig and address of a server. The server prints both when it starts.
+/// Address and kubeconfig path of a server, as printed by the server when it starts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) kubeconfig: String,
@@ -39,17 +38,17 @@ pub(super) struct Access {
     pub(super) address: String,
 }
 
-/// Path of the data directory that a server creates. Dropping this value removes the directory.
+/// Path of the data directory of a server. Dropping this value removes the directory.
 struct DataDir(PathBuf);
 
 impl Server {
-    /// Starts a server with the command `text`, and waits until the server has printed its kubeconfig and
-    /// address.
+    /// Starts a server with the command `text`, and waits until the server has printed its address and its
+    /// kubeconfig path.
     ///
     /// # Errors
     ///
-    /// Returns an error if the server's data directory already exists, or if the server is not reachable in
-    /// time.
+    /// Returns an error if the server's data directory already exists, or if the server is not reachable
+    /// within [`START_MAX`].
     pub(super) fn start(root: &Path, text: &str, log: PathBuf) -> Result<Server> {
         let data = DataDir::of(root, text)?;
         let mut process = Process::start(root, text, None, log)?;
@@ -67,12 +66,12 @@ impl Server {
         &self.access
     }
 
-    /// Stops the server by Ctrl-C.
+    /// Stops the server with SIGINT.
     ///
     /// # Errors
     ///
-    /// Returns an error if the server has already ended, if it does not end in time, or if its exit code is
-    /// not the documented one.
+    /// Returns an error if the server does not end within [`STOP_MAX`], or if its exit code is not
+    /// [`INTERRUPTED`].
     pub(super) fn stop(mut self) -> Result<()> {
         let code = self.process.interrupt(STOP_MAX)?;
         ensure!(
@@ -89,8 +88,8 @@ impl DataDir {
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory exists. An existing directory could contain a user's data, and the
-    /// directory is removed when the server has ended.
+    /// Returns an error if the directory exists, because dropping the value would remove the directory, which
+    /// could contain a user's data.
     fn of(root: &Path, text: &str) -> Result<Option<DataDir>> {
         let mut words = text.split(' ').skip_while(|&word| word != "--data-dir");
         let Some(name) = words.nth(1) else {
@@ -113,9 +112,7 @@ impl Drop for DataDir {
     }
 }
 
-/// Parses the kubeconfig and the address in the output of a server.
-///
-/// Returns `None` if the server has not printed both.
+/// Parses the kubeconfig and the address in the output of a server; `None` if one of them is missing.
 fn access(printed: &str) -> Option<Access> {
     let value = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name));
     Some(Access {

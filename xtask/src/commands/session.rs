@@ -1,7 +1,6 @@
 //! Runs the commands of one document in order, against the server that an earlier command has started.
 //!
-//! Servers listen on a loopback address. Every wait has a time limit. All processes have ended when the
-//! session ends.
+//! Every wait has a time limit. All processes have ended when the [`Session`] is dropped.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,10 +26,10 @@ const WATCH_TIME: Duration = Duration::from_secs(2);
 /// Options with which curl exits with an error if the server rejects the request.
 const CURL_FAILS: &str = "--fail --silent --show-error";
 
-/// Placeholder in the documents for the host and port of the running server.
+/// Placeholder in the commands for the host and port of the running server.
 const ADDRESS: &str = "ADDRESS";
 
-/// Executor of the commands of one document. It owns the server that the commands use.
+/// Runs the commands of one document, and owns the server that the commands use.
 pub(super) struct Session<'a> {
     root: &'a Path,
     /// Folder for the output files of the commands.
@@ -49,12 +48,11 @@ impl<'a> Session<'a> {
 
     /// Stops the previous server, and starts the server of this command.
     ///
-    /// Returns a text with the time until the server was reachable.
+    /// Returns a text with the time until the new server was reachable.
     ///
     /// # Errors
     ///
-    /// Returns an error if the previous server does not end as documented, or if the new server does not
-    /// start.
+    /// Returns an error if the previous server does not stop correctly, or if the new server does not start.
     pub(super) fn serve(&mut self, command: &Command) -> Result<String> {
         self.end()?;
         let watch = Stopwatch::start();
@@ -66,7 +64,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the command fails or takes too long.
+    /// Returns an error if the command fails, or takes longer than [`RUN_MAX`].
     pub(super) fn run(&self, command: &Command) -> Result<String> {
         self.finish(command, &command.text, RUN_MAX)
     }
@@ -75,7 +73,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the command fails or takes too long.
+    /// Returns an error if the command fails, or takes longer than [`SHORTENED_MAX`].
     pub(super) fn shorten(&self, command: &Command, options: &str) -> Result<String> {
         let text = format!("{} {options}", command.text);
         let outcome = self.finish(command, &text, SHORTENED_MAX)?;
@@ -84,11 +82,12 @@ impl<'a> Session<'a> {
 
     /// Runs a command that does not end on its own, such as `kubectl get --watch`.
     ///
-    /// Stops the command after it has printed output and has kept running for [`WATCH_TIME`].
+    /// Stops the command after it has printed output and has then run for [`WATCH_TIME`]. Returns a text with
+    /// its duration.
     ///
     /// # Errors
     ///
-    /// Returns an error if the command prints nothing in time, or if it ends on its own.
+    /// Returns an error if the command prints nothing within [`WATCH_MAX`], or if it ends on its own.
     pub(super) fn watch(&self, command: &Command) -> Result<String> {
         let mut process = self.start(command, &command.text)?;
         let watch = Stopwatch::start();
@@ -105,7 +104,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server does not end as documented.
+    /// Returns an error if the server does not stop in time, or has an undocumented exit code.
     pub(super) fn end(&mut self) -> Result<()> {
         let Some(server) = self.server.take() else {
             return Ok(());
@@ -137,7 +136,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the text of a command with the address of the server in place of [`ADDRESS`].
+/// Returns the text of a command with `address` in place of [`ADDRESS`].
 ///
 /// A `curl` command also receives options with which it fails if the server rejects the request.
 fn typed(text: &str, address: &str) -> String {

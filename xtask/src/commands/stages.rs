@@ -1,26 +1,26 @@
 //! Reads the commands in the stages of the CI script `.ci/run`.
 //!
-//! A stage runs a command if one of the stage's lines equals the command. The line may also start with the
-//! script's time limit. A line with further options or variables is a different command.
+//! A stage runs a command if a line of the stage equals the command, with or without the script's time limit
+//! as a prefix. A line with additional options or variables is a different command.
 
 use super::shell;
 
-/// Prefix with which the script limits the duration of a command.
+/// Prefix with which the CI script limits the duration of a command.
 const LIMITED: &str = "timeout --kill-after=5 \"$RUN_MAX\" ";
 
-/// The commands of all CI stages, in the order of the script.
+/// The commands of all CI stages, in the order of the CI script.
 pub(super) struct Stages {
     commands: Vec<(Stage, String)>,
 }
 
-/// A stage of the CI script, with its name and the CI runs that include it.
+/// A stage of the CI script, with its name and its [`Tier`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stage {
     name: String,
     tier: Tier,
 }
 
-/// CI runs that include a stage.
+/// CI runs that include a stage: every run, or only full runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
     EveryChange,
@@ -41,7 +41,7 @@ impl std::fmt::Display for Stage {
 impl Stages {
     /// Parses the CI script.
     ///
-    /// Ignores a function `stage_NAME` if no list of stages in the script contains `NAME`.
+    /// Ignores a function `stage_NAME` unless `STAGES` or `FULL_STAGES` in the script contains `NAME`.
     pub(super) fn parse(script: &str) -> Stages {
         let mut lists = Vec::new();
         let mut commands = Vec::new();

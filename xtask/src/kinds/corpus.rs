@@ -1,10 +1,8 @@
 //! Generates test data for the embedded server: one object of each kind, in protobuf and in JSON.
 //!
-//! All fields of the objects are set. The objects are those of Kubernetes' compatibility tests, in
-//! `testdata/HEAD` of the Go modules that define the API types.
-//!
-//! The kinds are those in the table of fields, which `schema.rs` generates, except the kinds in [`WITHOUT`].
-//! The kinds in [`BESIDES`] are added.
+//! The objects have all fields set. They are the objects of Kubernetes' compatibility tests, in
+//! `testdata/HEAD` of the Go modules that define the API types. The kinds are those in the table of fields
+//! that `schema.rs` generates, without the kinds in [`WITHOUT`] and with those in [`BESIDES`].
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -23,7 +21,7 @@ const FOLDERS: [&str; 2] = ["testdata/HEAD", "pkg/apis/testdata/HEAD"];
 /// Kinds in the table of fields for which Kubernetes has no test object.
 const WITHOUT: [&str; 1] = ["apiregistration.k8s.io/v1/APIService"];
 
-/// Kinds that have a test object, but are not the kind of a resource or subresource.
+/// Kinds that are not in the table of fields, but are added because Kubernetes has a test object.
 const BESIDES: [&str; 1] = ["v1/DeleteOptions"];
 
 /// Returns the test data: one line per kind, with columns separated by tabs.
@@ -66,8 +64,7 @@ fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
 
 /// Returns the file name of a kind's test object, without the extension.
 ///
-/// For example, the name is `apps.v1.Deployment` for `apps/v1/Deployment`. The core group is written as
-/// `core`.
+/// For example, the name is `apps.v1.Deployment` for `apps/v1/Deployment`, and `core.v1.Pod` for `v1/Pod`.
 fn file_name(kind: &str) -> String {
     let dotted = kind.replace('/', ".");
     if kind.matches('/').count() == 1 {

@@ -1,8 +1,6 @@
 //! Types for the Kubernetes discovery documents, with the fields that `cargo xtask kinds` uses.
 //!
-//! The documents are unaggregated (`APIGroupList`, `APIResourceList`). In these documents, the core group has
-//! the same format as the other groups. In the aggregated document of the same release, the core group has a
-//! different format.
+//! The documents are unaggregated: `APIGroupList` and `APIResourceList`.
 
 use std::path::PathBuf;
 
@@ -43,9 +41,9 @@ pub(super) struct Resource {
     pub(super) kind: String,
     /// Group of the kind, such as `policy` for `pods/eviction`.
     ///
-    /// `None` if the kind has the group and version of the list.
+    /// `None` if the kind is in the group of the `ResourceList`.
     pub(super) group: Option<String>,
-    /// Version of the kind; `None` if the kind has the group and version of the list.
+    /// Version of the kind; `None` if the kind has the version of the `ResourceList`.
     pub(super) version: Option<String>,
     pub(super) singular_name: String,
     pub(super) namespaced: bool,

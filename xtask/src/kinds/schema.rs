@@ -1,8 +1,8 @@
 //! Generates the table of fields of the embedded server from the OpenAPI document of Kubernetes.
 //!
 //! For each field, the table contains the type, and the strategies for a strategic merge patch. The table
-//! contains exactly the OpenAPI definitions that are reachable from the served kinds, sorted by name. A field
-//! with an unsupported type is an error, so no field is omitted.
+//! contains the definitions that are reachable from the served kinds, sorted by name. A field with an
+//! unsupported type is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -53,8 +53,9 @@ struct Property {
 
 /// Returns the text of the table of fields.
 ///
-/// `module` is the Go module of the OpenAPI document, for the header of the table. `text` is the OpenAPI
-/// document. `served` contains the kinds that the embedded server serves, as `apiVersion/Kind`.
+/// `module` is the name of the Go module that contains the OpenAPI document, for the header of the table.
+/// `text` is the OpenAPI document. `served` contains the kinds that the embedded server serves, as
+/// `apiVersion/Kind`.
 pub(super) fn table(module: &str, text: &str, served: &BTreeSet<String>) -> Result<String> {
     let document: Document =
         serde_json::from_str(text).context("swagger.json is not an OpenAPI v2 document")?;
@@ -112,8 +113,7 @@ impl Document {
 
     /// Returns the names of the definitions that are reachable from the definitions in `roots`.
     ///
-    /// Definitions of scalars are omitted: in the table, a field has the scalar type instead of a reference
-    /// to such a definition.
+    /// Definitions of scalars are omitted.
     fn reachable<'a>(&'a self, roots: impl Iterator<Item = &'a str>) -> Result<BTreeSet<&'a str>> {
         let mut reached: BTreeSet<&str> = BTreeSet::new();
         let mut open: Vec<&str> = roots.collect();
@@ -171,7 +171,7 @@ impl Document {
 }
 
 impl Definition {
-    /// Returns whether the definition is a scalar type, such as the definition of quantities or of times.
+    /// Returns whether the definition is a scalar type, such as a quantity or a time.
     fn is_scalar(&self) -> bool {
         self.properties.is_empty()
             && self
@@ -186,9 +186,9 @@ impl Property {
         self.reference.as_deref()?.strip_prefix(DEFINITIONS)
     }
 
-    /// Returns the name of the definition to which the property refers; `None` if it refers to no definition.
+    /// Returns the name of the definition to which the property, its list items or its map values refer.
     ///
-    /// For a list or a map, the reference is that of the items or of the values.
+    /// Returns `None` if there is no such reference.
     fn target(&self) -> Option<&str> {
         let nested = self.items.as_deref().or(self.members.as_deref());
         self.reference().or_else(|| nested?.target())

@@ -21,8 +21,6 @@ pub(super) struct Entry {
 }
 
 /// Returns the files of the archive: the executable, its README, the licences and the bill of materials.
-///
-/// The archive contains no shell completions, because the executable has no subcommand that writes them.
 pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Path) -> [Entry; 5] {
     let entry = |source: PathBuf, name| Entry { source, name };
     [
@@ -34,7 +32,7 @@ pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Pa
     ]
 }
 
-/// Returns the name of the folder inside the archive, which is also the archive's file name without
+/// Returns the name of the folder inside the archive. The file name of the archive is this name with
 /// `.tar.gz`.
 pub(super) fn name(program: &str, version: &str, target: &str) -> String {
     format!("{program}-{version}-{target}")
@@ -42,7 +40,7 @@ pub(super) fn name(program: &str, version: &str, target: &str) -> String {
 
 /// Writes `entries` to the archive `name.tar.gz` in `folder`, and returns the path of the archive.
 ///
-/// All files are inside one folder `name` of the archive. `seconds` is the modification time of all files, in
+/// The archive contains one folder `name` with all files. `seconds` is the modification time of all files, in
 /// seconds since the Unix epoch.
 ///
 /// # Errors

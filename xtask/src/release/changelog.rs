@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 /// Title of the changelog section for changes that are not released yet.
 const UNRELEASED: &str = "Unreleased";
 
-/// A section of the changelog whose entries are the release notes of a version.
+/// The section of the changelog that contains the release notes of a version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Section {
     /// Entries of the section in Markdown, without the heading.

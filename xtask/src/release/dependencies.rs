@@ -1,7 +1,6 @@
 //! Determines the packages from which a program is built, with `cargo tree` for one package and one target.
 //!
-//! `cargo metadata` is not sufficient, because it enables the features that any workspace member needs. Its
-//! output would include packages that the program does not contain.
+//! `cargo metadata` is not sufficient, because it also lists packages that only other workspace members need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +14,7 @@ use super::process;
 /// Map from each package to the packages that it directly depends on.
 pub(super) type Tree = BTreeMap<Id, BTreeSet<Id>>;
 
-/// The packages from which a program is built, with the dependencies of each package.
+/// The packages from which a program is built, and the dependencies of each package.
 pub(super) struct Resolved {
     /// All packages that the build needs, including the package of the program.
     pub(super) built: Tree,
@@ -47,7 +46,7 @@ pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolv
 
 /// Parses the output of `cargo tree`, and returns the dependencies of each package.
 ///
-/// Each line contains the depth of a package in the tree, a tab, the name and the version.
+/// Each line contains the depth of a package in the tree, a tab, and the name and version of the package.
 ///
 /// # Errors
 ///

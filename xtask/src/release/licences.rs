@@ -1,8 +1,7 @@
-//! Creates one text with the licences of all packages that `kubectl-informer` contains.
+//! Creates one text with the licences of the third-party packages that `kubectl-informer` contains.
 //!
-//! MIT, BSD, ISC and other licences require that each copy of a program includes the licence text and the
-//! copyright notice. Therefore the release archive contains this text. The module reads the licences from the
-//! files of the packages, and lists equal licence texts once.
+//! The release archive contains this text, because licences such as MIT and BSD require that each copy of a
+//! program includes the licence text. Equal licence texts of several packages occur once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use super::packages::Package;
 
-/// Prefixes, in upper case, by which the name of a licence or copyright file is recognized.
+/// Prefixes, in upper case, of the names of licence and copyright files.
 const NAMES: [&str; 6] = [
     "LICENSE",
     "LICENCE",
@@ -22,7 +21,7 @@ const NAMES: [&str; 6] = [
     "UNLICENSE",
 ];
 
-/// Note in the list of packages for a package that has no licence file.
+/// Note after the name of a package that has no licence file.
 const NO_TEXT: &str = "; its package has no text of a licence";
 
 /// Returns a text that lists all `packages` with the names of their licences, followed by the licence texts.

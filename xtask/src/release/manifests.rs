@@ -4,7 +4,7 @@
 
 use super::packages::Package;
 
-/// Maximum number of keywords that crates.io accepts for a package. Categories have the same maximum.
+/// Maximum number of keywords, and of categories, that crates.io accepts for a package.
 const LABELS_MAX: usize = 5;
 
 /// Returns one line of text for each problem in the manifest of `package`.
@@ -40,8 +40,8 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns one line for each dependency on a workspace crate whose required version differs from the version
-/// of `package`.
+/// Returns one line for each dependency on a workspace crate, if the required version differs from the
+/// version of `package`.
 ///
 /// Dev-dependencies are exempt.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
@@ -56,9 +56,10 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns one line for each feature of a library that docs.rs does not document.
+/// Returns one line for each feature of `package` that `[package.metadata.docs.rs]` does not list.
 ///
-/// The feature `default` and internal features, which start with `__`, are exempt.
+/// The feature `default` and internal features, which start with `__`, are exempt. Returns no line if
+/// `package` has no library.
 fn documented(package: &Package) -> Vec<String> {
     let is_library = package
         .targets

@@ -1,7 +1,6 @@
 //! Reads the packages of the workspace and their dependencies from `cargo metadata` and `Cargo.lock`.
 //!
-//! The module does not filter by features or targets. `cargo metadata` lists the dependencies of all
-//! workspace members for all targets.
+//! The module does not filter the dependencies by features or targets.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,8 @@ use serde_json::Value;
 
 use super::process;
 
-/// Name and version, which together identify a package, because `Cargo.lock` uses only one registry.
+/// Name and version of a package. No two packages have the same pair, because `Cargo.lock` uses only one
+/// registry.
 pub(super) type Id = (String, String);
 
 /// The part of the `cargo metadata` output that a release uses.
@@ -27,7 +27,7 @@ pub(super) struct Metadata {
 /// A package in the output of `cargo metadata`: a member of the workspace, or a dependency.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct Package {
-    /// Package id that Cargo assigns. The id includes the source of the package, such as a registry.
+    /// Package id in `cargo metadata`, which includes the source of the package, such as a registry.
     #[serde(rename = "id")]
     pub(super) key: String,
     pub(super) name: String,
@@ -96,7 +96,7 @@ impl Metadata {
         packages.filter(|package| package.publish.is_none() && members.contains(&package.key))
     }
 
-    /// Returns all packages, including dependencies, by name and version.
+    /// Returns all packages, including third-party packages, by name and version.
     pub(super) fn by_id(&self) -> BTreeMap<Id, &Package> {
         let packages = self.packages.iter();
         packages.map(|package| (package.id(), package)).collect()
@@ -128,7 +128,9 @@ pub(super) fn checksums(lock: &str) -> BTreeMap<Id, String> {
     checksums.collect()
 }
 
-/// Returns the value of the first line `key = "value"` in `entry`, or `None` if there is no such line.
+/// Returns the value of the first line `key = "value"` in `entry`, an entry of `Cargo.lock`.
+///
+/// Returns `None` if the entry has no such line.
 fn value(entry: &str, key: &str) -> Option<String> {
     entry.lines().find_map(|line| {
         let (name, value) = line.split_once(" = ")?;

@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, ensure};
 ///
 /// # Errors
 ///
-/// The program can't be run, or it fails. The error of a failed program ends with `next`, the step that the
-/// user should try.
+/// The program can't be run, or it fails. If it fails, the error ends with `next`, the step that the user
+/// should try.
 pub(super) fn run(command: &mut Command, next: &str) -> Result<()> {
     let line = line(command);
     let status = command

@@ -1,8 +1,7 @@
 //! Generates the software bill of materials (SBOM) of `kubectl-informer`, as CycloneDX 1.5 in JSON.
 //!
-//! The same commit produces the same bytes, because the document has no serial number and its timestamp is
-//! the commit time. A component has the scope `excluded` if the build needs it but the program does not
-//! contain it.
+//! The same commit produces the same bytes. A package that the build needs, but whose code the program does
+//! not contain, has the scope `excluded`.
 
 use std::collections::BTreeMap;
 
@@ -100,8 +99,7 @@ fn described(package: &Package, kind: &str) -> Value {
     component
 }
 
-/// Returns the package URL of a package. The URL also identifies the component of the package in the
-/// document.
+/// Returns the package URL of a package, which is also the `bom-ref` of the package in the document.
 fn reference((name, version): &Id) -> String {
     // `+` is the only character of names and versions that a package URL escapes.
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))

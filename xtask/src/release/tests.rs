@@ -1,4 +1,4 @@
-//! Tests the steps of `cargo xtask release` that write no file, with the packages of this workspace.
+//! Tests the steps of `cargo xtask release` that write no file. The input is this workspace.
 
 use super::*;
 

@@ -1,8 +1,8 @@
 //! Rule `import-circle`: sibling modules of a crate do not import each other in a circle.
 //!
 //! Siblings are modules with the same parent. A module imports a sibling if its code, or the code of a module
-//! inside it, contains a path into the sibling. If a path leads to a name that another module imports or
-//! re-exports, the path also counts as a path to the origin of the name. A parent and its child modules may
+//! inside it, contains a path into the sibling. If the path leads to a name that another module imports or
+//! re-exports with `use`, the path in that `use` declaration counts too. A parent and its child modules may
 //! import each other. Test code is exempt.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +14,13 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-circle";
 
-/// The modules of a crate: a map from the path of a module to all paths that its code contains.
+/// Map from the path of each module of a crate to all paths in the code of the module.
 type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
 
 /// An import of the sibling module `to` by the module `from`, or by a module inside `from`.
 ///
-/// `file` is the path of the importing module, and `line` is the line of the import.
+/// `parent` is the module path of the parent of both siblings, and `file` is the path of the module that
+/// contains the import. `line` is the line of the import in its file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Import<'a> {
     parent: Vec<&'a str>,
@@ -29,7 +30,7 @@ struct Import<'a> {
     line: usize,
 }
 
-/// Returns a finding for each import circle in any of the crates.
+/// Returns a finding for each import circle in the crates that `sources` contain.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources).iter().flat_map(circles).collect()
 }
@@ -69,7 +70,7 @@ fn circles(krate: &Crate<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns all imports between sibling modules of a crate, sorted.
+/// Returns all imports between sibling modules of a crate.
 fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     let mut imports = BTreeSet::new();
     for (file, named) in modules {
@@ -98,9 +99,10 @@ fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     imports
 }
 
-/// Returns the path of the `use` declaration that binds the name to which the path `target` leads.
+/// Returns the path in the `use` declaration that imports or re-exports the name at the path `target`.
 ///
-/// Returns `None` if the name is not bound by a `use` declaration.
+/// For example, the result for `crate::m::X` is `crate::m::two::X` if the module `m` contains `use two::X;`.
+/// Returns `None` if no `use` declaration imports the name.
 fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str>> {
     let lengths = (0..target.len()).rev();
     let mut prefixes = lengths.map(|length| target.split_at(length));

@@ -1,13 +1,13 @@
 //! Finds the crates of the workspace: their folders, root files and source files.
 //!
 //! A crate is a folder with `lib.rs`, `main.rs` or both. A library and a program in the same folder are one
-//! crate with two root files. Test files are excluded, and so are crates that consist of test files.
+//! crate with two root files. Test files are excluded.
 
 use std::collections::BTreeSet;
 
 use super::rust::Source;
 
-/// File names of crate roots: the root of a library, then the root of a program.
+/// File names of crate roots: `lib.rs` for a library, and `main.rs` for a program.
 pub(super) const ROOTS: [&str; 2] = ["lib.rs", "main.rs"];
 
 /// A crate of the workspace: its folder and its source files.
@@ -15,7 +15,7 @@ pub(super) struct Crate<'a> {
     /// Path of the folder that contains the crate root, relative to the workspace root, without a trailing
     /// `/`.
     pub(super) folder: &'a str,
-    /// Source files below the folder, except test files. Each string is the path of a file, relative to the
+    /// Source files below the folder, except test files. The string is the path of the file, relative to the
     /// folder.
     pub(super) files: Vec<(&'a str, &'a Source<'a>)>,
 }

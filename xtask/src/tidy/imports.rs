@@ -1,12 +1,10 @@
 //! Rule `import-order`: modules import only modules that the crate root declares above them.
 //!
-//! The module list of a crate root therefore shows the order in which data flows. The rule checks paths that
-//! start with `crate::`, and `super::` paths that lead to the crate root. A module may not use an item that a
-//! crate root defines or re-exports.
+//! The rule checks paths that start with `crate::`, and `super::` paths that lead to the crate root. A module
+//! may not use an item that the crate root defines or re-exports.
 //!
 //! If a crate has `lib.rs` and `main.rs`, a module follows the order in the root that declares the module.
-//! The rule does not check paths in which a program refers to its library by the crate name. Crate roots and
-//! test code are exempt.
+//! The rule does not check paths that start with the name of a crate. Crate roots and test code are exempt.
 
 use super::crates::{Crate, ROOTS};
 use super::finding::Finding;
@@ -15,7 +13,7 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-order";
 
-/// Folder of additional programs in a crate. Each file in the folder is a crate root that declares no module.
+/// Folder of additional programs in a crate. The rule does not check the files in this folder.
 const PROGRAMS: &str = "bin/";
 
 /// The top-level modules of a crate, in the order in which a crate root declares them.

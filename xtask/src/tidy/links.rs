@@ -1,7 +1,7 @@
 //! Rule `dead-link`: relative links in Markdown files lead to existing files, folders and headings.
 //!
-//! The rule does not check links with a scheme, such as `https://`. In Markdown files below `crates`, the
-//! rule also skips links to Rust items, because these files are included in rustdoc, which checks such links.
+//! The rule does not check links with a scheme, such as `https://`. In Markdown files below `crates`, it also
+//! skips links to Rust items, because rustdoc checks these links.
 
 use std::collections::BTreeSet;
 

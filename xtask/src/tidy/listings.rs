@@ -31,7 +31,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The source files that a code block quotes, parsed from the comment before the block.
+/// The source files that a code block quotes, as stated in the comment before the block.
 enum Claim<'a> {
     From(&'a str),
     Diff(&'a str, &'a str),
@@ -47,7 +47,7 @@ impl<'a> Claim<'a> {
         Some(Self::Diff(before, after))
     }
 
-    /// Returns the problem with a code block, or `None` if the block matches its source files.
+    /// Returns the problem with the code block `block`, or `None` if the block matches its source files.
     fn check(&self, tree: &Tree, block: &[&str]) -> Option<String> {
         let read = |path: &str| {
             let text = tree.text(path).map(|text| text.lines().collect::<Vec<_>>());
@@ -80,7 +80,7 @@ fn block<'a, 'b>(lines: &'b [&'a str]) -> Option<&'b [&'a str]> {
 
 /// Returns whether `file` contains the lines of `block` consecutively.
 ///
-/// All lines of the block may have the same additional indentation in `file`.
+/// In `file`, all these lines may have the same additional indentation.
 fn stands_in(block: &[&str], file: &[&str]) -> bool {
     let Some(first) = block.first() else {
         return false;
@@ -124,8 +124,8 @@ fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
 
 /// Returns the line of the old file at which a hunk starts, counted from 1.
 ///
-/// For the hunk header `@@ -7,3 +7,4 @@`, the result is 7. For a line that is not a hunk header, it is
-/// `None`.
+/// For example, returns 7 for the hunk header `@@ -7,3 +7,4 @@`. Returns `None` if `line` is not a hunk
+/// header.
 fn hunk_start(line: &str) -> Option<usize> {
     let ranges = line.strip_prefix("@@ -")?;
     let digits = ranges.split_once([',', ' '])?.0;

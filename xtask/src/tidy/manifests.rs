@@ -1,7 +1,7 @@
 //! Rule `dev-version`: a dev-dependency on a crate of this workspace has a path and no version.
 //!
 //! If a dev-dependency has a version, Cargo requires that the dependency is published first. Two crates that
-//! need each other for their tests could then not be published.
+//! have dev-dependencies on each other could then not be published.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) struct Entry<'a> {
 
 /// Returns a finding for each dev-dependency on a crate of this workspace that has a version.
 ///
-/// A dependency with `workspace = true` counts as a dependency with a version.
+/// A dev-dependency with `workspace = true` is also reported.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let manifests = || {
         tree.files("toml")

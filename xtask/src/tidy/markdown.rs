@@ -1,8 +1,7 @@
 //! Extracts prose, links and anchors from Markdown.
 //!
-//! Line numbers are counted from 1 and are those of the original document. The module supports inline links,
-//! images, link definitions, and headings that start with `#`. It supports neither HTML links nor underlined
-//! headings.
+//! The module supports inline links, images, link definitions, and headings that start with `#`. It does not
+//! support HTML links and underlined headings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +13,7 @@ pub(super) struct Link<'a> {
     pub(super) target: &'a str,
 }
 
-/// Returns the document without fenced code blocks and code spans. The line numbers do not change.
+/// Returns the document without fenced code blocks and code spans. Line numbers stay the same.
 pub(super) fn prose(markdown: &str) -> String {
     let mut kept = String::with_capacity(markdown.len());
     for line in unfenced(markdown) {
@@ -24,7 +23,7 @@ pub(super) fn prose(markdown: &str) -> String {
     kept
 }
 
-/// Returns the links in `prose`, which is a document that the function [`prose`] has processed.
+/// Returns the links in `prose`, the return value of the function [`prose`]. Lines are counted from 1.
 pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (index, line) in prose.lines().enumerate() {
@@ -38,9 +37,7 @@ pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     links
 }
 
-/// Returns the anchors that a document has on GitHub.
-///
-/// They are one anchor per heading, and the anchors of `<a id="…">` and `<a name="…">`.
+/// Returns the anchors that a document has on GitHub: one for each heading, `<a id="…">` and `<a name="…">`.
 pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut repeats = BTreeMap::new();
@@ -62,7 +59,7 @@ pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Returns the lines of a document. Each line of a fenced code block is replaced by an empty line.
+/// Returns the lines of a document, with an empty line in place of each line of a fenced code block.
 fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     markdown.lines().map(move |line| {
@@ -103,7 +100,9 @@ fn without_title(target: &str) -> &str {
     path.trim_start_matches('<').trim_end_matches('>')
 }
 
-/// Returns the text of a heading without the targets of its links, or `None` if `line` is not a heading.
+/// Returns the text of a heading, with the text of its links but without their targets.
+///
+/// Returns `None` if `line` is not a heading.
 fn heading(line: &str) -> Option<String> {
     let text = line.trim_start_matches('#');
     let level = line.len() - text.len();

@@ -1,9 +1,9 @@
-//! Rules `file-name` and `opening`: file names describe the content, and files start with a `//!` comment.
+//! Rules `file-name` and `opening`: Rust files have descriptive names and start with a `//!` comment.
 
 use super::finding::Finding;
 use super::rust::Source;
 
-/// Banned names of files and folders. Such a name does not describe the content of the file or folder.
+/// Names that a file or folder must not have, because they do not describe its content.
 const BANNED: [&str; 8] = [
     "utils", "util", "common", "helpers", "misc", "types", "manager", "base",
 ];

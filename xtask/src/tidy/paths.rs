@@ -1,7 +1,7 @@
 //! Extracts the paths from Rust code, such as `crate::queue::Queue`, and resolves them to modules.
 //!
-//! The module works on tokens instead of a syntax tree. It supports neither paths in macro patterns nor glob
-//! imports nor `#[path]` attributes.
+//! The module works on tokens instead of a syntax tree. It does not support paths in macro patterns, glob
+//! imports, and `#[path]` attributes.
 
 use super::rust::Token;
 
@@ -17,7 +17,8 @@ pub(super) struct NamedPath<'a> {
 }
 
 impl<'a> NamedPath<'a> {
-    /// Returns the absolute path, from the crate root, for a path in the code of the module `own`.
+    /// Returns the segments of the path relative to the crate root. `own` is the module whose code contains
+    /// the path.
     ///
     /// Returns `None` if the path does not start with `crate`, `self` or `super`, or leads above the crate
     /// root.
@@ -36,10 +37,10 @@ impl<'a> NamedPath<'a> {
         Some(absolute)
     }
 
-    /// Returns the absolute path, from the crate root, for a path in a `use` declaration of the module `own`.
+    /// Returns the segments of an imported path relative to the crate root. `own` is the module with the
+    /// `use` declaration.
     ///
-    /// A path without `crate`, `self` or `super` is resolved relative to `own`, because it may start with a
-    /// child module.
+    /// A path without `crate`, `self` or `super` is resolved relative to `own`.
     pub(super) fn resolve_import(&self, own: &[&'a str]) -> Vec<&'a str> {
         self.resolve(own)
             .unwrap_or_else(|| [own, &self.names].concat())

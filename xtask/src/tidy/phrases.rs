@@ -1,4 +1,4 @@
-//! Rule `phrase`: documents and comments do not contain certain vague words that have a plain replacement.
+//! Rule `phrase`: documents and comments do not contain certain vague phrases, such as `so many`.
 //!
 //! The rule checks Markdown files and the comments of Rust files. It skips code spans and fenced code blocks.
 
@@ -32,9 +32,8 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     check(source.path, &source.comments)
 }
 
-/// Returns a finding for each vague phrase in a Markdown text.
-///
-/// The text can also be the comments of a Rust file, because doc comments are Markdown.
+/// Returns a finding for each vague phrase in `markdown`: the text of a Markdown file, or the comments of a
+/// Rust file.
 pub(super) fn check(path: &str, markdown: &str) -> Vec<Finding> {
     let prose = markdown::prose(markdown).to_lowercase();
     let mut findings = Vec::new();

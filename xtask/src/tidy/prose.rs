@@ -1,4 +1,4 @@
-//! Rules `unfinished` and `narration`: a text has no mark of unfinished work and does not describe its
+//! Rules `unfinished` and `narration`: a text does not mark unfinished work and does not describe its
 //! history.
 //!
 //! In Rust files, both rules check the comments, and `unfinished` also checks the code for macros such as
@@ -8,7 +8,7 @@ use super::finding::Finding;
 use super::markdown;
 use super::rust::{Source, is_word};
 
-/// Words that mark unfinished work. A line may contain such a word if it also contains an issue number.
+/// Words that mark unfinished work. Such a word is allowed in a line that contains an issue number.
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
 /// Macros that panic in place of missing code.
@@ -24,7 +24,8 @@ const NARRATION: [&str; 6] = [
     "we now",
 ];
 
-/// Returns the findings of both rules in the comments of a Rust file, and those for stub macros in its code.
+/// Returns the findings of both rules in the comments of a Rust file, and a finding for each stub macro in
+/// its code.
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = text(source.path, &source.comments);
     for stub in STUBS {

@@ -1,7 +1,7 @@
 //! Rules `dead-path` and `dead-test`: the files and tests that certain documents name must exist.
 //!
-//! `dead-path` checks the documents in [`MAPS`], and `dead-test` checks [`CLIENT_GO`]. A document that does
-//! not exist has no findings.
+//! The rule `dead-path` checks the documents in [`MAPS`], and the rule `dead-test` checks [`CLIENT_GO`]. A
+//! missing document is not a finding.
 
 use std::collections::BTreeSet;
 
@@ -17,21 +17,21 @@ const MAPS: [&str; 4] = [
     "docs/from-kube-rs.md",
 ];
 
-/// Document with tables of client-go's behaviors and defects. The last column of a row names tests.
+/// Document with tables of client-go's behaviors and defects. The last column of each row names the tests.
 const CLIENT_GO: &str = "docs/client-go.md";
 
 /// Character in the first column of each table row that describes a behavior of client-go.
 const STAR: char = '★';
 
-/// First letters of the defect numbers, such as `D7`, in the first column of a table row.
+/// Letters with which the number of a defect, such as `D7`, starts.
 ///
 /// `D` is a defect of client-go's informer, `W` is a defect of its work queue, and `S` is a minor defect.
 const DEFECTS: [char; 3] = ['D', 'W', 'S'];
 
-/// Returns a finding for each path in backticks that does not exist.
+/// Returns a finding for each path in backticks in the documents [`MAPS`] that does not exist.
 ///
-/// A path may be relative to the workspace root or to any other folder, such as `queue/in_order.rs`. A group
-/// `{a,b}` is expanded to two paths.
+/// A path may be relative to the workspace root or to any other folder, such as `queue/in_order.rs`. A path
+/// `a/{b,c}.rs` counts as the two paths `a/b.rs` and `a/c.rs`.
 pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (map, line, quoted) in MAPS.iter().flat_map(|map| all_quoted(tree, map)) {
@@ -45,10 +45,11 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns a finding for each missing test that the row of a behavior or a defect names.
+/// Returns a finding for each test that [`CLIENT_GO`] names for a behavior or a defect, but that does not
+/// exist.
 ///
-/// The last column of the row names the tests: function names in backticks, with or without a module path.
-/// Type names in backticks are ignored.
+/// The test names are function names in backticks, with or without a module path. Type names in backticks are
+/// ignored.
 pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let Some(text) = tree.text(CLIENT_GO) else {
         return Vec::new();
@@ -79,7 +80,8 @@ fn is_defect(cell: &str) -> bool {
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Returns all texts in backticks in the document `map`. Each item is the path `map`, a line and a text.
+/// Returns `(map, line, text)` for each text in backticks in the document at the path `map`. Lines are
+/// counted from 1.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,
@@ -106,10 +108,7 @@ fn expand(quoted: &str) -> Vec<String> {
     braces.unwrap_or_else(|| vec![quoted.to_owned()])
 }
 
-/// Returns whether `text` looks like a file path of this repository.
-///
-/// A path has a known extension or starts with `crates/`, and contains no character such as `*` or `:`.
-/// `mod.rs` is not such a path, because the repository has no file with this name.
+/// Returns whether `text` looks like a file path of this repository, but not `mod.rs`.
 fn is_path(text: &str) -> bool {
     let plain = text
         .chars()

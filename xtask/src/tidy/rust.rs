@@ -1,7 +1,7 @@
 //! Separates the code, the comments and the tests of a Rust file.
 //!
-//! The code and the comments are copies of the file. In each copy, spaces replace all other characters except
-//! line breaks. Therefore an offset refers to the same position in the file and in both copies.
+//! The code is a copy of the file with spaces in place of comments and literals. The comments are a copy with
+//! spaces in place of code and literals. A byte offset is the same position in the file and in both copies.
 
 mod lexer;
 
@@ -17,9 +17,11 @@ pub(super) struct Source<'a> {
     pub(super) text: &'a str,
     /// Copy of the text with spaces in place of comments and literals.
     pub(super) code: String,
-    /// Copy of the text with only comments and doc comments, and spaces in place of everything else.
+    /// Copy of the text with spaces in place of everything except comments, including doc comments.
     pub(super) comments: String,
-    /// Byte ranges of code that is compiled only for tests, in ascending order and without overlap.
+    /// Byte ranges of the test code, in ascending order and without overlap.
+    ///
+    /// Test code is a complete test file, or an item with `#[cfg(test)]`.
     pub(super) tests: Vec<Range<usize>>,
 }
 
@@ -110,7 +112,7 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Returns the offset after the bracket that closes the bracket at the offset `open`.
+/// Returns the byte offset after the bracket that closes the bracket at the byte offset `open`.
 ///
 /// Returns the length of the code if the bracket is not closed.
 pub(super) fn closing(code: &str, open: usize) -> usize {
@@ -146,9 +148,9 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the offset after the item that starts at the offset `start`.
+/// Returns the byte offset after the item that starts at the byte offset `start`.
 ///
-/// An item ends after its first `;` or its first block `{…}`. A `;` inside other brackets does not count.
+/// An item ends after its first `;` outside of brackets, or after its first block `{…}`.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = code.as_bytes().get(at) {
@@ -162,7 +164,7 @@ fn end_of_item(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// Returns a copy of `source` in which spaces replace all text of other classes than `class`.
+/// Returns a copy of `source` with spaces in place of all text whose class is not `class`.
 fn keep(source: &str, class: Class) -> String {
     let mut bytes = source.as_bytes().to_vec();
     for span in lexer::spans(source) {

@@ -1,6 +1,7 @@
 //! Rule `biased-select`: every `select!` starts with `biased;`.
 //!
-//! Without `biased;`, tokio polls the branches in a random order, which a test can't replay from a seed.
+//! Without `biased;`, tokio polls the branches in a random order. A test could then not replay a run from its
+//! seed.
 
 use super::finding::Finding;
 use super::rust::{Source, is_word};

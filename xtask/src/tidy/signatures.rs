@@ -1,12 +1,8 @@
 //! Rule `foreign-type`: public signatures of the library name no dependency except those in [`ALLOWED`].
 //!
-//! A type of a dependency in a public signature makes the dependency part of the library's API. The rule
-//! checks `pub` functions, fields, constants, type aliases, re-exports, enums and traits, and the headers of
-//! `From` impls. It reports the name of any other dependency, and each name that is imported from such a
-//! dependency.
-//!
-//! `pub(crate)` items are not checked. The lint `unreachable_pub` ensures that each item with a plain `pub`
-//! is part of the public API.
+//! The rule checks `pub` functions, fields, constants, type aliases, re-exports, enums and traits, and the
+//! headers of `From` impls. It reports the name of a forbidden dependency, and each name that is imported
+//! from such a dependency. It does not check `pub(crate)` items.
 
 mod items;
 
@@ -17,10 +13,6 @@ use super::manifests;
 use super::rust::{Source, Token, tokens};
 
 /// Dependencies whose types may occur in public signatures of the library.
-///
-/// They are the crates that users build on, the crates for streams and bytes, and `serde` for trait bounds.
-/// `kube_client` and `kube_runtime` are optional. The rule allows these two crates in any signature, because
-/// a build without their features fails if code outside of these features names them.
 const ALLOWED: [&str; 7] = [
     "kube_core",
     "k8s_openapi",
@@ -31,9 +23,9 @@ const ALLOWED: [&str; 7] = [
     "serde",
 ];
 
-/// Returns the names of the dependencies in `manifest` that public signatures may not contain.
+/// Returns the names of the dependencies in `manifest` that public signatures must not contain.
 ///
-/// In each name, `_` replaces `-`.
+/// The names have `_` in place of `-`, as in Rust code.
 pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
     manifests::entries(manifest)
         .filter(|entry| entry.table == "dependencies")
@@ -43,7 +35,8 @@ pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns a finding for each public signature that names a crate of `foreign`, or an item imported from one.
+/// Returns a finding for each name in a public signature that is a crate in `foreign` or imported from such a
+/// crate.
 pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Finding> {
     let code = source.production();
     let tokens = items::without_attributes(&tokens(&code));
@@ -80,7 +73,7 @@ pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Find
     findings
 }
 
-/// Returns each name that a `use` declaration imports from a crate of `foreign`, mapped to that crate.
+/// Returns a map from each name that a `use` declaration imports from a crate in `foreign` to the crate.
 fn imports<'a>(tokens: &[Token<'_>], foreign: &'a BTreeSet<String>) -> BTreeMap<String, &'a str> {
     let mut names = BTreeMap::new();
     for (at, _) in tokens

@@ -1,8 +1,7 @@
 //! Rule `size`: neither a file nor the tests inside the file exceed a maximum number of lines.
 //!
-//! A file should be short enough to be read in one session. The tests inside a file of production code have a
-//! separate limit, and do not count towards the limit of the file. The rule does not check the length of
-//! functions, because clippy does (`too_many_lines`).
+//! The tests inside a file of production code have a separate maximum, and do not count towards the maximum
+//! of the file. The rule does not check the length of functions, because clippy does (`too_many_lines`).
 
 use super::finding::Finding;
 use super::rust::{Source, line_of};
@@ -13,7 +12,7 @@ const FILE_MAX: usize = 500;
 /// Maximum number of lines of the tests inside a file of production code.
 const INLINE_TESTS_MAX: usize = 150;
 
-/// Returns a finding if the file exceeds its limit, and a finding if the tests inside it exceed their limit.
+/// Returns a finding for each maximum that the file exceeds: [`FILE_MAX`] or [`INLINE_TESTS_MAX`].
 pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
     let finding = |advice: String| Finding::new(source.path, 1, "size", advice);
     let inline_tests = if source.is_test_file() {

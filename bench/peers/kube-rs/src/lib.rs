@@ -1,10 +1,10 @@
 //! Measures an informer built from kube's `watcher` and `reflector`, for comparison with the informer of this
 //! project.
 //!
-//! Guarantees: the setup follows kube's documentation for low memory use, with default features and the
-//! default backoff. Unless the flag `--prune` is false, `Event::modify` drops managedFields. The handler
-//! consumes the stream of the reflector, so it receives each object after the store contains the object. The
-//! program counts as synced when the first list has ended and the store is ready.
+//! Guarantees: the setup uses kube's default features and default backoff. Unless the flag `--prune` is
+//! false, `Event::modify` drops managedFields before the store receives an object. The handler receives each
+//! event after the reflector has applied it. The program counts as synced when the first list has ended and
+//! the store is ready.
 //!
 //! This crate does not implement the measurements. The crate `gauge` implements them.
 
@@ -26,7 +26,7 @@ use kube::{
 };
 use tokio::{sync::oneshot, task::JoinSet};
 
-/// Command-line arguments.
+/// Command-line arguments of the program.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(flatten)]
@@ -106,7 +106,7 @@ async fn config(server: Server<'_>) -> Result<Config> {
 struct Counting {
     told: Arc<Told>,
     looks: bool,
-    /// Sender that reports the end of the first list to the measurement. `None` after the report was sent.
+    /// Sender that reports the end of the first list to the measurement. `None` after the report.
     synced: Option<oneshot::Sender<()>>,
 }
 

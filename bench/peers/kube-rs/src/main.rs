@@ -1,5 +1,4 @@
-//! Runs the program `peer-kube-rs`, which measures kube's reflector. It uses jemalloc, as does `subject`, the
-//! measured program of this project.
+//! Runs the program `peer-kube-rs`, which measures kube's reflector with the allocator jemalloc.
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

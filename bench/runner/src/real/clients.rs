@@ -1,8 +1,8 @@
 //! Starts several processes of a measured program, which list and watch at the same time, and collects their
 //! results.
 //!
-//! Guarantees: each client is a process with its own connections. Dropping [`Clients`] kills all processes
-//! that it has started.
+//! Guarantees: each client is a process with its own connections. Dropping [`Clients`] kills all its
+//! processes.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -27,7 +27,8 @@ pub(super) fn at_once(name: &str, clients: usize) -> String {
     }
 }
 
-/// The client processes of one run, all of the same program. Dropping this value kills the processes.
+/// The client processes of one run, which all execute the same program. Dropping this value kills the
+/// processes.
 pub(super) struct Clients(Vec<Running>);
 
 struct Running {
@@ -36,8 +37,8 @@ struct Running {
 }
 
 impl Clients {
-    /// Starts `count` processes of `program` with the arguments of `case`. After its sync, each process waits
-    /// until it has received `events` pod changes.
+    /// Starts `count` processes of `program` with the arguments of `case`. Each process runs until it has
+    /// received `events` pod changes after its sync.
     ///
     /// # Errors
     /// Returns an error if the program can't be started.

@@ -1,29 +1,30 @@
 //! Measures the CPU time and the peak memory of another process, as read from Linux's `/proc`.
+//!
+//! This module does not start the process.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep};
 
-/// Interval between two reads of the process's CPU time in [`Meter::settle`]. The interval has ten ticks of
-/// the kernel's clock.
+/// Interval between two reads of the process's CPU time in [`Meter::settle`].
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Number of consecutive idle intervals after which the process counts as settled.
+/// Number of consecutive idle intervals after which [`Meter::settle`] regards the process as settled.
 const QUIET_INTERVALS: u32 = 5;
 
-/// Maximum CPU time that the process may use in an interval that counts as idle. The background tasks of
-/// kube-apiserver use up to two ticks (20 ms) at a time.
+/// Maximum CPU time that the process uses in an idle interval. The value allows for the background tasks of
+/// kube-apiserver.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Maximum time to wait until the process has settled. After this time, the measurement continues even if the
-/// process is busy.
+/// Maximum time that [`Meter::settle`] waits. After this time, it returns even if the process is busy.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
-/// Duration of the measurement of the CPU time that the process uses without clients.
+/// Duration for which [`Meter::of_idle`] measures the CPU time that the process uses without clients.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Measures the CPU time and the peak memory of the process with the id `id`.
+/// Measures the CPU time and the peak memory of another process. The field `id` is the process id of the
+/// measured process.
 #[derive(Debug)]
 pub(super) struct Meter {
     id: u32,
@@ -31,7 +32,7 @@ pub(super) struct Meter {
     idle: f64,
 }
 
-/// The start of a measurement: the time, and the CPU time that the measured process had used until then.
+/// The start of a measurement: the time, and the CPU time that the measured process had used at that time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     at: Instant,
@@ -60,16 +61,16 @@ impl Meter {
         })
     }
 
-    /// Returns the CPU time that the process has used since `start` for its clients, in seconds. The CPU time
-    /// that the process uses without clients in the same period is subtracted.
+    /// Returns the CPU time that the process has used for its clients since `start`, in seconds. The CPU time
+    /// that the process uses without clients is subtracted.
     pub(super) fn spent_s(&self, start: &Start) -> Result<f64> {
         let cpu = self.cpu()?.saturating_sub(start.cpu).as_secs_f64();
         let idle = self.idle * start.at.elapsed().as_secs_f64();
         Ok((cpu - idle).max(0.0))
     }
 
-    /// Waits until the process has been idle for [`QUIET_INTERVALS`] consecutive intervals. A garbage
-    /// collection that was running has then ended. If the process stays busy, returns after [`SILENCE_MAX`].
+    /// Waits until the process has used at most [`QUIET`] of CPU time in each of [`QUIET_INTERVALS`]
+    /// consecutive intervals. If the process stays busy, returns after [`SILENCE_MAX`].
     pub(super) async fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = 0;
@@ -119,8 +120,8 @@ impl Meter {
     }
 }
 
-/// Returns the user and system CPU time in `stat`, in clock ticks. `stat` is the content of `/proc/PID/stat`,
-/// whose 14th and 15th fields are `utime` and `stime`.
+/// Returns the sum of the user and system CPU time in `stat`, in clock ticks. `stat` is the content of
+/// `/proc/PID/stat`. Returns `None` if `stat` has another format.
 fn ticks_of(stat: &str) -> Option<u64> {
     // The name, the second field, may have spaces and parentheses.
     let (_, rest) = stat.rsplit_once(')')?;

@@ -1,7 +1,7 @@
-//! Writes generated pods to the real server of a measurement, and changes them while clients watch.
+//! Writes generated pods to a real API server, and changes them while clients watch.
 //!
-//! Guarantees: all pods are written with requests to the API of the server, as in a cluster, and not directly
-//! to etcd. This module does not read watches.
+//! Guarantees: all pods are written with requests to the API server, and not directly to etcd. This module
+//! does not read watches.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,27 +13,24 @@ use serde_json::{Map, Value, json};
 use source::{Corpus, CorpusKind, Encoding, Version};
 use tokio::time::{Instant, sleep_until};
 
-/// Seed from which the pods are generated. The seed is constant, so the pods are the same in all
-/// measurements.
+/// Seed from which the pods are generated. The same seed gives the same pods in all measurements.
 const SEED: u64 = 1;
 
 /// Maximum number of write requests that are sent to the server at the same time.
 const PARALLEL: usize = 32;
 
-/// Difference between the indexes of two pods that are changed one after the other. The difference is a prime
-/// number, so each round of changes includes every pod once, unless the number of pods is a multiple of
-/// 7,919.
+/// Difference between the indexes of two pods that are changed one after the other. Because the difference is
+/// a prime number, every pod is changed once before any pod is changed again, unless the number of pods is a
+/// multiple of 7,919.
 const STEP: usize = 7_919;
 
-/// Query parameter that sets the field manager of a request that creates a pod. In a cluster, the
-/// `ReplicaSet` controller uses this field manager.
+/// Query parameter that names the field manager of a request that creates a pod.
 const CREATOR: &str = "fieldManager=kube-controller-manager";
 
-/// Query parameter that sets the field manager of a request that patches the status of a pod. In a cluster,
-/// the kubelet uses this field manager.
+/// Query parameter that names the field manager of a request that patches the status of a pod.
 const KUBELET: &str = "fieldManager=kubelet";
 
-/// The pods that a measurement has written to the server, and a client that sends changes of these pods.
+/// The pods that a measurement has written to the server, and the client that changes these pods.
 pub(super) struct Pods {
     client: Client,
     /// API path of each pod: `/api/v1/namespaces/NAMESPACE/pods/NAME`.
@@ -41,8 +38,8 @@ pub(super) struct Pods {
 }
 
 impl Pods {
-    /// Creates `count` generated pods and their namespaces, and then patches the status of each pod. The
-    /// specification of each pod already names a node, so the pods need no scheduler.
+    /// Creates `count` generated pods and their namespaces, and patches the status of each pod. The
+    /// specification of each pod already names a node, so no scheduler is needed.
     ///
     /// # Errors
     /// Returns an error if the server rejects a request.
@@ -99,9 +96,8 @@ impl Pods {
         self.patch_status(path, &status).await
     }
 
-    /// Patches pods `count` times through their `status` subresource, as a kubelet does, with at most `rate`
-    /// patches per second. A pod may be patched several times. Returns when the server has confirmed the last
-    /// patch.
+    /// Patches pods `count` times through their `status` subresource, with at most `rate` patches per second.
+    /// Returns when the server has confirmed the last patch.
     ///
     /// # Errors
     /// Returns an error if the server rejects a patch.
@@ -119,8 +115,8 @@ impl Pods {
             .await
     }
 
-    /// Lists the pods, and returns a JSON object with two values: the number of pods in the list (`pods`),
-    /// and the mean size of a pod in bytes of JSON (`json_bytes`).
+    /// Lists the pods, and returns a JSON object with the number of pods in the list (`pods`) and the mean
+    /// size of a pod in bytes of JSON (`json_bytes`).
     ///
     /// # Errors
     /// Returns an error if the list fails, or if its number of pods differs from the number of written pods.
@@ -188,8 +184,8 @@ fn path(pod: &Map<String, Value>) -> Result<String> {
     Ok(format!("/api/v1/namespaces/{namespace}/pods/{name}"))
 }
 
-/// Returns the path of the collection that contains the object at `path`. For the path of a pod, it is
-/// `/api/v1/namespaces/NAMESPACE/pods`.
+/// Returns the path of the collection that contains the object at `path`, such as
+/// `/api/v1/namespaces/NAMESPACE/pods` for the path of a pod.
 fn folder(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(folder, _)| folder)
 }

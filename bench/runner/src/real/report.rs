@@ -1,8 +1,8 @@
 //! Formats the results of `cargo xtask bench real` as Markdown tables.
 //!
-//! For each client, this module also selects the kind of initial list that costs the server least CPU time.
-//! It does not select a list whose server peak memory is much higher than that of another list of the same
-//! client.
+//! For each client, this module also selects the kind of initial list that costs the server the least CPU
+//! time. It ignores a kind of list if the server's peak memory with this kind is more than 1.5 times the
+//! smallest peak memory among all kinds.
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,8 @@ use crate::{
 
 const MIB: f64 = 1.0 / 1024.0;
 
-/// Columns of the table that shows the measured figures. Each column has a head, the name of the shown field,
-/// a factor that converts the unit, and the number of digits after the decimal point.
+/// Columns of the table of figures. Each column has a head, the name of the shown field, a factor that
+/// converts the unit, and the number of digits after the decimal point.
 const COLUMNS: [(&str, &str, f64, usize); 6] = [
     ("until synced, s", "sync_s", 1.0, 2),
     ("client CPU, s", "sync_cpu_s", 1.0, 2),
@@ -29,8 +29,8 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Maximum server peak memory of a selected initial list, as a multiple of the smallest server peak memory
-/// among the initial lists of the same client.
+/// Maximum peak memory of the server with a selected initial list, as a multiple of the smallest peak memory
+/// of the server among all initial lists of the same client.
 const MEMORY_AT_MOST: f64 = 1.5;
 
 /// Returns all results as Markdown: one table of figures for each number of clients, and one table that
@@ -61,7 +61,7 @@ pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
 }
 
 /// Returns the table of figures for the runs with `clients` clients at the same time. The table has one row
-/// per case. Each cell has the minimum of the case's runs, followed by the median if it differs.
+/// per case. A cell has the minimum of the case's runs, and the median in parentheses if it differs.
 fn figures(clients: usize, samples: &Samples) -> String {
     let heads = COLUMNS.iter().map(|column| column.0);
     let mut table = row(std::iter::once("").chain(heads));
@@ -86,9 +86,11 @@ fn figures(clients: usize, samples: &Samples) -> String {
     table
 }
 
-/// Returns the text of a table cell: the minimum of `spread`, followed by the median if it differs. If `less`
-/// is present, its minimum is subtracted from the minimum of `spread`, and its median from the median.
+/// Returns the text of a table cell: the minimum of `spread`, and the median in parentheses if it differs.
 /// `shown` formats a number.
+///
+/// If `less` is present, the minimum of `less` is subtracted from the minimum, and the median of `less` from
+/// the median.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -100,8 +102,8 @@ fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> 
     }
 }
 
-/// Returns the table that compares the initial lists of each client, and marks the selected list. The table
-/// has no rows for a client that was measured with fewer than two initial lists.
+/// Returns the table that compares the initial lists of each client and marks the selected list. A client
+/// that was measured with fewer than two initial lists has no rows.
 fn choices(clients: &[usize], samples: &Samples) -> String {
     let mut rows = String::new();
     for &clients in clients {
@@ -137,24 +139,24 @@ fn choices(clients: &[usize], samples: &Samples) -> String {
     )
 }
 
-/// Returns the name of the client in a case: the part of the case's name `name` before the last comma.
+/// Returns the name of the client of a case: the part of the case's name `name` before the last comma.
 fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }
 
-/// The cost of one kind of initial list for the server: the minimum CPU time of all runs in seconds, and the
-/// median peak memory of all runs in KiB.
+/// The costs of one kind of initial list for the server: the minimum CPU time of all runs in seconds, and the
+/// median of the peak memory of all runs in KiB.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu: f64,
     peak: f64,
 }
 
-/// Returns the index of the selected initial list in `costs`, which has the costs of all initial lists of one
-/// client.
+/// Returns the index of the selected initial list in `costs`, which has one element for each initial list of
+/// one client. Returns `None` if `costs` is empty.
 ///
 /// The selected list has the least CPU time among the lists whose peak memory is at most [`MEMORY_AT_MOST`]
-/// times the smallest peak memory. Returns `None` if `costs` is empty.
+/// times the smallest peak memory.
 fn chosen(costs: &[Cost]) -> Option<usize> {
     let least = costs
         .iter()

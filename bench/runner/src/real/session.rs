@@ -1,5 +1,7 @@
-//! Runs the measurements of `cargo xtask bench real` one after the other. The measurement consists of rounds.
-//! A round has one block for each case and number of clients, and a block has several runs.
+//! Runs the measurements of `cargo xtask bench real` one after the other.
+//!
+//! A measurement consists of rounds. A round has one block for each case and number of clients, and a block
+//! has several runs.
 //!
 //! Guarantees: each block starts a new kube-apiserver process over the same etcd.
 //!
@@ -18,7 +20,7 @@ use super::{
 };
 use crate::{case::Case, child::Programs, samples::Samples};
 
-/// The state of a running measurement: the server, the pods in the server, and the samples measured so far.
+/// A measurement in progress: the server, the pods in the server, and the samples measured so far.
 pub(super) struct Session<'a> {
     options: &'a Options,
     programs: &'a Programs,
@@ -56,8 +58,8 @@ impl<'a> Session<'a> {
         Ok(begun.samples)
     }
 
-    /// Measures one round: first a block without clients, and then one block for each case and number of
-    /// clients.
+    /// Measures one round: first the pod changes without clients, and then one block for each case and number
+    /// of clients.
     async fn round(&mut self, round: usize) -> Result<()> {
         let meter = self.new_server().await?;
         for _ in 0..self.options.runs {
@@ -91,8 +93,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Restarts kube-apiserver, and waits until the new process has settled after its start. Returns a meter
-    /// for the CPU time and memory of the new process.
+    /// Restarts kube-apiserver, and returns a meter for the CPU time and memory of the new process. Waits
+    /// until the new process has settled after its start.
     async fn new_server(&mut self) -> Result<Meter> {
         self.server.restart_api_server().await?;
         Meter::of_idle(self.server.api_server_id()).await
@@ -118,8 +120,8 @@ impl<'a> Session<'a> {
         Ok(Value::Object(line))
     }
 
-    /// Changes pods, and returns the CPU time that the server uses for these changes and for their delivery
-    /// to the open watches, in seconds.
+    /// Changes pods, and returns the CPU time that the server uses for the changes and for their delivery to
+    /// the open watches, in seconds.
     async fn events_cpu_s(&self, meter: &Meter) -> Result<f64> {
         meter.settle().await?;
         let before = meter.start()?;
@@ -129,8 +131,8 @@ impl<'a> Session<'a> {
         meter.spent_s(&before)
     }
 
-    /// Adds the result `line` of the case `name` to the samples. Also prints the result to standard error, in
-    /// the format that [`Samples::of_log`] reads.
+    /// Adds the result `line` of the case `name` to the samples, and prints it to standard error in the
+    /// format that [`Samples::of_log`] reads.
     fn record(&mut self, round: usize, name: &str, line: &Value) -> Result<()> {
         eprintln!("round {round} of {}: {name}", self.options.rounds);
         eprintln!("  {line}");

@@ -1,4 +1,4 @@
-//! Tests of the table texts: each test compares the complete text of tables for given samples.
+//! Tests that compare the complete text of the tables with the expected text for given samples.
 
 use super::*;
 

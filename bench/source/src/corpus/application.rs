@@ -1,5 +1,4 @@
-//! Generates templates of custom resources that resemble the kind `Application` of Argo CD. They contain a
-//! deployment history and the state of the deployed resources.
+//! Generates templates of custom resources that resemble the kind `Application` of Argo CD.
 //!
 //! Guarantees: an object has 4 to 6 KB of JSON. Its keys are sorted, as in the custom resources that an API
 //! server sends.
@@ -23,8 +22,8 @@ const RESOURCES: [(&str, &str, &str); 10] = [
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// Returns the template of an Argo CD `Application` that deploys `workload`. The template has placeholders
-/// for the values that differ between objects. The placeholders are recorded in `slots`.
+/// Returns the template of an Argo CD `Application` that deploys `workload`. Values that differ between
+/// objects are placeholders, which `slots` records.
 pub(super) fn application(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

@@ -1,5 +1,4 @@
-//! Generates templates of `ConfigMap` objects that contain the configuration of a service. The configuration
-//! text of different objects is similar.
+//! Generates templates of `ConfigMap` objects that contain the configuration of a service.
 //!
 //! Guarantees: each object contains a YAML file, a properties file and a host name.
 
@@ -34,8 +33,8 @@ const SETTINGS: [(&str, &[&str]); 8] = [
     ("attempts", &["1", "3", "5"]),
 ];
 
-/// Returns the template of a `ConfigMap` with the configuration of `workload`. The template has placeholders
-/// for the values that differ between objects. The placeholders are recorded in `slots`.
+/// Returns the template of a `ConfigMap` with the configuration of `workload`. Values that differ between
+/// objects are placeholders, which `slots` records.
 pub(super) fn config_map(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

@@ -1,8 +1,7 @@
 //! Generates templates of pods that belong to a Deployment in a cluster with a service mesh.
 //!
-//! Guarantees: a pod has about 8.1 KB of JSON and 5.5 KB of protobuf. It has two containers with ten
-//! environment variables each, probes, mounts and conditions. It also has two managedFields entries of about
-//! 1.1 KB each.
+//! Guarantees: a pod has about 8.1 KB of JSON and 5.4 KB of protobuf. It has two containers, ten environment
+//! variables per container, and two managedFields entries of about 1.1 KB each.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -43,8 +42,8 @@ const SETTINGS: [(&str, &[&str]); 12] = [
     ("REGION", &["eu-central-1", "eu-west-1", "us-east-1"]),
 ];
 
-/// Returns the template of a pod that belongs to the Deployment `workload`. The template has placeholders for
-/// the values that differ between objects. The placeholders are recorded in `slots`.
+/// Returns the template of a pod that belongs to the Deployment `workload`. Values that differ between
+/// objects are placeholders, which `slots` records.
 pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let name = &workload.name;
     let image = format!(
@@ -165,7 +164,7 @@ fn uid(rng: &mut Rng) -> String {
     )
 }
 
-/// Returns a container named `name` with the image `image`. It has only the fields that the application
+/// Returns a container with the name `name` and the image `image`, and with the fields that the application
 /// container and the proxy container have in common.
 fn container(name: &str, image: &str, rng: &mut Rng) -> Value {
     let (cpu, memory) = (
@@ -307,9 +306,8 @@ fn pod_address(slots: &mut Slots) -> String {
     format!("10.{}", slots.mark(Slot::Address))
 }
 
-/// Returns the value `fieldsV1` of the managedFields entry of the controller that created the pod. The value
-/// has about 1.1 KB, and does not list all fields of the pod. `name` is the name of the application
-/// container.
+/// Returns the value `fieldsV1` of the managedFields entry of the controller that created the pod. `name` is
+/// the name of the application container.
 fn template_fields(name: &str) -> Value {
     let container = fields(&["f:image", "f:imagePullPolicy", "f:name", "f:resources"]);
     let mut containers = Map::new();
@@ -378,7 +376,8 @@ fn fields(names: &[&str]) -> Value {
         .collect()
 }
 
-/// Returns the managedFields key of a list item: the item whose member `member` has the value `value`.
+/// Returns the key with which managedFields identifies the list item whose member `member` has the value
+/// `value`.
 fn key(member: &str, value: &str) -> String {
     format!("k:{}", json!({ member: value }))
 }

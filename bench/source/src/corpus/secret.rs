@@ -1,6 +1,7 @@
 //! Generates templates of Secrets that contain keys, certificates and tokens.
 //!
-//! Guarantees: the data of each Secret consists of random bytes, so compression does not make it smaller.
+//! Guarantees: the data of each Secret consists of random bytes, so compression does not make the data
+//! smaller.
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -8,8 +9,8 @@ use serde_json::{Value, json};
 use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
-/// Returns the template of a Secret with a key, a certificate and a token of `workload`. The template has
-/// placeholders for the values that differ between objects. The placeholders are recorded in `slots`.
+/// Returns the template of a Secret with a key, a certificate and a token of `workload`. Values that differ
+/// between objects are placeholders, which `slots` records.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

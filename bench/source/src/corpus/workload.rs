@@ -1,7 +1,7 @@
-//! Generates the workloads of the simulated cluster: Deployments with names, namespaces and weights.
+//! Generates the workloads of the simulated cluster. A workload is a Deployment with its objects.
 //!
-//! Guarantees: each pair of namespace and name is unique. The workloads have the same order as their objects
-//! in a list.
+//! Guarantees: each pair of namespace and name is unique. The workloads are sorted by namespace and
+//! name, as in a list.
 
 use fastrand::Rng;
 
@@ -78,8 +78,8 @@ const TEAMS: [&str; 16] = [
 
 const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 
-/// A generated Deployment, and the objects that belong to it. These objects have the same template, and
-/// differ only in names, times and similar values.
+/// A generated Deployment, to which a group of objects belongs. These objects are generated from one
+/// template, and differ only in names, times and similar values.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,
@@ -89,9 +89,9 @@ pub(super) struct Workload {
     pub(super) stage: &'static str,
     pub(super) domain: &'static str,
     pub(super) component: &'static str,
-    /// Hash of the Deployment's pod template, as it appears in the name of the `ReplicaSet`.
+    /// Hash of the Deployment's pod template, as in the name of a `ReplicaSet`.
     pub(super) hash: String,
-    /// Weight of this workload. The number of its objects is roughly proportional to its weight.
+    /// Weight of this workload. The number of objects of a workload is roughly proportional to its weight.
     pub(super) weight: usize,
     /// Seed from which the random parts of this workload's template are generated.
     pub(super) seed: u64,
@@ -100,8 +100,7 @@ pub(super) struct Workload {
 // === impl Workload ===
 
 impl Workload {
-    /// Returns `count` workloads that are generated from `seed`. The workloads have the same order as their
-    /// objects in a list.
+    /// Returns `count` workloads that are generated from `seed`, sorted by namespace and name.
     pub(super) fn draw(count: usize, seed: u64) -> Vec<Workload> {
         let mut rng = Rng::with_seed(mix(seed));
         let mut workloads: Vec<_> = (0..count).map(|at| Workload::one(at, &mut rng)).collect();
@@ -134,7 +133,7 @@ impl Workload {
     }
 }
 
-/// Returns a random pod template hash, which has ten characters.
+/// Returns a random string of ten characters that resembles a pod template hash.
 pub(super) fn hash(rng: &mut Rng) -> String {
     (0..10)
         .map(|_| char::from(LETTERS[rng.usize(..LETTERS.len())]))

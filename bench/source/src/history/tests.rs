@@ -3,8 +3,8 @@
 
 use super::*;
 
-/// Returns a complete record of the first `changes` changes. The entry with the index N has the versions of
-/// all objects after N changes.
+/// Returns a complete record of the first `changes` changes. The element with the index N contains the
+/// versions of all objects after N changes.
 fn remembered(history: &History, objects: usize, changes: u64) -> Vec<Vec<Version>> {
     let moment = Moment {
         changes: 0,

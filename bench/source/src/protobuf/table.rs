@@ -1,5 +1,4 @@
-//! Reads the protobuf message types of all built-in kinds from a generated table. The embedded API server of
-//! this project uses the same table.
+//! Reads the protobuf message types of all built-in kinds from a generated table.
 //!
 //! Guarantees: the field numbers and types are those of Kubernetes 1.36. `cargo xtask kinds` generates the
 //! table from the sources of Kubernetes.
@@ -12,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 const V1_36: &str = include_str!("../../../../crates/protobuf/src/table/v1_36.tsv");
 
 /// Messages whose JSON members Go does not write in the order of the field numbers. Each entry has the name
-/// of the message, and the JSON names of the members that Go writes before all other members.
+/// of the message, and the JSON names of the members that Go writes first.
 const REORDERED: [(&str, &[&str]); 3] = [
     (
         "k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference",
@@ -43,25 +42,24 @@ const REORDERED: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The protobuf message types of all built-in kinds, which can be found by the name of the message and by the
-/// kind.
+/// The protobuf message types of all built-in kinds. A message type is found by its name or by the kind.
 pub(crate) struct Messages {
     all: BTreeMap<&'static str, Message>,
-    /// Name of the message of each built-in kind. The key is the kind in the format `apiVersion/Kind`.
+    /// Name of the message type of each built-in kind. The key is the kind in the format `apiVersion/Kind`.
     kinds: BTreeMap<&'static str, &'static str>,
 }
 
-/// A protobuf message type: its fields, and the way in which JSON represents its values.
+/// A protobuf message type: its fields, and the JSON representation of its values.
 pub(super) struct Message {
     pub(super) form: Form,
-    /// Fields of the message, in ascending order of their field numbers.
+    /// Fields of the message type, in ascending order of their field numbers.
     pub(super) fields: Vec<Field>,
-    /// JSON names of the fields that Go writes before all other fields in JSON. Empty if Go writes all fields
-    /// in the order of their field numbers.
+    /// JSON names of the fields that Go writes first in JSON. Empty if Go writes all fields in the order of
+    /// their field numbers.
     first: &'static [&'static str],
 }
 
-/// The way in which JSON represents the values of a message type.
+/// The JSON representation of the values of a protobuf message type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Object,
@@ -70,7 +68,7 @@ pub(super) enum Form {
     Json,
     Time,
     Quantity,
-    /// A representation that the encoder does not support. No generated object contains such a value.
+    /// A representation that the encoder does not support.
     Other,
 }
 
@@ -81,14 +79,13 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) container: Container,
     pub(super) value: Type,
-    /// Whether JSON writes the members of this field's message directly into the parent object.
+    /// Whether the members of the field's message are members of the parent object in JSON (`inline` in Go).
     pub(super) is_inline: bool,
-    /// Whether the field is a pointer in Go. In protobuf, Go omits a pointer that is absent. For any other
-    /// absent field, Go writes a zero value, except for lists, maps and bytes.
+    /// Whether the field is a pointer in Go. The protobuf encoding omits a pointer that is nil.
     pub(super) is_pointer: bool,
 }
 
-/// The way in which a field holds its values: as one value, as a list of values, or as a map.
+/// Whether a field holds one value, a list of values, or a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Container {
     One,
@@ -97,14 +94,14 @@ pub(super) enum Container {
     Map,
 }
 
-/// The protobuf type of a field's value. For a list, it is the type of an item, and for a map, the type of a
-/// value.
+/// The protobuf type of a field's value. The type of a list field is that of its items, and the type of a map
+/// field is that of the map's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Bool,
     Bytes,
     Double,
-    /// An integer of 32 or 64 bits. Protobuf encodes both as a varint.
+    /// An integer of 32 or 64 bits, encoded as a varint.
     Integer,
     Text,
     /// A nested message. The value is the name of its message type.
@@ -193,8 +190,8 @@ impl Form {
 // === impl Field ===
 
 impl Field {
-    /// Parses one field of a message from a row of the table. The row has four columns that are separated by
-    /// tabs: field number, JSON name, type and presence.
+    /// Parses a field of a message type from a row of the table. The row has four columns that are separated
+    /// by tabs: field number, JSON name, type and presence.
     fn from_row(row: &'static str) -> Result<Field> {
         let mut columns = row.split('\t');
         let mut next = || columns.next().context("a column is missing");

@@ -1,5 +1,4 @@
-//! Tests of the protobuf encoder, which compare its bytes with the bytes that Go's encoder writes for the
-//! same objects.
+//! Tests that the protobuf encoder writes the same bytes as Go's encoder for the same objects.
 
 use std::io::Read as _;
 
@@ -8,8 +7,8 @@ use serde_json::json;
 
 use super::*;
 
-/// Test objects that Kubernetes encoded in both protobuf and JSON, compressed with gzip. Each line has one
-/// object of one kind, in three columns: `apiVersion/Kind`, the protobuf in hexadecimal digits, and the JSON.
+/// Test objects that Kubernetes encoded as protobuf and as JSON, compressed with gzip. Each line has one
+/// object in three columns: `apiVersion/Kind`, the protobuf in hexadecimal digits, and the JSON.
 const PAIRS: &[u8] =
     include_bytes!("../../../../crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz");
 

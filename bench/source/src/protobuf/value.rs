@@ -1,8 +1,10 @@
 //! Encodes two groups of values as protobuf: scalar values, and messages with a special JSON representation,
 //! such as times and quantities.
 //!
-//! Guarantees: a value is an error if Go's decoder would not decode it to the same value. This module does
-//! not encode messages that are JSON objects; the parent module does.
+//! Guarantees: a time with a fraction of a second is an error, because the times of Kubernetes have no
+//! fractions.
+//!
+//! This module does not encode messages that are JSON objects. The parent module encodes them.
 
 use anyhow::{Context as _, Result, bail};
 use base64::Engine as _;
@@ -37,8 +39,8 @@ pub(super) fn put_scalar(
     Ok(())
 }
 
-/// Appends to `out` the bytes that Go writes for an absent field. The field must not be a pointer in Go. The
-/// bytes are a zero value of the field's type. Go writes nothing for a field of the type `bytes`.
+/// Appends to `out` the bytes that Go writes for an absent field: a zero value of the field's type, or
+/// nothing for the type `bytes`. The field must not be a pointer in Go.
 ///
 /// # Errors
 /// Returns an error if the field must be present, or has an unsupported type.
@@ -64,11 +66,11 @@ pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Appends to `out` the fields of a message that JSON does not represent as an object with these fields. An
-/// example is a time, which is a string in JSON.
+/// Appends to `out` the fields of a message with a special JSON representation, such as a time, which is a
+/// string in JSON.
 ///
 /// # Errors
-/// Returns an error if `value` does not have the JSON representation `form`.
+/// Returns an error if `value` does not have the JSON representation `form`, or if `form` is not supported.
 pub(super) fn put_special(form: Form, value: &Value, out: &mut Vec<u8>) -> Result<()> {
     match (form, value) {
         (Form::Json, value) => put_bytes(out, 1, value.to_string().as_bytes()),

@@ -86,8 +86,8 @@ struct Status {
     code: i32,
 }
 
-/// Asserts that `bytes` is a `runtime.Unknown` envelope for `v1` and this kind, and decodes the message in
-/// the envelope.
+/// Decodes the message in the `runtime.Unknown` envelope `bytes`. Asserts that the envelope is for `v1` and
+/// `kind`.
 fn open<M: Message + Default>(bytes: &[u8], kind: &str) -> M {
     let unknown = Unknown::decode(bytes.strip_prefix(b"k8s\0").unwrap()).unwrap();
     let types = unknown.types.unwrap();

@@ -1,8 +1,8 @@
-//! Compares responses of the benchmark's object server with those of a real kube-apiserver.
+//! Compares responses of the benchmark's object server with recorded responses of kube-apiserver.
 //!
-//! `captures/` contains responses of kube-apiserver, recorded by `captures/capture.py`. From the bytes of
-//! each body, the tests compute the lengths of the chunks that Go's HTTP server sends. Both the recorded
-//! responses and the object server's responses must have chunks of these lengths.
+//! `captures/capture.py` recorded the responses in `captures/`. The tests assert that the responses of both
+//! servers have the same headers and the same JSON around the objects. They also assert that Go's HTTP server
+//! would split each body into the same chunks.
 
 mod wire;
 mod writes;
@@ -22,9 +22,9 @@ const PROTOBUF_EVENTS: &str = "application/vnd.kubernetes.protobuf;stream=watch"
 const STREAMING: &str =
     "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// A recorded response of kube-apiserver, with the request that returned it.
+/// A recorded response of kube-apiserver, and the request that returned it.
 ///
-/// The object server must respond to the same request with an equivalent response.
+/// The tests send this request to the object server, too, and compare the two responses.
 #[derive(Clone, Copy)]
 struct Case {
     capture: &'static str,
@@ -83,8 +83,8 @@ impl Case {
         }
     }
 
-    /// Sends the request to a new object server and returns the response. If the request is a watch, makes
-    /// three changes, one after the other, and then ends the watch.
+    /// Sends the case's request to a new object server and returns the response. If the request is a watch,
+    /// makes three changes, one after the other, and then ends the watch.
     async fn served(&self) -> Wire {
         let served = Served::new(self.kind, 60).await;
         let path = format!("{}{}", self.kind.kind().path(), self.query);
@@ -130,10 +130,11 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     }
 }
 
-/// Returns the lengths of the chunks that Go's HTTP server sends for `writes`, with a buffer of this size.
+/// Returns the lengths of the chunks that Go's HTTP server sends for `writes` with a response buffer of
+/// `buffer` bytes.
 ///
-/// Go's server may flush the buffer after a write with `may_flush`. The function assumes a flush if one of
-/// the actual `chunks` ends at the end of that write.
+/// Go's server may flush the buffer after a write with `may_flush`. The function assumes such a flush if one
+/// of the actual `chunks` ends where the write ends.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

@@ -21,7 +21,7 @@ pub(crate) struct Served {
     _server: JoinSet<()>,
 }
 
-/// Returns the time for the object server's clock, in nanoseconds since 1970. Each call returns a later time.
+/// Returns the time of the object server's clock, in nanoseconds since 1970. Each call returns a later time.
 fn ticks() -> u64 {
     static TICKS: AtomicU64 = AtomicU64::new(1_780_000_000_000_000_000);
     TICKS.fetch_add(1, Ordering::Relaxed)
@@ -53,7 +53,8 @@ impl Served {
 
     /// Sends a GET request over HTTP/2 and returns the response.
     ///
-    /// The flow-control windows are larger than any response, so the server never waits for the client.
+    /// The flow-control windows are larger than every response of the tests, so the server never waits for
+    /// the client.
     pub(crate) async fn ask_http2(&self, path: &str, accept: &str) -> Response<Incoming> {
         let http: Client<HttpConnector, Empty<Bytes>> = Client::builder(TokioExecutor::new())
             .http2_only(true)

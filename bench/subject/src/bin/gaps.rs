@@ -1,22 +1,22 @@
 //! Measures the longest time for which an informer blocks the other tasks of its thread.
 //!
 //! The limit is 5 ms, on a runtime with one thread, with 200,000 objects and three indices. The program runs
-//! an informer twice: once with typed and once with packed objects.
+//! two informers, one after the other. The cache of the first stores the objects as Rust values, and the
+//! cache of the second stores the objects compressed.
 //!
 //! ```text
 //! cd bench && MALLOC_CONF=background_thread:true cargo run --release --bin gaps
 //! ```
 //!
-//! The informer frees large values on another thread. The allocator is jemalloc, because glibc's allocator
-//! holds a lock while it returns memory to the kernel. All threads need this lock, so glibc blocks every
-//! thread, here for 60 to 160 ms. With this `MALLOC_CONF`, jemalloc returns memory to the kernel on a
-//! background thread.
+//! The program uses jemalloc, which returns memory to the kernel on a background thread with this
+//! `MALLOC_CONF`. glibc's allocator holds a lock while it returns memory, which blocked all threads for 60 to
+//! 160 ms.
 //!
-//! The task [`tick`] yields but never sleeps. It records each gap: the time from one poll of the task to the
-//! next. On Linux, a gap excludes the time in which the thread was runnable but had no processor.
+//! The task [`tick`] yields in a loop and records each gap, the time from one poll of the task to the next.
+//! On Linux, a gap excludes the time in which the thread was runnable but had no processor.
 //!
-//! The program first runs an idle phase, without an informer. If a gap exceeds the limit both in the idle
-//! phase and in a phase of the informer, the result is inconclusive and the exit code is 2.
+//! The program first runs for two seconds without an informer. If a gap exceeds the limit both in these two
+//! seconds and while an informer runs, the result is inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -54,8 +54,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const OBJECTS: u64 = 200_000;
 const LIMIT: Duration = Duration::from_millis(5);
 
-/// Minimum size of each chunk of a list's body in bytes, except the last chunk. It equals the size of a
-/// connection's buffer.
+/// Minimum size of each chunk of a list's body in bytes. The last chunk can be smaller.
 const CHUNK: usize = 64 * 1024;
 
 fn main() -> ExitCode {
@@ -77,8 +76,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs one informer through all phases, from its first list to its shutdown. `form` is the prefix of the
-/// phases' names.
+/// Runs one informer through all phases of the measurement, from the first list to the shutdown. `form` is
+/// the prefix of the phases' names.
 async fn live(form: &str, packed: bool, gaps: &Gaps) {
     let source = Lists::default();
     let expired = Arc::clone(&source.expired);
@@ -141,7 +140,8 @@ async fn live(form: &str, packed: bool, gaps: &Gaps) {
 /// A source of pods for an informer. The first list has all pods, the second list has all pods with changes,
 /// and the third list is empty.
 ///
-/// A watch has no events. The watch ends with the error 410 (Expired) when `expired` is notified.
+/// A watch delivers only an `ERROR` event with the code 410 (Expired), when `expired` is notified, and then
+/// ends.
 #[derive(Default)]
 struct Lists {
     lists: AtomicU64,
@@ -173,7 +173,8 @@ impl ListerWatcher for Lists {
     }
 }
 
-/// Returns the body of list number `round`, counted from 0. The body is generated while it is read.
+/// Returns the body of list number `round`, counted from 0. Each chunk of the body is generated when it is
+/// polled.
 fn list(round: u64) -> ByteStream {
     let revision = (round + 1) * OBJECTS;
     let objects = if round < 2 { OBJECTS } else { 0 };
@@ -225,9 +226,9 @@ fn pod(text: &mut String, round: u64, number: u64) {
 struct Gaps(Arc<Mutex<Vec<(String, Duration)>>>);
 
 impl Gaps {
-    /// Prints the longest gap of the current phase and starts the next phase.
+    /// Prints the longest gap of the current phase and starts the phase `name`.
     ///
-    /// First lets the runnable tasks run, so their gaps count for the current phase.
+    /// First yields to the runnable tasks, so their gaps count for the current phase.
     async fn phase(&self, name: &str) {
         for _ in 0..100 {
             yield_now().await;
@@ -289,8 +290,8 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the total time in which the thread was runnable but did not run. Returns zero if there are no
-    /// statistics.
+    /// Returns the total time in which the thread was runnable but had no processor. Returns zero if there
+    /// are no statistics.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

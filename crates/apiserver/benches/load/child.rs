@@ -1,10 +1,10 @@
 //! Starts the child process of the benchmark and measures its CPU time and memory.
 //!
-//! The child is either the server under load or, for comparison, a program that only writes to sockets. This
-//! module also contains the main function of each.
+//! The child runs either the server under load or, for comparison, a program that only writes to sockets. The
+//! main functions of both programs are in this module.
 //!
-//! Guarantees: the child ends when its parent ends or is killed, because the child's standard input is then
-//! closed. The kernel provides the CPU time and the memory.
+//! Guarantees: the server's process ends when its parent ends or is killed, because the child's standard
+//! input is then closed. The CPU time and the memory are read from `/proc`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -40,7 +40,7 @@ pub(crate) struct Cpu {
 /// A running child process, which listens on the TCP address `address`. Dropping the value kills the process.
 pub(crate) struct Subject {
     child: Child,
-    /// Standard input of the child. The child ends when this pipe is closed.
+    /// Standard input of the child. The child ends after this pipe is closed.
     _input: ChildStdin,
     pub(crate) address: SocketAddr,
     _output: BufReader<ChildStdout>,
@@ -72,9 +72,7 @@ pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
 /// Main function of the child that only writes to sockets. It first accepts all connections. It then writes
 /// events at a fixed rate, each to every connection.
 ///
-/// The arguments are the number of connections, the number of events, and the events per second. Unlike the
-/// server, the child does not select the watchers of an event, and it does not encode an event for each
-/// watcher.
+/// The arguments are the number of connections, the number of events, and the events per second.
 pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     let [watchers, events, rate] = arguments else {
         bail!("watchers, events, rate");

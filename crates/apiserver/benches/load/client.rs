@@ -2,7 +2,7 @@
 //!
 //! The watchers measure the lag of each event. The writer replaces pods at a fixed rate.
 //!
-//! Guarantees: a watch that ends, or that receives fewer or more events than expected, is an error.
+//! Guarantees: a watcher returns an error if its watch ends early or delivers more events than expected.
 
 use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
@@ -15,13 +15,14 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-/// Length of a pod's JSON in a write request, in bytes. The server adds about 140 bytes.
+/// Length of a pod's JSON in a write request, in bytes. The server adds about 140 bytes of metadata.
 const SIZE: usize = 880;
 
-/// The JSON that precedes the time of a write in a pod. The time is in microseconds since [`Seen::began`].
+/// The JSON that precedes the time of a write in a pod.
 const STAMP: &str = "\"bench/ts\":\"";
 
-/// Number of digits of the time that follows [`STAMP`].
+/// Number of digits of the time that follows [`STAMP`]. The time is in microseconds since the start of the
+/// run ([`Seen::began`]).
 const DIGITS: usize = 12;
 
 /// Size of the buffer for received bytes, in bytes.
@@ -39,9 +40,9 @@ fn name(number: u32) -> String {
     format!("pod-{number:07}")
 }
 
-/// Returns the JSON of pod number `number`, with the time of the write, `stamp`, in microseconds.
+/// Returns the JSON of pod number `number` for a write at the time `stamp`, in microseconds.
 ///
-/// The pod has about 1 KB in the server. Each pod has a different node.
+/// With the metadata that the server adds, the pod has about 1 KB. Each pod is bound to a different node.
 pub(crate) fn pod(number: u32, stamp: u64) -> String {
     let start = format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"default","labels":{{"app":"bench"}},"annotations":{{"bench/ts":"{stamp:0DIGITS$}","filler":""#,
@@ -98,7 +99,8 @@ impl Watcher {
         Ok(Watcher(stream))
     }
 
-    /// Reads events until the watch has delivered `events` events. Adds the lag of each event to `seen`.
+    /// Reads events until the watch has delivered `events` events. Adds the lag of each event to `seen`, and
+    /// returns the watch.
     ///
     /// # Errors
     /// Returns an error if the watch ends early or delivers more events.

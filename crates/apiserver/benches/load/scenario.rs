@@ -19,10 +19,11 @@ const LAG_MAX: Duration = Duration::from_secs(1);
 /// Maximum time from the last write until all watchers have received all events.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum CPU time of the server per event that a watcher receives, in microseconds.
+/// Maximum CPU time of the server per delivered event, in microseconds. The mean is computed for each second
+/// of a run, and the limit applies to the median of these means.
 const DELIVERY_MAX: f64 = 9.0;
 
-/// Minimum ratio of the measured write rate to the requested rate. With a lower rate, the run is not valid.
+/// Minimum ratio of the measured write rate to the requested rate. With a lower ratio, the run fails.
 const RATE_MIN: f64 = 0.98;
 
 pub(crate) struct Options {
@@ -144,7 +145,7 @@ pub(crate) fn stored() -> anyhow::Result<Row> {
     })
 }
 
-/// Returns the mean CPU time of each of `count` operations, in microseconds.
+/// Returns the mean CPU time per operation in microseconds, if `count` operations have used the time `cpu`.
 fn micros_each(cpu: Cpu, count: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let count = count as f64;

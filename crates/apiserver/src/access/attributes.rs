@@ -1,10 +1,10 @@
 //! Reads the attributes of a request that access rules check: verb, resource, namespace and name.
 //!
 //! Guarantees:
-//! - Only the method, the path and the query are used, as in Kubernetes' `requestinfo.go`. A request for an
-//!   unserved resource is therefore forbidden in the same way as a request for a served resource.
-//! - The path is split and decoded by the functions of the router. Authorization and routing therefore find
-//!   the same resource, even for a path with percent-encoding or repeated slashes.
+//! - The attributes depend only on the method, the path and the query, as in Kubernetes' `requestinfo.go`. A
+//!   resource that the server does not serve has attributes too.
+//! - Authorization and routing find the same resource, because they split and decode the path with the same
+//!   functions.
 
 use http::Method;
 
@@ -24,9 +24,10 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Returns the attributes of a request.
+    /// Returns the attributes of a request, or `None` for a path without a resource.
     ///
-    /// Returns `None` for a path without a resource: discovery, health checks and unserved paths.
+    /// Paths without a resource are discovery paths, such as `/apis/apps/v1`, and paths outside of `/api` and
+    /// `/apis`, such as `/healthz`.
     pub(super) fn of(method: &Method, path: &str, query: &Query) -> Option<Attributes> {
         let segments = route::segments(path)?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -61,9 +62,7 @@ impl Attributes {
         Some(attributes)
     }
 
-    /// Returns the attributes of a request that creates the object at `target`.
-    ///
-    /// `target` is the path of a PUT request, which creates the object if it does not exist.
+    /// Returns the attributes of a PUT request that creates the object at `target`, with the verb `create`.
     pub(super) fn of_creation(target: &Target) -> Attributes {
         let kind = &target.resource.kind;
         Attributes {
@@ -76,9 +75,8 @@ impl Attributes {
         }
     }
 
-    /// Returns whether the request is a review of the user's own access or identity.
-    ///
-    /// Every user may send such a request (role `system:basic-user` in Kubernetes).
+    /// Returns whether the request is a review of the user's own access or identity, which every user may
+    /// send.
     pub(super) fn is_about_oneself(&self) -> bool {
         let reviews: &[&str] = match self.group.as_str() {
             "authorization.k8s.io" => &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
@@ -118,9 +116,8 @@ fn verb(method: &Method, collection: bool, query: &Query) -> &'static str {
     }
 }
 
-/// Returns the object name that a field selector requires, or `None` if it requires no name.
-///
-/// A rule that is restricted to object names also applies to lists and watches with such a field selector.
+/// Returns the object name that a field selector requires by `metadata.name`, or `None` if it requires no
+/// name.
 fn selected_name(selector: &str) -> Option<&str> {
     selector.split(',').find_map(|requirement| {
         let value = requirement.trim().strip_prefix("metadata.name=")?;

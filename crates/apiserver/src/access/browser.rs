@@ -1,13 +1,10 @@
 //! Rejects requests from web pages of other hosts to a loopback port that requires no authentication.
 //!
 //! Guarantees:
-//! - A request whose host is neither `localhost` nor a loopback address receives 403. DNS rebinding causes
-//!   such requests.
+//! - A request whose host is neither `localhost` nor a loopback address receives 403, which prevents DNS
+//!   rebinding.
 //! - A request with an `Origin` header from another host receives 403.
 //! - Every other request is accepted, including a request without a `Host` header.
-//!
-//! `kubectl proxy` checks the host in the same way (`--accept-hosts`). `Origin` is checked too, because a
-//! page can send a POST request without a preflight request.
 
 use std::net::IpAddr;
 

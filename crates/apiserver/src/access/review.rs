@@ -1,7 +1,7 @@
 //! Evaluates access reviews, such as `SelfSubjectAccessReview`, by the tokens and access rules of the server.
 //!
 //! Guarantees:
-//! - A review returns the decision that [`super::Gate::admit`] would make at the same time.
+//! - A review returns the decision that the server would make for the reviewed request at the same time.
 //! - A review of an unsupported kind is returned without a status.
 //!
 //! The module does not store reviews.
@@ -13,7 +13,7 @@ use super::{Gate, Policy, User};
 use crate::kinds::Kind;
 use crate::status::{ApiError, FieldError};
 
-/// Reason in the status of a review if the server has no access rules.
+/// Reason in the status of a review by a server without access rules.
 const NO_RULES: &str = "this server has no access rules";
 
 /// Evaluates a review that the user `asker` has sent, and returns the review with a `status`.
@@ -108,7 +108,7 @@ impl Policy {
     }
 }
 
-/// Returns the user whose access a `SubjectAccessReview` checks, with only the groups that the review lists.
+/// Returns the user that a `SubjectAccessReview` names, with only the groups that the review lists.
 fn subject(spec: &Value) -> User {
     let groups = spec["groups"].as_array().into_iter().flatten();
     let mut user = User::new(&text(spec, "user"));

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::User;
 use super::attributes::Attributes;
 
-/// An access rule that allows verbs on resources. Unless restricted, the rule applies to all users and
-/// namespaces.
+/// An access rule that allows verbs on resources.
+///
+/// A rule applies to all users and namespaces, unless methods such as [`Rule::in_namespaces`] restrict it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a rule is for `Builder::rules` or `Access::replace_rules`"]
 pub struct Rule {
@@ -62,8 +63,8 @@ impl Rule {
 
     /// Restricts the rule to objects with these names.
     ///
-    /// The rule then allows no POST request that creates an object, because such a request contains no name.
-    /// It allows a list or watch request only if the field selector requires one of the names by
+    /// The rule then does not allow POST requests that create objects, because these requests have no name in
+    /// their path. It allows a list or watch only if the field selector requires one of the names by
     /// `metadata.name`.
     pub fn named<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Rule {
         self.names.extend(owned(names));
@@ -72,7 +73,7 @@ impl Rule {
 
     /// Restricts the rule to these namespaces.
     ///
-    /// The rule then allows neither requests for all namespaces nor requests for cluster-scoped resources.
+    /// The rule then allows no request for all namespaces and no request for a cluster-scoped resource.
     pub fn in_namespaces<'a>(mut self, namespaces: impl IntoIterator<Item = &'a str>) -> Rule {
         self.namespaces.extend(owned(namespaces));
         self
@@ -106,15 +107,14 @@ impl Rule {
             && any_of(&self.namespaces, &attributes.namespace)
     }
 
-    /// Returns whether the rule applies to `user` and `namespace`, for any verb, resource and name.
+    /// Returns whether the rule applies to `user` in `namespace`, regardless of verb, resource and name.
     pub(super) fn applies(&self, user: &User, namespace: &str) -> bool {
         let namespaces = &self.namespaces;
         self.is_for(user)
             && (namespaces.is_empty() || namespaces.iter().any(|one| one == namespace))
     }
 
-    /// Returns the rule as the `ResourceRule` values of a `SelfSubjectRulesReview` status, one for each API
-    /// group.
+    /// Converts the rule to `ResourceRule`s of a `SelfSubjectRulesReview` status, one for each API group.
     pub(super) fn to_resource_rules(&self) -> Vec<Value> {
         let mut rules: Vec<(&str, Vec<String>)> = Vec::new();
         for pattern in &self.resources {

@@ -1,7 +1,6 @@
 //! Defines the type of a printer column, and functions that compute the values of cells.
 //!
-//! Guarantees: a field that is absent or malformed results in a default such as `<none>`, never in an error,
-//! because clients can store arbitrary values in objects.
+//! Guarantees: an absent or malformed field results in a default such as `<none>`, never in an error.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -89,9 +88,7 @@ pub(super) fn age(object: &Object, now: Timestamp) -> String {
     )
 }
 
-/// Returns the value at the JSON pointer `pointer` in the object.
-///
-/// Returns an empty string if the value is absent or null.
+/// Returns the value at the JSON pointer `pointer` in the object, or an empty string if it is absent or null.
 pub(super) fn at(object: &Object, pointer: &str) -> Value {
     let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
     let member = object.get(first);

@@ -247,8 +247,8 @@ fn ready_containers(pod: &Object) -> String {
 
 /// Returns the number of restarts of a pod's containers, as in `3 (5m ago)`.
 ///
-/// The time in parentheses is the time since the latest termination of a container. The parentheses are
-/// omitted if no termination is known.
+/// The parentheses contain the time since the latest termination of a container. They are omitted if no
+/// termination is known.
 fn restarts(pod: &Object, now: Timestamp) -> String {
     let statuses = container_statuses(pod);
     let times: i64 = statuses
@@ -273,8 +273,8 @@ fn restarts(pod: &Object, now: Timestamp) -> String {
 /// The status is the first of these texts that applies:
 ///
 /// - `Terminating`, if the pod is being deleted and its phase is neither `Succeeded` nor `Failed`.
-/// - The first reason that a container reports. If this reason is `Completed` and another container is
-///   running, the status is the phase of the pod.
+/// - The first reason that a container reports. If this reason is `Completed` and another container is ready,
+///   the status is the phase of the pod.
 /// - The reason of the pod.
 /// - The phase of the pod, or `Unknown`.
 fn pod_status(pod: &Object) -> String {

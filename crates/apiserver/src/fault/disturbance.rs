@@ -1,9 +1,8 @@
 //! Computes the effects of faults on one response body: the input is chunks, and the output is steps.
 //!
 //! Guarantees:
-//! - The module does not wait. A pause or an end is a [`Step`] that the owner of the body executes.
+//! - The module does not wait. The owner of the body executes the steps, such as [`Step::Pause`].
 //! - The same chunks with the same seed result in the same steps.
-//! - Chunks are copied into lines only if a fault applies to single events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,8 +14,6 @@ use super::edit::{Edit, is_bookmark, is_end_bookmark};
 use super::rule::{After, Ending, Fault, Moment, Split, Which};
 
 /// Maximum size in bytes of a chunk of a randomly split body.
-///
-/// With a larger maximum, a chunk would rarely end inside a short JSON member of an object.
 const RANDOM_CHUNK_MAX: u64 = 64;
 
 /// An action that the owner of a response body executes next.
@@ -45,7 +42,7 @@ pub(crate) struct Laid {
 #[derive(Default)]
 pub(super) struct Disturbance {
     laid: Vec<Laid>,
-    /// Whether chunks are combined into lines. True if a fault applies to single events.
+    /// Whether the body is processed line by line, because a fault applies to single events.
     by_events: bool,
     started: bool,
     /// Received bytes of a line that is not complete yet.
@@ -72,7 +69,7 @@ impl Laid {
         }
     }
 
-    /// Adds a step that records the effect of the fault in the request log, unless such a step was added
+    /// Adds a step that records in the request log that the fault has taken effect, unless the step was added
     /// before.
     fn hit(&mut self, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.told, true) {
@@ -120,8 +117,6 @@ impl Disturbance {
     }
 
     /// Adds steps that send the data which a fault has held back: an incomplete line, or a swapped line.
-    ///
-    /// Called at the end of the body, and when the faults of the body are removed.
     pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
         let line = std::mem::take(&mut self.line);
         for kept in [line.into(), self.overtaken.take().unwrap_or_default()] {
@@ -129,10 +124,9 @@ impl Disturbance {
         }
     }
 
-    /// Removes all faults from the body, and removes the pauses, flushes and ends of these faults from
-    /// `steps`.
+    /// Removes all faults from the body, and their pauses, flushes and ends from `steps`.
     ///
-    /// The method then adds steps that send the data which a fault has held back.
+    /// The method also adds steps that send the data which the faults have held back.
     pub(super) fn release(&mut self, steps: &mut VecDeque<Step>) {
         self.laid.clear();
         self.by_events = false;
@@ -215,6 +209,8 @@ impl Disturbance {
     }
 
     /// Returns the number of bytes until the next offset at which a fault ends a chunk or the body.
+    ///
+    /// Returns `u64::MAX` if there is no such offset.
     fn room(&mut self) -> u64 {
         let at = self.bytes;
         let mut room = u64::MAX;
@@ -259,7 +255,7 @@ impl Disturbance {
     }
 }
 
-/// Returns whether `which` selects an event, given the event's number and line.
+/// Returns whether `which` selects the event with this number and this line.
 fn picks(which: Which, number: u64, line: &[u8], rng: &mut fastrand::Rng) -> bool {
     match which {
         Which::All => true,

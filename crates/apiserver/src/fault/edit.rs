@@ -1,8 +1,6 @@
 //! Defines [`Edit`], a change that a fault makes to one event of a watch, and the keywords of the edits.
 //!
-//! Guarantees:
-//! - An edit that changes the content of a line does not split the line.
-//! - [`Edit::Spoil`] and [`Edit::Retype`] do not change a line that is not an event of this server.
+//! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] do not change a line that is not an event of this server.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -12,11 +10,11 @@ use serde_json::{Value, json};
 pub(crate) enum Edit {
     Drop,
     Duplicate,
-    /// Sends the event after the next event of the watch.
+    /// Sends the event after the next event of the watch, so the two events change places.
     Swap,
     /// Sends only the first half of the event's line.
     Garble,
-    /// Replaces the annotations of the event's object by a number. A client then can't decode the object.
+    /// Replaces the annotations of the event's object by a number, so a client can't decode the object.
     Spoil,
     /// Changes the type of the event to [`UNKNOWN_TYPE`], which no client knows.
     Retype,
@@ -35,7 +33,7 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 impl Edit {
     /// Applies the edit to `lines`, the lines that the server sends for one event.
     ///
-    /// The caller implements [`Edit::Swap`], which does not change `lines` here.
+    /// This method does nothing for [`Edit::Swap`], because the caller swaps events.
     pub(super) fn apply(self, lines: &mut Vec<Bytes>) {
         match self {
             Self::Drop => lines.clear(),
@@ -69,7 +67,7 @@ pub(super) fn is_end_bookmark(line: &[u8]) -> bool {
     is_bookmark(line) && line.windows(END.len()).any(|part| part == END)
 }
 
-/// Returns the first half of `line`, followed by a line break. Half of an event is not valid JSON.
+/// Returns the first half of `line`, followed by a line break.
 fn garbled(line: &[u8]) -> Bytes {
     let mut half = line[..line.len() / 2].to_vec();
     half.push(b'\n');
@@ -78,8 +76,7 @@ fn garbled(line: &[u8]) -> Bytes {
 
 /// Returns the line of an event after replacing the annotations of the event's object by a number.
 ///
-/// A client can decode the name and the revision of the object, but not the complete object. A line that is
-/// not an event with an object is returned unchanged.
+/// A line that is not an event with an object is returned unchanged.
 fn spoilt(line: &Bytes) -> Bytes {
     let Ok(mut event) = serde_json::from_slice::<Value>(line) else {
         return line.clone();

@@ -1,8 +1,7 @@
 //! Defines [`Match`], which selects the requests that a fault affects.
 //!
-//! Guarantees:
-//! - A selected request meets every condition of the [`Match`].
-//! - A match is printed in the grammar of fault plans. Parsing the printed text results in the same match.
+//! Guarantees: a match is printed in the grammar of fault plans, and the printed text parses to an equal
+//! match.
 
 use std::fmt;
 
@@ -21,7 +20,7 @@ pub struct Match {
 
 /// A name in the printed text of a fault plan.
 ///
-/// The name is printed in quotes, with the escapes of JSON, if it would be ambiguous without quotes.
+/// The name is printed in quotes, with the escapes of JSON, if the grammar requires quotes for it.
 pub(super) struct Word<'a>(pub(super) &'a str);
 
 // === impl Match ===
@@ -72,7 +71,7 @@ impl Match {
         self
     }
 
-    /// Creates a match that selects every watch.
+    /// Creates a match that selects the watches of all resources.
     pub(crate) fn watches() -> Match {
         Match {
             verb: Some(Verb::Watch),
@@ -80,9 +79,7 @@ impl Match {
         }
     }
 
-    /// Returns whether `narrower` contains every condition of this match.
-    ///
-    /// If so, this match selects every request that `narrower` selects.
+    /// Returns whether this match selects every request that `narrower` selects.
     pub(crate) fn covers(&self, narrower: &Match) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
@@ -132,7 +129,7 @@ impl fmt::Display for Match {
 // === impl Word ===
 
 impl Word<'_> {
-    /// Returns whether a word of a fault plan may contain `character` outside of quotes.
+    /// Returns whether a name without quotes may contain `character`.
     pub(super) fn holds(character: char) -> bool {
         !character.is_whitespace() && !character.is_control() && !";:\"#".contains(character)
     }

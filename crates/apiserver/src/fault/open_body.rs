@@ -1,13 +1,13 @@
 //! Tracks the response bodies that are being sent, and applies faults to them.
 //!
-//! The actions of a fault plan send orders to open bodies: to end, freeze or resume, or to remove their
-//! faults.
+//! The actions of a fault plan send orders to open bodies. An order ends, freezes or resumes a body, or
+//! removes the faults of the body.
 //!
 //! Guarantees:
 //! - An order reaches every matching open body, and the body executes the order before it sends further data.
 //!   No data is delivered after an order to end.
 //! - A body is removed when its reader drops it.
-//! - Each timer belongs to a body. Therefore the module runs no timer while the server sends no body.
+//! - The module runs a timer only while a body is paused.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -45,8 +45,6 @@ struct OpenBody {
 }
 
 /// Orders to one open body, and the task to wake when a new order arrives.
-///
-/// The body reads the orders on every poll, under a lock without contention.
 #[derive(Default)]
 struct Inbox {
     orders: Orders,
@@ -84,9 +82,9 @@ struct Disturbed {
     ///
     /// The body resumes when [`Orders::thaws`] no longer has this value.
     frozen_at: Option<u64>,
-    /// Whether all data before a pending [`Ending::Break`] has been flushed to the connection.
+    /// Whether the body has requested a flush of all data before a pending [`Ending::Break`].
     breaks: bool,
-    /// Whether the inner body has ended.
+    /// Whether `inner` has ended.
     drained: bool,
     over: bool,
 }
@@ -96,8 +94,8 @@ struct Disturbed {
 impl OpenBodies {
     /// Registers the response body of `request` before the server sends the body.
     ///
-    /// For a watch, the caller holds the lock under which it also registers the watch. Therefore each action
-    /// of a fault plan finds either both registrations or none.
+    /// For a watch, the caller holds a lock while it registers the body and the watch, so an action of a
+    /// fault plan finds either both or none.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -123,8 +121,8 @@ impl OpenBodies {
         }
     }
 
-    /// Orders all open bodies that match to end as `ending` states, and returns the sequence numbers of their
-    /// requests.
+    /// Ends or freezes all open bodies that match, as `ending` states, and returns the sequence numbers of
+    /// their requests.
     ///
     /// [`Ending::Freeze`] also freezes matching bodies that open later.
     pub(crate) fn end(&self, matches: &Match, ending: Ending) -> Vec<u64> {
@@ -138,7 +136,9 @@ impl OpenBodies {
         })
     }
 
-    /// Resumes all open bodies that match, and removes each freeze whose selection `matches` covers.
+    /// Resumes all open bodies that match.
+    ///
+    /// Freezes whose [`Match`] is covered by `matches` no longer apply to bodies that open later.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -148,7 +148,7 @@ impl OpenBodies {
         });
     }
 
-    /// Resumes all open bodies, and removes the faults of these bodies.
+    /// Resumes all open bodies, removes their faults, and removes all freezes.
     pub(crate) fn release(&self) {
         let mut open = self.0.lock();
         open.frozen.clear();
@@ -185,7 +185,7 @@ impl Inbox {
         }
     }
 
-    /// Returns the current orders, and registers the polling task as the task that the next order wakes.
+    /// Returns the current orders, and registers the polling task, which the next order wakes.
     fn read(&mut self, cx: &Context<'_>) -> Orders {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -202,7 +202,7 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Wraps the registered body `inner` so that the faults `laid` and all later orders apply to it.
+    /// Wraps the registered body `inner`, and applies the faults `laid` and all later orders to it.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, &mut steps);
@@ -268,7 +268,7 @@ impl Stream for Disturbed {
 impl Disturbed {
     /// Executes `step`.
     ///
-    /// Returns the result for the current poll, or `None` if the poll continues with the next step.
+    /// Returns the result of the current poll, or `None` if the poll continues with the next step.
     fn take(
         &mut self,
         step: Step,
@@ -297,10 +297,10 @@ impl Disturbed {
         None
     }
 
-    /// Polls the inner body.
+    /// Polls the inner body, and returns its next chunk or its error.
     ///
-    /// If no fault applies, returns the next chunk. Otherwise processes the chunk into `steps`, and returns
-    /// `None`. An error of the inner body is returned unchanged.
+    /// If faults apply, the method adds the data of the chunk to `steps` and returns `None`. It also returns
+    /// `None` at the end of the inner body.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

@@ -1,9 +1,9 @@
 //! Parses the text of fault plans into statements.
 //!
 //! Guarantees:
-//! - A plan with a mistake has no effect at all.
-//! - The error contains the position of the first mistake and the expected input.
-//! - The printed form of a statement parses to the same statement.
+//! - A plan with a mistake results in an error and in no statement. The error contains the position of the
+//!   first mistake and the expected input.
+//! - The printed form of a statement parses to an equal statement.
 //!
 //! The module does not execute statements.
 
@@ -33,12 +33,12 @@ const VERBS: [Verb; 9] = [
     Verb::Other,
 ];
 
-/// First word of each action in a fault plan. The parser handles the action `accept connections` separately.
+/// First word of each action in a fault plan, except the action `accept connections`.
 const ACTIONS: [&str; 9] = [
     "cut", "break", "freeze", "thaw", "close", "send", "expire", "restart", "refuse",
 ];
 
-/// Error for a fault plan that has a mistake, or that contains an action which failed.
+/// Error for a mistake in a fault plan, or for an action of the plan that failed.
 ///
 /// The error contains the position of the mistake or of the failed action in the plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ pub struct PlanError {
     message: String,
 }
 
-/// A parsed fault plan: its text, and the statements that the text contains.
+/// A fault plan: its text, and the statements that result from parsing the text.
 pub(crate) struct Plan {
     pub(crate) text: String,
     pub(crate) statements: Vec<Placed>,
@@ -345,7 +345,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the limits at the end of a rule (`skip=N`, `chance=P%`, `xN`), and adds the limits to `rule`.
+    /// Parses the limits at the end of a rule (`skip=N`, `chance=P%`, `xN`), and returns `rule` with these
+    /// limits.
     fn limits(&mut self, mut rule: FaultRule) -> Parsed<FaultRule> {
         loop {
             let token = self.peek();
@@ -420,8 +421,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the match of an action. The match must start with `watch`, because actions affect only open
-    /// watches.
+    /// Parses the match of an action. The match must start with `watch`, because actions affect only watches.
     fn watches(&mut self) -> Parsed<Match> {
         if self.peek().word() != Some("watch") {
             return self.expected("`watch` and a resource: an action is about open watches");

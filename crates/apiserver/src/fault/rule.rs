@@ -1,6 +1,9 @@
-//! Defines the statements of a fault plan: the seed, rules for future requests, and actions.
+//! Defines the statements of a fault plan, which describes the faults to inject.
 //!
-//! Guarantees: the printed form of a statement parses to the same statement.
+//! A statement is a rule for future requests, an action that runs immediately, or a seed for random
+//! decisions.
+//!
+//! Guarantees: the printed form of a statement parses to an equal statement.
 //! This module does not parse plans, and does not apply faults to requests.
 
 use std::fmt;
@@ -13,32 +16,30 @@ use super::matching::Match;
 use crate::request_log::LoggedRequest;
 use crate::route::Verb;
 
-/// One statement of a fault plan: a seed, a rule for future requests, or an action that runs immediately.
+/// A statement of a fault plan: a seed, a rule for future requests, or an action that runs immediately.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Statement {
-    /// Sets the seed for the random decisions of all rules that are added later.
+    /// Sets the seed for the random decisions of the rules that are added after this statement.
     Seed(u64),
     Rule(FaultRule),
     Action(Action),
 }
 
-/// A rule of a fault plan.
-///
-/// The rule applies `fault` to the future requests that `matches` selects.
+/// A rule of a fault plan, which applies `fault` to future requests that `matches` selects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FaultRule {
     pub(crate) matches: Match,
     pub(crate) fault: Fault,
-    /// Number of initial matching requests that the rule leaves unaffected.
+    /// Number of matching requests that the rule leaves unaffected before it starts to affect requests.
     pub(crate) skip: u64,
-    /// Probability that the rule affects each matching request that follows the first `skip` requests.
+    /// Probability with which the rule affects a matching request after the first `skip` requests.
     pub(crate) chance: Share,
-    /// Maximum number of requests that the rule affects; `None` means no limit.
+    /// Maximum number of requests that the rule affects. `None` means no limit.
     pub(crate) times: Option<u64>,
 }
 
-/// Effect of a rule on a request: an error instead of the response, a delay, or a change to the response
-/// body.
+/// Effect of a rule on a request: an error or reset instead of the response, a delay, or a change to the
+/// response body.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
     Answer(ErrorResponse),
@@ -50,7 +51,7 @@ pub(crate) enum Fault {
     End(Ending, After),
     Split(Split),
     Edit(Edit, Which),
-    /// Inserts the text, unchanged, into the body of a watch after the given number of events.
+    /// Inserts the text, unchanged, into the body of a watch after this number of events.
     Send(Arc<str>, u64),
 }
 
@@ -62,7 +63,7 @@ pub(crate) struct ErrorResponse {
     pub(crate) retry_after: Option<u32>,
 }
 
-/// Format of the body of an [`ErrorResponse`], the error response that a fault causes.
+/// Format of the body of an error response that a fault causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Status,
@@ -73,7 +74,8 @@ pub(crate) enum Form {
     TooLarge,
 }
 
-/// The part of a response that a fault delays: the whole response, the first byte of the body, or each event.
+/// Part of a response that a fault delays: the whole response, the first byte of the body, or each watch
+/// event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     Answer,
@@ -81,7 +83,7 @@ pub(crate) enum Moment {
     EachEvent,
 }
 
-/// The way in which a fault stops a response body early.
+/// Way in which a fault stops a response body before its regular end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// The body ends without an error.
@@ -93,7 +95,7 @@ pub(crate) enum Ending {
     Freeze,
 }
 
-/// Position in a response body at which a fault stops the body: a number of events or of bytes.
+/// Position in a response body at which a fault stops the body, as a number of events or of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Events(u64),
@@ -109,7 +111,7 @@ pub(crate) enum Split {
     Randomly,
 }
 
-/// Selection of the events of a watch that an [`Edit`] drops, duplicates or otherwise changes.
+/// Selection of the watch events that a fault drops, duplicates or changes.
 ///
 /// The events of each watch are numbered from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,17 +121,17 @@ pub(crate) enum Which {
     Every(NonZeroU64),
     Share(Share),
     Bookmarks,
-    /// The bookmark event that marks the end of a streamed list.
+    /// The bookmark that marks the end of the initial events of a streaming list.
     EndBookmark,
 }
 
-/// A probability in millionths: 1,000,000 means always.
+/// A probability in millionths. The value 1,000,000 means always.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(pub(crate) u32);
 
-/// An action of a fault plan, which takes effect immediately.
+/// An action of a fault plan, which runs immediately.
 ///
-/// A [`Match`] in a variant selects the watches that the action affects.
+/// The [`Match`] in a variant selects the watches that the action affects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     End(Ending, Match),
@@ -143,7 +145,7 @@ pub(crate) enum Action {
     Accept,
 }
 
-/// The revision of the store after a simulated restart of the server.
+/// Revision that the store has after a simulated restart of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restart {
     Here,
@@ -152,7 +154,7 @@ pub(crate) enum Restart {
     Back(u64),
 }
 
-/// Keywords in fault plans for the ways to stop a response body ([`Ending`]).
+/// Keyword of each [`Ending`] in a fault plan, such as `cut`.
 pub(crate) const ENDINGS: [(&str, Ending); 3] = [
     ("cut", Ending::Cut),
     ("break", Ending::Break),
@@ -192,7 +194,7 @@ impl fmt::Display for FaultRule {
 // === impl Fault ===
 
 impl Fault {
-    /// Returns whether the fault acts on individual events, and therefore only on the body of a watch.
+    /// Returns whether the fault acts on individual watch events.
     pub(crate) fn needs_events(&self) -> bool {
         matches!(
             self,
@@ -203,7 +205,7 @@ impl Fault {
         )
     }
 
-    /// Returns whether the fault can affect only watches, and no other requests.
+    /// Returns whether the fault can affect only watch requests.
     pub(crate) fn needs_watch(&self) -> bool {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }
@@ -217,7 +219,7 @@ impl Fault {
         )
     }
 
-    /// Returns whether the fault can affect a request with this verb and these options.
+    /// Returns whether the verb and the list options of `request` allow the fault to affect the request.
     ///
     /// The function does not check the rule's [`Match`].
     pub(crate) fn fits(&self, request: &LoggedRequest) -> bool {
@@ -346,7 +348,7 @@ impl fmt::Display for Statement {
     }
 }
 
-/// Wrapper whose `Display` output is the text in double quotes, with JSON's escape sequences.
+/// Wrapper that prints a text in double quotes, with JSON escape sequences.
 struct Quoted<'a>(&'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -355,8 +357,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Wrapper whose `Display` output is the duration in seconds if it has no milliseconds, otherwise in
-/// milliseconds.
+/// Wrapper that prints a duration in whole seconds if possible, and otherwise in milliseconds.
 struct Period(Duration);
 
 impl fmt::Display for Period {

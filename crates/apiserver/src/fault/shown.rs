@@ -1,9 +1,7 @@
-//! Tests that the client-go tests use every element of the fault-plan grammar.
+//! Tests that the client-go tests in `verify/clients/go` use every element of the fault-plan grammar.
 //!
-//! Guarantees: the test fails if the grammar has a fault, event selection, limit or action that no plan in
-//! the client-go tests (`verify/clients/go`) uses.
-//! This module does not check the effects of the plans.
-//! The client-go tests check the effects: each test runs its scenario with and without the plan.
+//! Each fault, event selection, limit and action of the grammar must occur in a fault plan of these tests.
+//! This module does not run the plans.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,16 +14,17 @@ use super::rule::{
     Statement, Which,
 };
 
-/// Path of the client-go tests, relative to this crate.
+/// Path of the client-go tests, relative to the directory of this crate.
 const TESTS: &str = "../../verify/clients/go";
 
-/// The text before a fault plan in the source of a client-go test, and the character that ends the plan.
+/// Text that precedes a fault plan in the source of a client-go test, and the character that follows the
+/// plan.
 const PLAN: (&str, char) = ("{plan: `", '`');
 
 /// Defines a list of grammar patterns, such as `cut after N events`, and a function that returns the pattern
 /// of a value of type `$type`.
 ///
-/// The `match` in the generated function is exhaustive, so a new variant without a pattern does not compile.
+/// The `match` in the function is exhaustive, so a new variant without a pattern does not compile.
 macro_rules! forms {
     ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {
         const $all: &[&str] = &[$($form),+];
@@ -93,7 +92,7 @@ forms!(ACTIONS, action(Action) {
     Action::Accept => "accept connections",
 });
 
-/// Grammar patterns of the conditions (such as `named`) and limits (such as `xN`) that a rule can have.
+/// Grammar patterns of all conditions (such as `named`) and limits (such as `xN`) that a rule can have.
 const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
 
 /// Returns the grammar patterns of the conditions and limits that the rule uses.

@@ -1,13 +1,14 @@
 //! Stores the active fault rules of a server, and decides which rules affect each request.
 //!
 //! Guarantees:
-//! - at most one rule replaces the response to a request: the first-added matching rule whose fault is an
-//!   error response or a connection reset;
-//! - other rules can delay the replaced response, but do not change its body;
-//! - a request counts toward the limits of a rule even if the fault never takes effect, for example because
-//!   the response body ends too early;
-//! - every rule has its own random generator, seeded by the plan's seed and the rule's number, so rules do
-//!   not influence each other.
+//! - at most one rule replaces the response to a request by an error response or a connection reset: the
+//!   matching rule of this kind that was added first;
+//! - other matching rules can delay this error response or reset, but do not change the body of the error
+//!   response;
+//! - a request that a rule affects counts toward the limits of the rule, even if the response body ends
+//!   before the fault takes effect;
+//! - every rule has its own random generator, so the random decisions of one rule do not change those of
+//!   another.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,13 +26,12 @@ use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
 
-/// Minimum number of stored rules at which adding a rule removes the exhausted rules.
+/// Number of stored rules at which adding another rule first removes the exhausted rules.
 ///
 /// An exhausted rule has affected its maximum number of requests.
-/// While fewer rules are stored, the printed fault plan also contains the exhausted rules.
 const USED_UP_MAX: usize = 1_000;
 
-/// Duration of a refusal of connections without a time limit: 30 years, as in tokio for far deadlines.
+/// Duration of a refusal of connections without a time limit: 30 years.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// The active faults of one server.
@@ -45,26 +45,26 @@ pub(crate) struct Switchboard {
     requests: Arc<Recorder>,
 }
 
-/// Whether a fault refuses connections to the server.
+/// Whether a fault refuses connections to the server, and the time at which the refusal ends.
 ///
-/// Each listener of the server receives every change of this value, and closes or reopens its port.
+/// Each TCP listener of the server closes or reopens its port when this value changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connections {
     refused_until: Option<Instant>,
-    /// Duration for which the fault plan refuses connections; `None` means no time limit.
+    /// Requested duration of the refusal. `None` means no time limit.
     period: Option<Duration>,
 }
 
 struct Rules {
     seed: u64,
-    /// Number of rules that were added since the seed was last set or all rules were last removed.
+    /// Number of rules added since the seed was last set or all rules were removed, whichever happened later.
     since_seed: u64,
     last: u64,
     by_id: BTreeMap<u64, InForce>,
 }
 
-/// A stored rule, with the number of requests that the rule still skips and the number that it can still
-/// affect.
+/// A stored rule, with the number of requests that the rule still skips, and the number of requests that it
+/// can still affect.
 struct InForce {
     rule: FaultRule,
     skip: u64,
@@ -72,15 +72,15 @@ struct InForce {
     rng: fastrand::Rng,
 }
 
-/// Decision about one request: the error or reset that replaces the response (`None` if no fault replaces
-/// it), and the delay of the response.
+/// Decision about one request: the error or reset that replaces the response, if any, and the delay of the
+/// response.
 #[derive(Default)]
 pub(crate) struct Verdict {
     pub(crate) answer: Option<Planned>,
     pub(crate) delay: Duration,
 }
 
-/// Error response or connection reset that a fault causes, so that the server does not execute the request.
+/// Error response or connection reset that a fault produces instead of executing the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planned {
     ErrorResponse(ErrorResponse),
@@ -133,14 +133,14 @@ impl Switchboard {
         (rules.seed, rules.since_seed) = (seed, 0);
     }
 
-    /// Adds a rule and returns its number, by which later calls identify the rule.
+    /// Adds a rule and returns the id by which other methods identify the rule.
     pub(crate) fn add(&self, rule: FaultRule) -> u64 {
         self.rules.lock().add(rule)
     }
 
     /// Sets the number of requests that rule `id` affects from this call on.
     ///
-    /// The call has no effect if the rule was removed.
+    /// Does nothing if the rule was removed.
     pub(crate) fn set_times(&self, id: u64, times: u64) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             in_force.rule.times = Some(times);
@@ -148,14 +148,14 @@ impl Switchboard {
         }
     }
 
-    /// Applies `change` to the fault of rule `id`, unless the rule was removed.
+    /// Changes the fault of rule `id` with `change`. Does nothing if the rule was removed.
     pub(crate) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             change(&mut in_force.rule.fault);
         }
     }
 
-    /// Removes every rule for whose fault `which` returns true.
+    /// Removes every rule whose fault `which` selects.
     pub(crate) fn remove(&self, which: impl Fn(&Fault) -> bool) {
         let mut rules = self.rules.lock();
         rules
@@ -163,8 +163,8 @@ impl Switchboard {
             .retain(|_, in_force| !which(&in_force.rule.fault));
     }
 
-    /// Removes all rules and freezes, ends the effects of faults on open bodies, and accepts connections
-    /// again.
+    /// Removes all rules and freezes, ends the effects of faults on open response bodies, and accepts
+    /// connections again.
     pub(crate) fn clear(&self) {
         let mut rules = self.rules.lock();
         rules.by_id.clear();
@@ -174,12 +174,12 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Decides which faults affect an arriving request.
+    /// Determines the error or reset that replaces the response to an arriving request, and the delay of the
+    /// response.
     ///
-    /// Returns the error or reset that replaces the response, and the delay of the response.
     /// The request log records these faults.
-    /// Faults that change the response body are applied later, by [`Switchboard::disturb`] and
-    /// [`Switchboard::disturb_watch`].
+    /// [`Switchboard::disturb`] and [`Switchboard::disturb_watch`] apply the faults that change the response
+    /// body.
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();
@@ -209,21 +209,24 @@ impl Switchboard {
     /// Registers the response body of a request, so that actions of a fault plan can affect the body.
     ///
     /// Dropping the returned guard ends the registration.
-    /// For a watch, the caller must hold the store's lock until the watch is registered in the watch cache.
+    ///
+    /// For a watch, the caller holds the lock of the store while it calls this method and registers the watch
+    /// in the watch cache. Without the lock, an action could affect only one of the two registrations.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
 
-    /// Returns a body that delivers `body`, the body of a watch, with the faults of the matching rules
-    /// applied.
+    /// Returns the body of a watch with the faults of the matching rules applied.
+    ///
+    /// `held` is the registration of the body.
     pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body) -> Body {
         let laid = self.lay(held.request());
         held.disturb(body, laid)
     }
 
-    /// Returns a body that delivers `body`, a response body, with the faults of the matching rules applied.
+    /// Returns a response body with the faults of the matching rules applied.
     ///
-    /// For a watch, returns `body` unchanged, because [`Switchboard::disturb_watch`] has already applied the
+    /// Returns the body of a watch unchanged, because [`Switchboard::disturb_watch`] has already applied the
     /// faults.
     pub(crate) fn disturb(&self, request: &Arc<LoggedRequest>, body: Body) -> Body {
         if request.verb == Verb::Watch {
@@ -236,7 +239,7 @@ impl Switchboard {
         self.hold(request).disturb(body, laid)
     }
 
-    /// Returns the faults that the matching rules apply to the response body of a request.
+    /// Returns the faults that matching rules apply to the response body of a request.
     ///
     /// The request counts toward the limits of these rules.
     pub(crate) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
@@ -254,7 +257,7 @@ impl Switchboard {
             .collect()
     }
 
-    /// Returns the text of a fault plan with the current seed, rules, freezes and refusal of connections.
+    /// Returns a fault plan that describes the current seed, rules, freezes and refusal of connections.
     pub(crate) fn plan(&self) -> String {
         let rules = self.rules.lock();
         let mut plan = format!("seed {}\n", rules.seed);
@@ -281,7 +284,7 @@ impl Switchboard {
 // === impl Connections ===
 
 impl Connections {
-    /// Returns the time until which connections are refused; `None` if connections are accepted now.
+    /// Returns the time until which connections are refused, or `None` if connections are accepted.
     pub(crate) fn refused_until(&self) -> Option<Instant> {
         self.refused_until.filter(|until| *until > Instant::now())
     }
@@ -312,10 +315,7 @@ impl Rules {
 // === impl InForce ===
 
 impl InForce {
-    /// Returns whether the rule affects this request, and counts the request toward the rule's limits.
-    ///
-    /// The first matching requests reduce the number of requests to skip.
-    /// After these, each affected request reduces the number of requests that the rule can still affect.
+    /// Returns whether the rule affects the request, and counts a matching request toward the rule's limits.
     fn hits(&mut self, request: &LoggedRequest) -> bool {
         let concerned = self.left != Some(0)
             && self.rule.matches.matches(request)

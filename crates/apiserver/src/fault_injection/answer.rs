@@ -1,6 +1,6 @@
-//! Builds the responses and connection resets that faults send instead of executing a request.
+//! Builds the error responses and connection resets that faults send instead of executing a request.
 //!
-//! Guarantees: an error response has the wording, headers and format of Kubernetes' response.
+//! Guarantees: an error response has the wording, headers and format of Kubernetes' error response.
 //! This module does not decide which requests a fault affects.
 
 use std::io;
@@ -16,14 +16,14 @@ use crate::request_log::LoggedRequest;
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Default value in seconds of the `Retry-After` header of a plain-text error (`retryAfter` in
+/// Value in seconds of the `Retry-After` header of a plain-text error if the fault sets none (`retryAfter` in
 /// `maxinflight.go`).
 const PLAIN_RETRY_AFTER: u32 = 1;
 
 impl Verdict {
     /// Returns the response that a fault sends instead of executing the request.
     ///
-    /// Returns `None` if the request is to be executed.
+    /// Returns `None` if no fault replaces the response.
     ///
     /// # Errors
     ///
@@ -52,10 +52,10 @@ impl Verdict {
         }))
     }
 
-    /// Adds the headers of the planned error response: `Retry-After`, and `X-Content-Type-Options` for plain
+    /// Adds the headers of a fault's error response: `Retry-After`, and `X-Content-Type-Options` for plain
     /// text.
     ///
-    /// Does nothing if no fault sends an error response.
+    /// Does nothing if no fault replaces the response with an error response.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {
         let Some(Planned::ErrorResponse(refusal)) = self.answer else {
             return;

@@ -18,7 +18,12 @@ pub(crate) const PATH: &str = "/faults";
 
 /// Handles a request to the endpoint: GET reads, POST extends and DELETE clears the fault plan.
 ///
-/// The response contains the fault plan that is active after the request.
+/// A successful response contains the fault plan that is active after the request.
+///
+/// # Errors
+///
+/// Returns a 400 error if the plan in the body is invalid or one of its actions fails, and a 405 error for
+/// any other method.
 pub(crate) fn serve_plan(
     shared: &Arc<Shared>,
     method: &Method,

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a value that Kubernetes decodes with custom code, such as a quantity or a raw extension, may
 //! have any content.
-//! This module does not read request bodies.
+//! This module does not parse request bodies.
 
 use kube_informer_protobuf::{Container, Field, Form, MessageId, Messages, Type};
 
@@ -12,14 +12,14 @@ use crate::kinds::Kind;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     Anything,
-    /// An object of a kind that the user added; only the members of `metadata` are checked.
+    /// An object of a custom kind. Only the members of `metadata` are checked.
     Custom,
     Message(MessageId),
     /// A JSON array of values of this type.
     List(Type),
     /// A JSON object with arbitrary member names and values of this type.
     Map(Type),
-    /// A JSON patch: an array of operations, each with the members of [`Known::Operation`].
+    /// A JSON patch: an array of [`Known::Operation`] values.
     Operations,
     Operation,
 }
@@ -28,7 +28,7 @@ pub(crate) enum Known {
 const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
 
 impl Known {
-    /// Returns the members that are accepted in an object of a served kind.
+    /// Returns the members that are accepted in an object of this kind.
     pub(crate) fn of(kind: &Kind) -> Known {
         if kind.custom {
             return Known::Custom;
@@ -36,17 +36,17 @@ impl Known {
         Known::named(&kind.api_version(), &kind.kind)
     }
 
-    /// Returns the members that are accepted in an object of a built-in kind.
+    /// Returns the members that are accepted in an object of the built-in kind with this `apiVersion` and
+    /// `kind`.
     ///
-    /// For any other kind, all members are accepted.
+    /// If no built-in kind has these names, all members are accepted.
     pub(crate) fn named(api_version: &str, kind: &str) -> Known {
         let message = Messages::builtin().of_kind(api_version, kind);
         message.map_or(Known::Anything, Known::Message)
     }
 
-    /// Looks up the member `name`, and returns the members that are accepted inside its value.
-    ///
-    /// Returns `None` if the member is unknown.
+    /// Returns the members that are accepted inside the value of the member `name`, or `None` if the member
+    /// is unknown.
     pub(super) fn member(self, name: &str) -> Option<Known> {
         match self {
             Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
@@ -90,10 +90,9 @@ impl Known {
     }
 }
 
-/// Looks up the member `name` in the definition of the protobuf message `id`.
+/// Looks up the member `name` in the protobuf message `id` and the messages that it inlines.
 ///
 /// Returns the members that are accepted inside the member's value, or `None` if the member is unknown.
-/// The lookup includes the messages that are inlined in the message.
 fn member(id: MessageId, name: &str) -> Option<Known> {
     let message = Messages::builtin().get(id);
     if message.is_kind && matches!(name, "apiVersion" | "kind") {
@@ -118,9 +117,8 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::kinds::schema::{Definition, Schema, Structure};
 
-    /// Adds each field that the OpenAPI schema defines but `known` does not accept to `found`.
-    ///
-    /// The function also checks the fields of the types to which the fields refer.
+    /// Appends to `found` each field of `definition` and of its nested types that the OpenAPI schema defines
+    /// but `known` rejects.
     fn missing(
         definition: &'static Definition,
         known: Known,

@@ -2,18 +2,19 @@
 //!
 //! Guarantees, as in kube-apiserver:
 //! - each warning is sent once, in the order of first occurrence;
-//! - if the warnings together are longer than a limit, each warning is truncated and the last warnings are
-//!   omitted;
+//! - if all warnings together exceed [`TOTAL_MAX`] characters, each warning is truncated to [`ITEM_MAX`]
+//!   characters, and all further warnings are omitted once [`TOTAL_MAX`] characters are written;
 //! - a warning that contains a control character is omitted.
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 use parking_lot::Mutex;
 
-/// Maximum total length in characters of warnings that are sent without truncation (`truncateAtTotalRunes` in
-/// `filters/warning.go`).
+/// Total length in characters of the warnings in a response above which warnings are truncated or omitted
+/// (`truncateAtTotalRunes` in `filters/warning.go`).
 const TOTAL_MAX: usize = 4 * 1024;
 
-/// Maximum length in characters of a warning that is truncated (`truncateItemRunes` in `filters/warning.go`).
+/// Length in characters to which each warning is truncated if all warnings together exceed [`TOTAL_MAX`]
+/// (`truncateItemRunes` in `filters/warning.go`).
 const ITEM_MAX: usize = 256;
 
 /// Warnings for the client, sent in the headers of a successful or failed response.
@@ -28,7 +29,7 @@ impl Warnings {
         }
     }
 
-    /// Adds a `Warning` header for each warning to the headers of a response.
+    /// Adds a `Warning` header for each collected warning to `headers`, the headers of a response.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         let texts = self.0.lock();
         let total: usize = texts.iter().map(|text| text.chars().count()).sum();

@@ -1,4 +1,4 @@
-//! Tests group commit, which stores writes in batches, on a simulated disk that can block, fail, or lose
+//! Tests group commit, which stores writes in batches, on a simulated disk that can block, fail or lose
 //! power.
 
 mod failures;
@@ -23,39 +23,35 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::OpenDatabase;
 
-/// State of a simulated disk.
-///
-/// The disk counts its calls, and a test can make the calls block or fail.
+/// State of a simulated disk, which counts its calls. A test can make the calls block or fail.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
-    /// Number of the first call that fails, counted from 0; all later calls fail too. `u64::MAX` means that
+    /// Index of the first disk call that fails, counted from 0. Later calls fail too. `u64::MAX` means that
     /// no call fails.
     fails_from: AtomicU64,
     syncs: AtomicU64,
-    /// Whether the calls succeed again after the database file is opened again.
+    /// Whether the disk stops failing when the database file is opened again.
     heals_when_opened: AtomicBool,
-    /// Lock that every call to the disk acquires; a test that holds this lock blocks all calls.
+    /// Lock that every call to the disk acquires. A test that holds this lock blocks all calls.
     gate: Mutex<()>,
-    /// Simulated loss of power; `None` if the test does not simulate one.
+    /// Simulation of a loss of power. `None` if the test does not simulate one.
     survivor: Mutex<Option<Survivor>>,
 }
 
-/// Simulation of a loss of power, which computes the content of the database file after the loss.
-///
-/// All synced bytes survive, and a random part of the unsynced changes.
+/// Simulation of a loss of power, after which the file has all synced bytes and some of the unsynced changes.
 #[derive(Debug)]
 struct Survivor {
     synced: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// Number of further calls to the disk before the power fails; `None` if no failure is scheduled.
+    /// Number of disk calls that succeed before the power fails. `None` if no failure is scheduled.
     calls_left: Option<u64>,
-    /// Content of the file after the loss of power; `None` before the loss.
+    /// Content of the database file after the loss of power. `None` before the loss.
     left: Option<Vec<u8>>,
     rng: fastrand::Rng,
 }
 
-/// A change to the file that was not synced: a new length, or bytes written at an offset.
+/// A change to the database file that is not synced: a new length, or bytes written at an offset.
 #[derive(Debug)]
 enum Unsynced {
     Length(u64),
@@ -87,8 +83,7 @@ impl Survivor {
         }
     }
 
-    /// Simulates the loss of power: sets `left` to the synced bytes with a random part of the unsynced
-    /// sectors.
+    /// Simulates the loss of power: sets `left` to the synced bytes plus randomly selected unsynced sectors.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
         let mut left = self.synced.clone();
@@ -110,7 +105,7 @@ impl Survivor {
     }
 }
 
-/// Applies an unsynced change to `file`, the bytes of a file.
+/// Applies `change` to `file`, the content of a file.
 fn apply(file: &mut Vec<u8>, change: &Unsynced) {
     let place = |at: u64| usize::try_from(at).unwrap();
     match change {
@@ -130,7 +125,7 @@ impl Medium {
         Arc::new(medium)
     }
 
-    /// Lets the next `calls` calls to the disk succeed, and makes all later calls fail.
+    /// Lets the next `calls` disk calls succeed, and makes all later disk calls fail.
     fn fail_after(&self, calls: u64) {
         let now = self.calls.load(Ordering::Relaxed);
         self.fails_from.store(now + calls, Ordering::Relaxed);
@@ -140,7 +135,7 @@ impl Medium {
         self.fails_from.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Records a change to the file, or a sync of the file if `change` returns `None`.
+    /// Records a change to the database file, or a sync of this file if `change` returns `None`.
     ///
     /// Does nothing if the test does not simulate a loss of power.
     fn note(&self, change: impl FnOnce() -> Option<Unsynced>) {
@@ -175,7 +170,7 @@ impl Medium {
     }
 }
 
-/// A database file on the simulated disk, whose writes and syncs block or fail as a test requires.
+/// A database file whose writes and syncs block or fail according to `medium`.
 #[derive(Debug)]
 struct Faulty {
     file: FileBackend,
@@ -218,7 +213,7 @@ impl StorageBackend for Faulty {
 
 /// Path of a temporary directory for one test.
 ///
-/// The directory does not exist at first, and is removed when this value is dropped.
+/// The constructor does not create the directory. Dropping the value removes the directory.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -273,7 +268,7 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Returns the names and values of the config maps that the server stores.
+/// Returns the name and the member `data.value` of each config map that the server stores.
 fn stored(server: &Server) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let objects = server.list("v1", "configmaps");

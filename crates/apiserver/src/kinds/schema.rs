@@ -1,18 +1,18 @@
-//! Describes the fields of the built-in kinds, with their types and strategic merge patch strategies.
+//! Describes the fields of the built-in kinds: their types and strategic merge patch strategies.
 //!
 //! `cargo xtask kinds` writes the table of these fields from the OpenAPI document of a pinned Kubernetes
 //! version.
 //!
 //! Guarantees:
-//! - the table is parsed on first use, for a patch or an OpenAPI request, and not when a server is built;
-//! - the table contains every definition that a field refers to.
+//! - the table is parsed on the first patch or OpenAPI request, not when a server is built;
+//! - the table contains the definition of every type that a field refers to.
 //!
 //! This module does not merge patches.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The table of the fields of Kubernetes 1.36; the file's header explains the format.
+/// The table of the fields of Kubernetes 1.36. The header of the file explains the format.
 const V1_36: &str = include_str!("schema_v1_36.tsv");
 
 /// The definitions of all built-in kinds and of the types that their fields refer to.
@@ -40,22 +40,21 @@ pub(crate) struct Field {
     pub(crate) strategy: MergeStrategy,
     /// Type of the field as written in the table of fields, such as `[]string`.
     pub(crate) cell: &'static str,
-    /// Patch strategies of the field as written in the table of fields, separated by commas; may be empty.
+    /// Patch strategies of the field as written in the table of fields, separated by commas. The text can be
+    /// empty.
     pub(crate) strategies: &'static str,
     pub(crate) merge_key: Option<&'static str>,
 }
 
 /// Structure of a field's value.
 ///
-/// The numbers are indexes into the definitions of the [`Schema`].
+/// The number in a variant is the index of a definition in the [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// A scalar, or a value whose structure the schema does not describe.
     Leaf,
     Struct(usize),
-    /// A list.
-    ///
-    /// The number is the index of the items' definition, or `None` if the items are not structs.
+    /// A list, with the index of its items' definition. `None` if the items are not structs.
     List(Option<usize>),
     Map,
 }
@@ -63,11 +62,11 @@ enum Shape {
 /// Rule by which a strategic merge patch combines the patch's value of a field with the object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStrategy {
-    /// Maps are merged; lists and scalars are replaced.
+    /// Maps are merged. Lists and scalars are replaced.
     Default,
-    /// Lists are merged: items with the same value in the given member (the merge key) are merged.
+    /// Lists are merged: an item of the patch is merged into the item with the same value of the merge key.
     ///
-    /// `None` means that the list has no merge key, and is merged as a set.
+    /// The variant contains the name of the merge key. With `None`, the lists are merged as sets.
     MergeList(Option<&'static str>),
     /// The patch's value replaces the object's value.
     Replace,
@@ -79,9 +78,9 @@ pub(crate) enum Structure {
     Struct(&'static Definition),
     /// A map with string keys.
     ///
-    /// Its values are not described, because strategic merge patches do not merge inside them.
+    /// The schema does not describe the values, because a strategic merge patch does not merge inside them.
     Map,
-    /// A list, with the definition of its items; `None` if the items are not structs.
+    /// A list, with the definition of its items. `None` if the items are not structs.
     List(Option<&'static Definition>),
     Leaf,
 }
@@ -89,7 +88,7 @@ pub(crate) enum Structure {
 // === impl Schema ===
 
 impl Schema {
-    /// Returns the schema of Kubernetes 1.36; the first call parses a table of about 90 kilobytes.
+    /// Returns the schema of Kubernetes 1.36. The first call parses a table of about 90 kilobytes.
     ///
     /// # Panics
     ///
@@ -101,19 +100,20 @@ impl Schema {
         })
     }
 
-    /// Returns the definition of a kind; `None` if the kind is not built in.
+    /// Returns the definition of a kind. Returns `None` if the kind is not built in.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Definition> {
         let at = self.kinds.get(format!("{api_version}/{kind}").as_str())?;
         self.definitions.get(*at)
     }
 
-    /// Returns the definition of the type with this full name, such as `io.k8s.api.core.v1.PodSpec`.
+    /// Returns the definition of the type with this full name, such as `io.k8s.api.core.v1.PodSpec`, if it
+    /// exists.
     pub(crate) fn named(&self, full_name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.full_name == full_name)
     }
 
-    /// Parses a table of fields; returns `None` if a line is malformed.
+    /// Parses a table of fields. Returns `None` if a line is malformed.
     fn parse(table: &'static str) -> Option<Schema> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
@@ -178,7 +178,7 @@ impl Field {
 
     /// Parses the row of a field in the table of fields: `name, type, strategies, merge key`.
     ///
-    /// The strategies and the merge key are optional; the function returns `None` if the row is malformed.
+    /// The strategies and the merge key are optional. Returns `None` for a malformed row.
     fn from_row(
         row: &'static str,
         positions_by_name: &BTreeMap<&str, usize>,

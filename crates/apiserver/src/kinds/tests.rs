@@ -1,10 +1,10 @@
-//! Tests the table of built-in kinds, and the addition of custom kinds to it.
+//! Tests the table of built-in kinds, and the addition of custom kinds to the built-in kinds.
 
 use kube_informer_protobuf::Messages;
 
 use super::*;
 
-/// Returns a kind in one line: `group_resource apiVersion scope verbs [subresource:Kind@apiVersion ...]`.
+/// Describes a kind in one line: `group_resource apiVersion scope verbs [subresource:Kind@apiVersion ...]`.
 fn describe(kind: &Kind) -> String {
     let subresources: Vec<_> = kind
         .subresources

@@ -2,22 +2,22 @@
 //!
 //! Guarantees:
 //! - a connection ends if its peer needs more than [`HEADER_TIMEOUT`] for the TLS handshake, for the head of
-//!   its first request, or on HTTP/1.1 for the head of any later request;
+//!   the first request, or on HTTP/1.1 for the head of a later request;
 //! - an idle HTTP/1.1 connection therefore ends after [`HEADER_TIMEOUT`];
-//! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's buffer of about 400 KiB on HTTP/1.1,
+//! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's limit of about 400 KiB on HTTP/1.1,
 //!   receives 431; a head far above the limit ends the connection;
-//! - an HTTP/2 connection without open streams and new requests ends after one to two times [`IDLE_MAX`];
+//! - an HTTP/2 connection without open streams and without new requests ends after one to two times
+//!   [`IDLE_MAX`];
 //! - an HTTP/2 connection ends if its peer does not answer a ping within [`PING_TIMEOUT`];
-//! - a connection whose peer stops reading is closed after
+//! - a connection whose peer stops reading ends after
 //!   [`STALL_TIMEOUT`](super::connection_stall::STALL_TIMEOUT);
 //! - an HTTP/2 stream whose peer stops reading the response is reset ([`stream_stall`](super::stream_stall));
 //! - the streams of an HTTP/2 connection are tasks that end with the connection.
 //!
-//! This module does not limit other floods, because the h2 crate limits them:
-//! - streams that are reset repeatedly (`max_pending_accept_reset_streams`, `max_local_error_reset_streams`);
-//! - request heads in many frames (`max_continuation_frames`, which h2 derives from the maximum size of a
-//!   head);
-//! - queued responses to pings and to settings, of which h2 queues one each.
+//! This module does not limit the following floods, because the h2 crate limits them:
+//! - streams that the peer resets repeatedly;
+//! - request heads in many frames;
+//! - pings and settings frames that require a response.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -48,35 +48,34 @@ use super::stream_stall::{ResetOnStall, TrackedBody};
 
 /// Maximum number of concurrent HTTP/2 streams per connection.
 ///
-/// A client process with one informer per kind needs about one stream per kind, which is far below the limit.
+/// A client process needs about one stream per kind that it watches.
 const STREAMS_MAX: u32 = 1_000;
 
-/// Maximum time in which a peer must send the head of a request (`ReadHeaderTimeout` in `secure_serving.go`).
+/// Maximum time for the TLS handshake, and for the head of a request (`ReadHeaderTimeout` in
+/// `secure_serving.go`).
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// Interval at which an HTTP/2 connection without new requests is checked (`IdleTimeout` in
+/// Interval between idle checks of an HTTP/2 connection without new requests (`IdleTimeout` in
 /// `secure_serving.go`).
 ///
 /// The connection ends if two successive checks find no open stream.
-/// On HTTP/1.1, [`HEADER_TIMEOUT`] limits the time until the next request.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
-/// Interval between HTTP/2 pings; [`PING_TIMEOUT`] is the maximum time for the peer's response.
+/// Interval between HTTP/2 pings. A connection ends if a ping is not answered within [`PING_TIMEOUT`].
 ///
-/// client-go pings its server with the same values (`ReadIdleTimeout`, `PingTimeout` in
-/// `apimachinery/pkg/util/net`).
+/// Both values are those of client-go (`ReadIdleTimeout` and `PingTimeout` in `apimachinery/pkg/util/net`).
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Maximum size in bytes of a request head on HTTP/2.
 ///
-/// The limit is enough for the longest URL, a token of the same size, and other headers.
+/// A head can contain the longest URL (32 KiB), a token of 32 KiB, and other headers.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
 
 /// Future that completes with the server's response to one request.
 type Answering = <Server as tower_service::Service<Request<Incoming>>>::Future;
 
-/// The transport of a listener's connections: plain TCP or TLS.
+/// Transport of a listener's connections: plain TCP or TLS.
 #[derive(Clone)]
 pub(super) enum Security {
     Plain,
@@ -84,7 +83,7 @@ pub(super) enum Security {
     Tls(Tls),
 }
 
-/// The settings shared by all connections of a listener.
+/// Settings shared by all connections of a listener.
 pub(super) struct Settings {
     pub(super) server: Server,
     pub(super) security: Security,
@@ -92,21 +91,21 @@ pub(super) struct Settings {
     pub(super) alive: Alive,
 }
 
-/// Token that every task of a port holds.
+/// Token that every task of a port holds while it runs.
 ///
-/// [`super::Listening::shutdown`] waits until all clones of the token are dropped, which closes the receiver
-/// that [`Alive::new`] returns.
+/// [`super::Listening::shutdown`] waits until all clones of the token are dropped, which closes the channel
+/// whose receiver [`Alive::new`] returns.
 #[derive(Clone)]
 pub(super) struct Alive {
     _until_dropped: mpsc::Sender<()>,
 }
 
-/// The hyper service that passes the requests of one connection to the server.
+/// hyper service that passes the requests of one connection to the server.
 struct Requests {
     server: Server,
-    /// The user of the peer's client certificate; `None` if the peer sent no certificate.
+    /// User of the peer's client certificate. `None` if the peer sent no certificate.
     peer: Option<Peer>,
-    /// Marker for requests on a port that only local programs may use; `None` for other ports.
+    /// Marker for requests on a port that only local programs may use. `None` for other ports.
     own_machine: Option<OwnMachine>,
     /// Notified by each request that arrives on the connection.
     asked: Arc<Notify>,

@@ -1,7 +1,7 @@
 //! Closes a connection whose peer stops reading.
 //!
 //! Guarantees: a write that makes no progress for [`STALL_TIMEOUT`] fails, which closes the connection.
-//! A write that makes slow progress does not fail.
+//! A write that makes any progress in this time does not fail.
 
 use std::io;
 use std::pin::Pin;
@@ -13,13 +13,14 @@ use tokio::time::Sleep;
 
 /// Maximum time for which a write to a connection may make no progress.
 ///
-/// The time equals the maximum age of an event in the server's history, which a reconnecting watch needs.
+/// The value is the maximum age of events in the server's history, because a watch that stalls for longer
+/// can't resume from the history.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Wrapper of a connection whose writes fail when the peer stops reading.
+/// Wraps a connection. A write to the connection fails if it makes no progress for [`STALL_TIMEOUT`].
 pub(super) struct StallTimeout<I> {
     io: I,
-    /// Timer that limits the pending write; `None` if no write is pending.
+    /// Timer that limits the pending write. `None` if no write is pending.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 

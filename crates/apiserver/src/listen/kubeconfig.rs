@@ -1,8 +1,9 @@
 //! Builds the kubeconfig with which `kubectl` and other clients connect to the server.
 //!
-//! Guarantees: the text contains everything that a client needs, including the certificate of the server's
-//! certificate authority and the added credentials.
-//! Only the [`Display`](fmt::Display) output contains credentials; the `Debug` output does not.
+//! Guarantees:
+//! - the kubeconfig contains everything that a client needs to connect, including the certificate of the
+//!   server's certificate authority;
+//! - the [`Display`](fmt::Display) output contains the added credentials, and the `Debug` output does not.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,13 +12,13 @@ use super::connection::Security;
 #[cfg(feature = "tls")]
 use crate::tls::ClientCertificate;
 
-/// A kubeconfig for one server; the `Display` implementation writes the content of the file.
+/// A kubeconfig for one server. The `Display` output is the content of a kubeconfig file.
 ///
-/// If you add credentials, make the file readable only by its owner.
+/// A file with credentials should be readable only by its owner.
 #[derive(Clone)]
 pub struct Kubeconfig {
     server: String,
-    /// YAML lines of the section `cluster`, except for the line with `server`.
+    /// YAML lines of the section `cluster`, without the line `server`.
     cluster: Vec<String>,
     user: Vec<String>,
 }
@@ -50,7 +51,7 @@ impl Kubeconfig {
         self
     }
 
-    /// Adds a client certificate and the private key of the certificate.
+    /// Adds a client certificate and its private key.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn client_certificate(mut self, certificate: &ClientCertificate) -> Kubeconfig {
@@ -109,7 +110,7 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// Returns the address to which a client connects: the loopback address if `ip` is unspecified, otherwise
+/// Returns the address to which a client connects: a loopback address if `ip` is unspecified, and otherwise
 /// `ip`.
 fn reachable(ip: IpAddr) -> IpAddr {
     match ip {

@@ -1,20 +1,20 @@
 //! Resets an HTTP/2 stream whose peer stops reading the response.
 //!
-//! A response is sent in chunks of about 64 KiB; a longer object or event is one chunk.
+//! A response is sent in chunks of about 64 KiB. A longer object or event is one chunk.
 //!
 //! Guarantees:
-//! - a stream that needs more than [`STALL_TIMEOUT`] to send one chunk is reset, which frees all memory of
+//! - a stream that needs more than [`STALL_TIMEOUT`] to send one chunk is reset, which frees the memory of
 //!   the stream;
-//! - the other streams of the connection continue, and a slow stream that sends each chunk in time is not
-//!   reset;
-//! - the limit includes the last chunk, because the end of a response is sent only after the connection has
-//!   written all its chunks;
-//! - a response of at most [`FREE_BYTES`] is exempt: the end of the response is sent with its chunk, and the
-//!   connection may hold its memory as long as the connection exists;
+//! - the other streams of the connection continue;
+//! - a slow stream that sends each chunk in time is not reset;
+//! - a response of at most [`FREE_BYTES`] has no time limit, so its memory can be in use as long as the
+//!   connection exists;
+//! - the time limit also applies to the last chunk of a longer response, if this chunk exceeds
+//!   [`FREE_BYTES`];
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
-//! The time limit of the connection ([`STALL_TIMEOUT`] without progress) does not detect such a stream,
-//! because the peer still reads the frames of other streams and answers pings.
+//! [`connection_stall`](super::connection_stall) does not detect such a stream, because the connection makes
+//! progress with its other streams and with pings.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,16 +38,14 @@ struct InFlight {
     chunks: AtomicUsize,
     /// Number of times that a chunk was passed to hyper, or by hyper to h2.
     ///
-    /// A change of this number means that the stream makes progress.
+    /// The stream makes progress when this number changes.
     steps: AtomicUsize,
     /// Waker of the task that waits until the connection has written all chunks.
     written: AtomicWaker,
 }
 
 tokio::task_local! {
-    /// Unsent chunks of the stream whose task is being polled.
-    ///
-    /// The variable is not set on HTTP/1.1, where the time limit of the connection ends a stalled response.
+    /// Unsent chunks of the HTTP/2 stream whose task is being polled. The value is not set on HTTP/1.1.
     static IN_FLIGHT: Arc<InFlight>;
 }
 
@@ -63,15 +61,13 @@ pub(super) struct Chunk {
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length in bytes of the chunk that hyper received last; `None` after hyper has requested the next
-    /// chunk.
-    ///
-    /// The request for the next chunk means that hyper has passed the previous chunk to h2.
+    /// Length in bytes of the last chunk that hyper received. `None` after hyper has passed this chunk to h2.
     last: Option<usize>,
     ended: bool,
 }
 
-/// Future that runs an HTTP/2 stream, and ends the stream early if the peer does not read a chunk in time.
+/// Future that runs an HTTP/2 stream, and ends the stream if the peer does not read a chunk within
+/// [`STALL_TIMEOUT`].
 pub(super) struct ResetOnStall<F> {
     stream: Pin<Box<F>>,
     in_flight: Arc<InFlight>,
@@ -80,8 +76,8 @@ pub(super) struct ResetOnStall<F> {
     since: Instant,
     /// Timer for the time limit of the current chunk.
     ///
-    /// The timer is not reset for each chunk, which saves work, and can therefore fire too early.
-    /// In this case the time limit is checked again, and the timer is reset.
+    /// The timer is not reset for each chunk. If the timer fires before the deadline of the current chunk, it
+    /// is reset to this deadline.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -96,8 +92,8 @@ impl InFlight {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Completes when the connection has written all chunks; until then, registers the current task to be
-    /// woken.
+    /// Completes when the connection has written all chunks of the stream. Until then, each call registers
+    /// the current task, which is woken when all chunks are written.
     fn poll_written(&self, cx: &Context<'_>) -> Poll<()> {
         self.written.register(cx.waker());
         if self.is_empty() {
@@ -159,9 +155,8 @@ impl TrackedBody {
         }
     }
 
-    /// Returns whether the end of the body may be sent.
-    ///
-    /// The end may be sent if the connection has written all chunks, or if the last chunk is small.
+    /// Returns whether the end of the body may be sent: all chunks are written, or the last chunk has at most
+    /// [`FREE_BYTES`].
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {
@@ -221,7 +216,7 @@ impl<F: Future<Output = ()>> ResetOnStall<F> {
         }
     }
 
-    /// Completes when the stream has needed more than [`STALL_TIMEOUT`] for one chunk.
+    /// Completes when the stream has needed more than [`STALL_TIMEOUT`] to send one chunk.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let steps = self.in_flight.steps.load(Ordering::Relaxed);
         if steps != self.steps {

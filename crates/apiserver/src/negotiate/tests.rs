@@ -1,5 +1,5 @@
-//! Tests how the `Accept` header selects the representation of a response, and how the media type of a
-//! request body is read.
+//! Tests the selection of a response's representation by the `Accept` header, and the parsing of a request's
+//! media type.
 
 use http::{HeaderMap, HeaderValue, header};
 

@@ -1,12 +1,11 @@
 //! Parses the query parameters of a request into options, and validates the options.
 //!
 //! Guarantees:
-//! - a malformed option results in a 400 error, except a malformed `resourceVersion` of a get or a watch,
+//! - a malformed number results in a 400 error, except a malformed `resourceVersion` of a get or a watch,
 //!   which results in a 500 error as in Kubernetes;
-//! - an unsupported value, and options that contradict each other, result in Kubernetes' 422 error with one
-//!   cause per field.
+//! - unsupported values and contradictory options result in Kubernetes' 422 error with one cause per field.
 //!
-//! The selectors are not parsed here.
+//! The module does not parse selectors.
 
 use serde_json::Value;
 
@@ -26,7 +25,8 @@ pub(crate) struct Query {
 
 /// The options of a list or watch request, as the client sent them.
 ///
-/// `None` means that the option is absent or empty.
+/// An option is `None` if the request does not contain it, or if its value is empty. The exception is
+/// `sendInitialEvents`, whose empty value counts as `true`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
@@ -34,17 +34,20 @@ pub struct ListOptions {
     pub watch: bool,
     /// `resourceVersion`: the revision that the client requests.
     pub resource_version: Option<String>,
-    /// `resourceVersionMatch`: the rule that relates the revision of the response to `resourceVersion`.
+    /// `resourceVersionMatch`: whether the response must have exactly the revision in `resourceVersion`
+    /// (`Exact`), or at least this revision (`NotOlderThan`).
     pub resource_version_match: Option<String>,
-    /// `limit`: maximum number of objects in one page; `None` if it is not above 0.
+    /// `limit`: maximum number of objects in one page; `None` if it is absent, empty, 0 or negative.
     pub limit: Option<u64>,
     /// `continue`: the continue token that the previous page of the list contained.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`: duration of the request in seconds; `None` if it is not above 0.
+    /// `timeoutSeconds`: duration of the request in seconds; `None` if it is absent, empty, 0 or negative.
     pub timeout_seconds: Option<u64>,
     /// `allowWatchBookmarks`: whether the watch may contain bookmark events.
     pub allow_watch_bookmarks: bool,
     /// `sendInitialEvents`: whether the watch starts with events for the current objects.
+    ///
+    /// `None` if the request does not contain this parameter. An empty value counts as `true`.
     pub send_initial_events: Option<bool>,
     /// `labelSelector`: the label selector, not parsed.
     pub label_selector: Option<String>,
@@ -52,10 +55,10 @@ pub struct ListOptions {
     pub field_selector: Option<String>,
 }
 
-/// The revision that a get, list or watch request names in `resourceVersion`.
+/// The revision in the `resourceVersion` of a get, list or watch request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revision {
-    /// The request names no revision: it requires the most recent state.
+    /// The request contains no revision: it requires the most recent state.
     Unset,
     /// The revision `0`: the request accepts any state that the server has.
     Any,
@@ -81,7 +84,7 @@ impl Query {
 
     /// Returns the first value of the parameter `name` as a boolean, or `None` if the parameter is absent.
     ///
-    /// As in apimachinery, every value except `0` and `false` is true.
+    /// Every value except `0` and `false` is true, as in apimachinery.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
         Some(value != "0" && !value.eq_ignore_ascii_case("false"))
@@ -101,7 +104,7 @@ impl Query {
 
     /// Validates the query options of a write, and returns whether the write is a dry run.
     ///
-    /// `options` is the kind of the options, such as `PatchOptions`.
+    /// `options` is the name of the options' type in Kubernetes, such as `PatchOptions`.
     ///
     /// # Errors
     ///
@@ -134,7 +137,7 @@ impl Query {
         Err(ApiError::invalid_options(options, &errors))
     }
 
-    /// Returns the query parameters as JSON, as they would appear in a body that contains the same options.
+    /// Returns the query parameters as a JSON object, like the options in the body of a request.
     ///
     /// Integers, `true` and `false` become JSON numbers and booleans. Other values become strings.
     pub(crate) fn as_options(&self) -> Value {
@@ -180,7 +183,7 @@ impl ListOptions {
         })
     }
 
-    /// Parses the revision of a list request.
+    /// Parses the `resourceVersion` of a list request.
     ///
     /// # Errors
     ///
@@ -190,7 +193,7 @@ impl ListOptions {
         self.parse_revision().map_err(malformed)
     }
 
-    /// Parses the revision of a get or watch request.
+    /// Parses the `resourceVersion` of a get or watch request.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
 //! Parses and matches field selectors, and lists the fields that the selectors of each kind can compare.
 //!
 //! Guarantees:
-//! - every kind supports `metadata.name` and `metadata.namespace`. Built-in kinds also support the fields in
-//!   their [`FieldTable`], as in the conversion functions of Kubernetes 1.36;
-//! - the value of a field is read once, when the object is stored. An absent field has the default value that
-//!   Kubernetes would set.
+//! - every kind supports `metadata.name` and `metadata.namespace`. Built-in kinds also support the fields
+//!   that they support in Kubernetes 1.36;
+//! - the values of the fields are read once, when an object is stored. An absent field has the default value
+//!   that Kubernetes would set.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::Selectable;
 use super::texts::Texts;
 use crate::status::ApiError;
 
-/// A field of a kind that field selectors can compare.
+/// A field that the field selectors of one kind can compare.
 #[derive(Debug)]
 pub(crate) struct Field {
     label: &'static str,
@@ -26,14 +26,11 @@ pub(crate) struct Field {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
-    /// A second label for one of the fields, as the pair (second label, usual label); `None` if there is
-    /// none.
+    /// A second name for one of the fields, as the pair (second name, usual name); `None` if there is none.
     ///
-    /// For example, `spec.host` is a second label for a pod's `spec.nodeName`.
+    /// For example, pods accept `spec.host` as a second name of `spec.nodeName`.
     alias: Option<(&'static str, &'static str)>,
-    /// Whether the table belongs to a custom kind.
-    ///
-    /// For custom kinds, the error message for an unsupported label differs from that for built-in kinds.
+    /// Whether the kind is a custom kind. The error message for an unsupported field depends on this.
     custom: bool,
 }
 
@@ -139,10 +136,10 @@ pub(crate) const RESOURCE_SLICE: FieldTable =
 // === impl FieldTable ===
 
 impl FieldTable {
-    /// The table of a built-in kind that supports only `metadata.name` and `metadata.namespace`.
+    /// The table of built-in kinds that support only `metadata.name` and `metadata.namespace`.
     pub(crate) const NONE: FieldTable = FieldTable::of(&[]);
 
-    /// The table of a custom kind, which supports only `metadata.name` and `metadata.namespace`.
+    /// The table of custom kinds, which support only `metadata.name` and `metadata.namespace`.
     pub(crate) const CUSTOM: FieldTable = FieldTable {
         custom: true,
         ..FieldTable::NONE
@@ -164,10 +161,9 @@ impl FieldTable {
             .collect()
     }
 
-    /// Returns the value of the field `label` from `values`, which [`FieldTable::values_of`] read from an
-    /// object.
+    /// Returns the value of the field `label` in `values`, a result of [`FieldTable::values_of`].
     ///
-    /// Returns `None` if the table does not contain the label.
+    /// Returns `None` if the table does not contain the field.
     pub(crate) fn value_of<'a>(self, values: &'a Fields, label: &str) -> Option<&'a str> {
         values.get(self.position(label)?)
     }
@@ -263,11 +259,11 @@ impl FieldSelector {
         });
     }
 
-    /// Parses a field selector for the kind whose field labels are in `table`.
+    /// Parses a field selector for the kind whose fields are in `table`.
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if the selector is malformed or names an unsupported field label.
+    /// Returns a 400 error if the selector is malformed or compares an unsupported field.
     pub(crate) fn parse(table: FieldTable, text: &str) -> Result<FieldSelector, ApiError> {
         let mut terms = Vec::new();
         for part in split_unescaped(text) {
@@ -313,8 +309,8 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a comparison at its first operator into the label, whether the operator is `=` or `==`, and the
-/// value.
+/// Splits a comparison at its first operator, and returns the label, `true` for `=` or `==` and `false` for
+/// `!=`, and the value.
 ///
 /// Returns `None` if the comparison has no operator.
 fn split_term(part: &str) -> Option<(&str, bool, &str)> {

@@ -51,9 +51,7 @@ enum Token<'a> {
     End,
 }
 
-/// Characters that separate words in a label selector.
-///
-/// Other whitespace characters are part of a word and make the word invalid.
+/// Whitespace characters that separate words in a label selector.
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// The operators and punctuation of label selectors.
@@ -233,12 +231,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the value after `=`, `==` or `!=`, or returns the empty string if the value is missing.
+    /// Reads and validates the value after `=`, `==` or `!=`.
+    ///
+    /// Returns an empty string if the value is missing.
     fn exact(&mut self, key: &str) -> Result<String, String> {
         checked_value(self.word()?, key, 0)
     }
 
-    /// Reads a value. Before a comma and at the end of the selector, the value is the empty string.
+    /// Reads a value, or returns an empty string before a comma and at the end of the selector.
     ///
     /// # Errors
     ///
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the integer after `>` or `<`.
     ///
-    /// The integer must also be a valid label value, so it can't have a sign.
+    /// An integer with a sign is rejected, because it is not a valid label value.
     fn bound(&mut self, key: &str) -> Result<i64, String> {
         let word = self.word()?;
         let bound = word

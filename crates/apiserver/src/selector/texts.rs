@@ -1,7 +1,6 @@
-//! Stores the label and field strings of one object in a compact list.
+//! Stores the label strings or the field values of one object in a compact list.
 //!
 //! Guarantees: the list is immutable, and uses two allocations for any number of strings.
-//! The size matters because a server may store a million objects with about ten labels and fields each.
 
 /// An immutable list of strings, stored as their concatenation and the position at which each string ends.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,4 +1,4 @@
-//! Tests the limits on the old object states that lists and watches hold.
+//! Tests that lists and watches which hold too many old object states are ended.
 
 use bytes::Bytes;
 use http::Request;
@@ -11,7 +11,7 @@ use crate::server::Server;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Returns a `ConfigMap` of about 10 KB that contains `value`.
+/// Returns the `ConfigMap` named `name`, of about 10 KB, that contains `value`.
 fn map(name: &str, value: usize) -> Value {
     let metadata = json!({"name": name, "namespace": "default"});
     let data = json!({"value": value.to_string(), "x": "y".repeat(10_000)});

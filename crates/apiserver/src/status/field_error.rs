@@ -1,7 +1,6 @@
-//! Builds errors for invalid fields of an object, in the wording of Kubernetes' `field.Error`.
+//! Represents the errors of invalid fields of an object, in the wording of Kubernetes' `field.Error`.
 //!
-//! The code that validates an object collects these errors and reports all of them in one
-//! [`ApiError`](super::ApiError).
+//! [`ApiError`](super::ApiError) combines all field errors of one request into one response.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -57,7 +56,7 @@ impl FieldError {
 
     /// Returns the error for a field whose `value` is none of the `supported` values.
     ///
-    /// A string value is formatted in quotes, and a list of strings in brackets without spaces, as in Go.
+    /// The text of the error contains `value` as JSON.
     pub(crate) fn unsupported(
         field: impl Into<Cow<'static, str>>,
         value: impl Into<Value>,

@@ -1,11 +1,12 @@
-//! Builds errors from an HTTP status code, for faults that specify only the code.
+//! Builds errors from an HTTP status code, for injected faults that specify only the code.
 //!
-//! Guarantees: the reason is the one that Kubernetes sends with the code, or empty for any other code.
+//! Guarantees: the reason is the one that Kubernetes sends with the code, or empty if this module knows none.
 
 use super::ApiError;
 
 impl ApiError {
-    /// Returns an error with the HTTP status `code`, and with the reason that Kubernetes sends for this code.
+    /// Returns an error with the HTTP status `code`, and with the reason that Kubernetes sends with this
+    /// code.
     pub(crate) fn of_code(code: u16) -> ApiError {
         let (reason, message) = match code {
             400 => ("BadRequest", "the server rejected our request"),

@@ -3,15 +3,14 @@
 //! Guarantees:
 //! - each batch is one transaction, which is synced before [`Disk::write`] returns. After a crash the file
 //!   contains every written batch completely;
-//! - only one server at a time has the directory open, because the server locks a separate file in it;
-//! - an unreadable file is rejected with the reason;
+//! - a server that has the directory open locks a file in it, so no other server can open the directory;
+//! - a damaged file, or a file with an unsupported format, is rejected with the reason;
 //! - a new file is created under a temporary name, and renamed when it is complete;
-//! - on systems with file modes, new files and directories are accessible only to their owner, because
-//!   objects may be secrets;
+//! - on systems with file modes, only the owner can access new files and directories, because objects may be
+//!   secrets;
 //! - objects of kinds that this server does not serve are preserved.
 //!
 //! The file contains the current state without the event history.
-//! Freed pages are reused, and [`Disk::load`] shrinks a file that is mostly empty.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -40,12 +39,12 @@ const FORMAT: u64 = 1;
 
 /// Size of the database's page cache in bytes.
 ///
-/// The server holds all objects in memory, so the cache has to contain only the inner pages of the B-tree.
+/// It is small because the server reads objects from its own memory, not from the database.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Size in bytes above which a file may be compacted.
+/// Minimum size in bytes of a file that [`Disk::load`] compacts.
 ///
-/// The file is compacted if it is also more than four times as large as its content.
+/// A file is compacted only if it is also more than four times as large as its content.
 const COMPACT_BYTES_MIN: u64 = 16 * 1024 * 1024;
 
 const LOCK: &str = "lock";
@@ -54,7 +53,7 @@ const UNFINISHED: &str = "objects.redb.new";
 
 /// The reason why a data directory could not be opened.
 ///
-/// The failed attempt to open the directory loses no stored data.
+/// A failed attempt to open the directory loses no stored data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -64,15 +63,15 @@ pub enum OpenError {
         /// The data directory.
         directory: PathBuf,
     },
-    /// The file is not a database of this server, or has an unsupported format version.
+    /// The database file was not created by this server program, or has an unsupported format version.
     #[error("{} is not a store that this server can read: {detail}", file.display())]
     Foreign {
         /// Path of the file.
         file: PathBuf,
-        /// Description of the content or format that was found instead.
+        /// Description of what the file contains instead of a supported database.
         detail: String,
     },
-    /// The file was modified or truncated after a server wrote it.
+    /// The database file was modified or truncated after a server wrote it.
     #[error("{} is damaged: {detail}", file.display())]
     Damaged {
         /// Path of the file.
@@ -80,7 +79,7 @@ pub enum OpenError {
         /// Description of the damage.
         detail: String,
     },
-    /// The file system reported an error, such as a read-only or full file system.
+    /// A file system operation failed, for example because the file system is read-only or full.
     #[error("the data directory {} can't be read or written", directory.display())]
     Io {
         /// The data directory.
@@ -90,7 +89,7 @@ pub enum OpenError {
     },
 }
 
-/// A function that opens the database in a file. If the flag is true, it first creates the file.
+/// A function that opens the database in a file, and creates the file first if the second argument is true.
 pub(crate) type OpenDatabase =
     Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
@@ -119,8 +118,8 @@ pub(crate) struct Disk {
 
 /// The lock of a data directory, which is released when this value is dropped.
 ///
-/// The lock is released explicitly, because closing the file is not enough. A child process that another
-/// thread is starting may have a copy of the open file, and this copy would keep the directory locked.
+/// The lock is released by an explicit unlock, because closing the file does not release the lock while a
+/// child process holds a copy of the open file.
 struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
@@ -135,8 +134,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Returns an error if another server has the directory open, or if the directory or its file is
-    /// unreadable.
+    /// Returns an error if another server has the directory open, or if the directory or its file can't be
+    /// read.
     pub(crate) fn open(
         directory: &Path,
         collections: Vec<String>,
@@ -170,7 +169,7 @@ impl Disk {
         self.database.is_none()
     }
 
-    /// Creates the database file of a new directory, with the initial objects and the revision.
+    /// Creates the database file of a new directory, with the objects in `writes` and with the revision.
     pub(crate) fn found(&mut self, writes: &[Write], revision: u64) -> Result<(), OpenError> {
         let unfinished = self.directory.join(UNFINISHED);
         match fs::remove_file(&unfinished) {
@@ -192,7 +191,8 @@ impl Disk {
 
     /// Calls `each` with every stored object, grouped by collection, and returns the stored revision.
     ///
-    /// Afterwards the file is compacted if most of it is unused. For a new directory, this method returns 0.
+    /// For a new directory, this method returns 0. It compacts a file of more than [`COMPACT_BYTES_MIN`]
+    /// bytes if more than three quarters of the file are unused.
     ///
     /// # Errors
     ///
@@ -219,9 +219,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Returns the reason of a failure.
-    /// The file may contain the batch even after an error, so the caller must write the objects of this batch
-    /// again in its next batch.
+    /// Returns the reason of a failure. After an error the file may still contain the batch, so the caller's
+    /// next batch must contain the current states of the same objects.
     pub(crate) fn write(&mut self, writes: &[Write], revision: u64) -> Result<(), String> {
         let database = self.database.take();
         let file = self.file();
@@ -331,7 +330,7 @@ impl<E: Into<redb::Error>> From<E> for Failure {
     }
 }
 
-/// Runs `call`, which uses the database, and returns an error if `call` panics.
+/// Runs `call`, and returns an error if `call` panics.
 ///
 /// The database panics on some truncated or overwritten files.
 fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
@@ -405,7 +404,7 @@ fn make(directory: &Path) -> io::Result<()> {
     })
 }
 
-/// Restricts the files that `options` creates to their owner, on systems with file modes.
+/// Makes `options` create files that only their owner can access, on systems with file modes.
 fn own(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
@@ -427,7 +426,7 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     Ok(opened?)
 }
 
-/// Syncs a directory after a file was created or renamed in it, if the system supports this.
+/// Syncs a directory, if the system supports this, after a file was created or renamed in the directory.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()
@@ -436,10 +435,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Converts a position in an object's JSON to `u32`, the type of positions in the table of objects.
-///
-/// The conversion can't fail, because an object has at most [`OBJECT_BYTES_MAX`](super::OBJECT_BYTES_MAX)
-/// bytes.
+/// Converts a byte position in an object's JSON to `u32`, the type of positions in the table of objects.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

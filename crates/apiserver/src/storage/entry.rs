@@ -1,10 +1,9 @@
-//! Represents one stored object: its JSON as sent in responses, and the values that selectors compare.
+//! Represents one stored object: its serialized JSON, and the values that selectors compare.
 //!
 //! Guarantees:
-//! - an entry is immutable, and readers share it. The JSON is serialized once, when the object is stored,
-//!   into an allocation without spare capacity;
-//! - the stored JSON does not contain `apiVersion` and `kind`, so responses in every version and list format
-//!   use the same entry;
+//! - an entry is immutable, and readers share it. The JSON is serialized once, when the object is stored;
+//! - the stored JSON does not contain `apiVersion` and `kind`, so responses in every API version use the same
+//!   entry;
 //! - equal objects have equal bytes, because members are ordered by name.
 
 use std::ops::Range;
@@ -19,13 +18,11 @@ use crate::selector::{Fields, Labels, Selectable};
 /// Maximum size of an object in JSON, in bytes.
 ///
 /// It equals the maximum size of a request body, and also limits the result of a patch.
-/// etcd's limit is 1.5 MiB in Kubernetes' storage format, which is shorter than JSON for built-in kinds.
 pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Approximate memory of a stored object in addition to its JSON and its key, in bytes.
 ///
-/// It includes the nodes of the trees in the store and the values that selectors compare. It was measured
-/// with a million pods.
+/// The value was measured with a million pods.
 const OVERHEAD_BYTES: usize = 400;
 
 /// An immutable stored object at one revision.
@@ -90,25 +87,24 @@ impl Entry {
         }
     }
 
-    /// Creates an entry for `new`, the changed state of this object, at `revision` and with the same key.
+    /// Creates the entry of `new`, the changed object, at `revision`, with the same key as `self`.
     pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
         let key = Arc::clone(&self.key);
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the range of the value of `metadata`, and the JSON of the members that contains this range.
-    ///
-    /// Both are the input of [`Entry::restored`].
+    /// Returns the arguments for [`Entry::restored`]: the range of the value of `metadata` in the JSON of the
+    /// object's members, and this JSON.
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)
     }
 
-    /// Restores an entry from the bytes that [`Entry::stored`] returned.
+    /// Restores an entry from the values that [`Entry::stored`] returned.
     ///
     /// # Errors
     ///
-    /// Returns a description of the inconsistency if the bytes are not an object with a revision.
+    /// Returns a description of the problem if the bytes are not an object with metadata and a revision.
     #[cfg(feature = "persistence")]
     pub(crate) fn restored(
         resource: &Resource,
@@ -132,7 +128,7 @@ impl Entry {
         })
     }
 
-    /// Returns an entry of the same object with another revision in its metadata.
+    /// Returns an entry of the same object with `revision` in its metadata.
     pub(crate) fn at_revision(&self, revision: u64) -> Entry {
         let metadata: Value = serde_json::from_slice(self.metadata())
             .expect("the metadata of an entry was written as JSON");

@@ -2,8 +2,9 @@
 //!
 //! Guarantees:
 //! - a frame is encoded once per event type, representation of the object and API version, and all watchers
-//!   share its bytes. A table frame contains ages, so it is encoded again if a watcher needs it in a later
-//!   second;
+//!   share its bytes;
+//! - a frame with a table row contains the object's age, so it is encoded again if a watcher needs it in a
+//!   later second;
 //! - the store keeps the frames of the newest [`FRAMES_KEPT`](super::FRAMES_KEPT) events of a collection.
 //!   Frames of older events are encoded again on demand.
 //!
@@ -20,7 +21,9 @@ use super::Entry;
 use crate::negotiate::IncludeObject;
 use crate::resource::Resource;
 
-/// The type of a watch event; it can differ between watchers with different selectors.
+/// The type of a watch event.
+///
+/// One change can have different types for watchers with different selectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -36,7 +39,7 @@ pub(crate) enum Shape {
     Table(TableShape),
 }
 
-/// The parameters of a table frame that do not depend on the object in the frame.
+/// The options of a watch frame that contains a table row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableShape {
     pub(crate) include: IncludeObject,
@@ -51,11 +54,11 @@ pub(crate) struct TableShape {
 struct FrameKey {
     event_type: EventType,
     shape: Shape,
-    /// Index of the resource and its API version in the registry.
+    /// Index of the resource in the registry, which has one entry per resource and API version.
     version: usize,
 }
 
-/// A change of one object; `old` is `None` for a creation, and `new` is `None` for a removal.
+/// A change of one object. `old` is `None` for a creation, and `new` is `None` for a removal.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) revision: u64,
@@ -65,7 +68,7 @@ pub(crate) struct Event {
     /// The old object with the revision of this event, for frames of type `Deleted`; created at its first
     /// use.
     gone: OnceLock<Entry>,
-    /// The encoded frames of this event; usually one, because most watchers request the same representation.
+    /// The frames of this event that have been encoded.
     frames: Mutex<Vec<(FrameKey, Bytes)>>,
 }
 
@@ -111,7 +114,8 @@ impl Event {
 
     /// Returns the object that a watch event of type `event_type` contains.
     ///
-    /// This is the new object, or for `Deleted` the old object with the revision of this event.
+    /// For `Deleted` it is the old object with the revision of this event, and otherwise the new object.
+    /// Returns `None` if the event does not have this object.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),
@@ -124,7 +128,7 @@ impl Event {
 
     /// Returns the encoded frame of this event for the given type, representation and API version.
     ///
-    /// The first call with these parameters encodes the frame with `write`, which receives the object.
+    /// If the frame is not cached, `write` encodes the object into the frame.
     pub(crate) fn frame(
         &self,
         event_type: EventType,
@@ -159,13 +163,13 @@ impl Event {
 
     /// Returns the approximate memory of the event in bytes.
     ///
-    /// The event counts as one object and one frame of the same size.
+    /// The estimate is twice the size of the object, for the object and one encoded frame.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())
     }
 
-    /// Drops the encoded frames of this event. Frames that watchers have already received stay valid.
+    /// Drops the cached frames of this event.
     pub(crate) fn forget_frames(&self) {
         *self.frames.lock() = Vec::new();
     }

@@ -1,14 +1,15 @@
 //! Measures the memory of object states that the event history has dropped but lists or watches still hold.
 //!
-//! Guarantees: the measured size is never less than the size that lists and watches hold.
-//! States that are no longer held are subtracted only after the size has grown by an eighth of the limit, so
-//! the average cost per write is constant.
+//! Guarantees: the measured size is never less than the size that lists and watches hold. It may also include
+//! states that are no longer held: they are subtracted only after the measured size has grown by an eighth of
+//! the limit.
 
 use std::sync::{Arc, Weak};
 
 use super::{Entry, Event};
 
-/// Maximum total size in bytes of the dropped states that lists and watches hold.
+/// Maximum total size in bytes of the object states that lists and watches still hold after the event history
+/// has dropped these states.
 ///
 /// It equals the size limit of the event history.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
@@ -38,8 +39,7 @@ impl Outlived {
         }
     }
 
-    /// Drops an event of the history, and records its old object state if a list or watch still holds the
-    /// state.
+    /// Drops `event`, and records its old object state if a list or watch still holds this state.
     pub(super) fn leave(&mut self, event: Arc<Event>) {
         let Some(old) = &event.old else { return };
         let (left, bytes) = (Arc::downgrade(old), old.bytes());
@@ -50,7 +50,8 @@ impl Outlived {
         }
     }
 
-    /// Returns whether lists and watches hold more bytes of dropped states than the limit.
+    /// Returns whether lists and watches hold more than `bytes_max` bytes of object states that the event
+    /// history has dropped.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

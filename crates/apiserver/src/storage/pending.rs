@@ -5,9 +5,10 @@
 //!   only durable states;
 //! - writes become durable in the order of their revisions, one batch at a time, and each batch completely or
 //!   not at all;
-//! - if a batch fails, all later accepted writes fail too, because they are based on the failed batch.
+//! - if a batch fails, all later accepted writes fail too, because they may depend on the writes of this
+//!   batch.
 //!
-//! Without a data directory no write is ever pending. The module does not write to the disk.
+//! Without a data directory this module holds no writes. The module does not write to the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(crate) struct Write {
 /// The result of a batch; `None` while the result is not known.
 pub(crate) type Outcome = Option<Result<(), ApiError>>;
 
-/// A receiver of the result of one batch; the result is set once, when the batch is stored or has failed.
+/// A receiver of the result of one batch. The result is set once, when the batch is stored or has failed.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
 /// Accepted writes that are stored together in one transaction, and the sender of their common result.
@@ -42,25 +43,30 @@ pub(crate) struct Batch {
     called_for: bool,
 }
 
-/// The newest accepted state of an object whose write is not durable yet.
+/// The newest accepted state of an object, if this state is not durable yet.
 pub(crate) struct Accepted {
     revision: u64,
     /// The new state of the object; `None` if the write removes the object.
     pub(crate) entry: Option<Arc<Entry>>,
 }
 
-/// All accepted writes that are not durable yet, and the failures of earlier batches.
+/// All accepted writes that are not durable yet, and the failures of earlier writes.
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
-    /// Revision of the last accepted write; 0 if no write was accepted since the start or the last failure.
+    /// Revision of the last accepted write.
+    ///
+    /// The value is 0 if no write was accepted since the latest of these events: the start of the server, a
+    /// failed batch, or the restoration of an older revision.
     revision: u64,
-    /// The batch to which new writes are added; `None` if no write was accepted since the last batch was
-    /// taken.
+    /// The batch to which new writes are added; `None` if no write was accepted since the last
+    /// [`Pending::take`].
     open: Option<Batch>,
-    /// The receiver for the batch that is being written to the disk; `None` if no batch is being written.
+    /// The receiver of the result of the batch that is being written to the disk; `None` if no batch is being
+    /// written.
     in_flight: Option<Ticket>,
-    /// The objects whose state on the disk may differ from the store after a failed batch.
+    /// The objects whose state on the disk may differ from the store, because a batch failed or an older
+    /// revision was restored.
     ///
     /// The next batch writes these objects again.
     doubtful: BTreeSet<(CollectionId, Arc<str>)>,
@@ -74,7 +80,7 @@ impl Pending {
         self.latest.get(&collection)?.get(key)
     }
 
-    /// Returns the newest accepted states of the objects whose keys start with `prefix`, ordered by key.
+    /// Returns the pending states of the objects whose keys start with `prefix`, ordered by key.
     ///
     /// Objects without pending writes are not included.
     pub(crate) fn below<'a>(
@@ -86,13 +92,15 @@ impl Pending {
         objects.filter(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// Returns the revision of the last accepted write; 0 if none was accepted since the start or the last
-    /// failure.
+    /// Returns the revision of the last accepted write.
+    ///
+    /// Returns 0 if no write was accepted since the latest of these events: the start of the server, a failed
+    /// batch, or the restoration of an older revision.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns the number of failed batches since the start.
+    /// Returns the number of failed batches and of restorations of older revisions since the server started.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -117,11 +125,10 @@ impl Pending {
         batch.writes.push(write);
     }
 
-    /// Returns the receiver for the newest batch, and whether the caller is responsible for storing this
-    /// batch.
+    /// Returns a receiver of the result of the newest batch, and whether the caller is responsible for
+    /// storing this batch.
     ///
-    /// Batches are stored in order, so the result of the newest batch covers all accepted writes. Returns
-    /// `None` if all accepted writes are durable.
+    /// Returns `None` if all accepted writes are durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
         if let Some(batch) = &mut self.open {
             let first = !std::mem::replace(&mut batch.called_for, true);
@@ -130,7 +137,7 @@ impl Pending {
         Some((self.in_flight.clone()?, false))
     }
 
-    /// Removes and returns the batch to which new writes are added, so that the caller can store the batch.
+    /// Removes and returns the batch to which new writes are added. The caller must store the batch.
     ///
     /// The caller must then call [`Pending::written`] or [`Pending::fail`].
     pub(crate) fn take(&mut self) -> Option<Batch> {
@@ -139,12 +146,15 @@ impl Pending {
         Some(batch)
     }
 
-    /// Returns the objects whose state on the disk may differ from the store after a failed batch.
+    /// Returns the objects whose state on the disk may differ from the store, because a batch failed or an
+    /// older revision was restored.
     pub(crate) fn doubtful(&self) -> &BTreeSet<(CollectionId, Arc<str>)> {
         &self.doubtful
     }
 
-    /// Removes a write that has become visible to readers from the pending writes.
+    /// Removes `write`, which has become visible to readers, from the pending writes.
+    ///
+    /// A later pending write to the same object is kept.
     pub(crate) fn published(&mut self, write: &Write) {
         let Some(objects) = self.latest.get_mut(&write.collection) else {
             return;
@@ -163,11 +173,12 @@ impl Pending {
         self.doubtful.clear();
     }
 
-    /// Drops all accepted writes after a failure, and reports `error` to the callers that wait for the open
-    /// batch.
+    /// Drops all accepted writes, after a batch failed or the store was restored to an older revision.
     ///
-    /// `touched` are the objects of the failed batch. They may have any state on the disk, so the next batch
-    /// writes them again.
+    /// Callers that wait for a batch that was not yet returned by [`Pending::take`] receive `error`.
+    ///
+    /// `touched` contains the objects whose state on the disk may differ from the store. The next batch
+    /// writes these objects again.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

@@ -1,4 +1,4 @@
-//! Tests that the store behaves like a naive model, and tests the bytes of entries and events.
+//! Tests that the store behaves like a simple model, and that entries and events are encoded correctly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn put(storage: &mut Storage, resource: &Resource, key: &str) {
 proptest! {
     /// Checks that every state since the last compaction can be reconstructed.
     ///
-    /// It also checks that applying the later events to such a state results in the current state.
+    /// The test also applies the later events to each reconstructed state, and expects the current state.
     #[test]
     fn every_state_within_the_log_can_be_reconstructed(
         writes in prop::collection::vec((0_usize..6, any::<bool>()), 1..60),

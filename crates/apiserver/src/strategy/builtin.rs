@@ -8,7 +8,7 @@ use crate::metadata::MetadataRules;
 use crate::name_syntax::NameRule::{Label, PathSegment};
 use crate::selector::field;
 
-/// The built-in resources with their strategies. The API groups are in the order of Kubernetes 1.36.
+/// The built-in resources, such as `pods` or `deployments.apps`, with their strategies.
 #[rustfmt::skip] // one row per resource
 const ROWS: &[(&str, Strategy)] = &[
     ("configmaps", Strategy { columns: columns::CONFIG_MAPS, ..Strategy::BUILTIN }),

@@ -1,4 +1,4 @@
-//! Represents the grace period that a deletion gives an object.
+//! Represents the effect of a deletion on the grace period of an object.
 //!
 //! The module does not compute grace periods; the strategy of each resource does.
 

@@ -1,4 +1,4 @@
-//! Defines the strategy of namespaces: the server's finalizer and name label, and the checks of updates.
+//! Defines the strategy of namespaces: sets the finalizer and the name label, and validates updates.
 //!
 //! The module does not delete the contents of namespaces; the `verb::namespace` module does.
 
@@ -34,7 +34,8 @@ fn complete(namespace: &mut Object) {
     label(namespace);
 }
 
-/// Sets the name label of an updated namespace, and restores the `spec` if a write to `part` can't change it.
+/// Sets the name label of an updated namespace, and restores the stored `spec` if a client updates the
+/// namespace itself ([`Part::Main`]) instead of a subresource.
 fn keep(new: &mut Object, old: &Object, part: Part) {
     if part == Part::Main {
         new.set("spec", old.get("spec").cloned());

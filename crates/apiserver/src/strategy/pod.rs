@@ -1,4 +1,4 @@
-//! Defines the strategy of pods: the QoS class, the rejection of `spec.nodeName` changes, and grace periods.
+//! Defines the strategy of pods: sets the QoS class, rejects changes of the node, and computes grace periods.
 //!
 //! Guarantees: the grace period is computed as in Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 
@@ -85,7 +85,7 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
 
 /// Returns the QoS class of a pod, which depends on the CPU and memory requests and limits of its containers.
 ///
-/// A request counts as equal to a limit only if the texts of both quantities are equal.
+/// The quantities of a request and a limit are compared as text, so `1` and `1000m` count as different.
 fn quality_of_service(pod: &Object) -> &'static str {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let containers = ["initContainers", "containers"]

@@ -1,7 +1,7 @@
 //! Handles POST on `pods/binding`: binds a pod to a node.
 //!
-//! Guarantees: a pod is bound at most once. A request to bind a bound pod is rejected with a 409 error that
-//! names the pod's current node.
+//! Guarantees: a pod is bound at most once. A request to bind a pod that is already bound is rejected with a
+//! 409 error that names the pod's current node.
 
 use std::sync::Arc;
 
@@ -14,13 +14,12 @@ use crate::shared::Shared;
 use crate::status::{ApiError, FieldError};
 use crate::storage::Entry;
 
-/// Sets the pod's `spec.nodeName` to the target of `binding`, and adds the condition `PodScheduled`.
+/// Sets the pod's `spec.nodeName` to the node in `binding`, and adds the condition `PodScheduled`.
 ///
 /// # Errors
 ///
-/// Returns a 422 error if `binding` names no node.
-/// Returns a 409 error if the pod is already bound or is being deleted, or if `binding` contains a uid that
-/// is not the pod's.
+/// Returns a 422 error if `binding` names no node. Returns a 409 error if the pod is already bound or is
+/// being deleted, or if `binding` contains a uid that is not the pod's.
 pub(crate) fn bind(
     shared: &Shared,
     subject: Subject<'_>,

@@ -1,8 +1,8 @@
 //! Handles POST on a collection: creates an object.
 //!
 //! Guarantees:
-//! - the server sets uid, creationTimestamp and generation, and generates the name from `generateName`. The
-//!   random parts are reproducible: the same seed and the same calls result in the same values;
+//! - the server sets uid, creationTimestamp and generation, and generates the name from `generateName`;
+//! - uids and generated names are reproducible: the same seed and the same calls result in the same values;
 //! - the existence check and the write happen under one lock, so only one of two creates of the same name
 //!   succeeds.
 
@@ -23,9 +23,10 @@ use crate::storage::Entry;
 /// A longer `generateName` is truncated to this length (`MaxGeneratedNameLength` in `names/generate.go`).
 const GENERATED_BASE_MAX: usize = 58;
 /// Number of characters in the random suffix of a generated name.
-///
-/// The alphabet of the suffix has no vowels and no characters that look alike, as in Kubernetes' `util/rand`.
 const SUFFIX_LENGTH: usize = 5;
+/// Characters of the suffix of a generated name, the same as in Kubernetes' `util/rand`.
+///
+/// They contain no vowels and no characters that look alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Maximum number of names that the server tries when it generates a name for one object.
 ///
@@ -157,8 +158,8 @@ fn prepare(
 
 /// Checks that the namespace of a new object exists and is not being deleted.
 ///
-/// A missing namespace is allowed if the server does not enforce namespaces. It is also allowed for objects
-/// that are stored while the server is being built.
+/// A missing namespace is allowed if the server does not enforce namespaces, and for objects that are stored
+/// while the server is being built.
 fn check_namespace(
     shared: &Shared,
     state: &State,
@@ -201,11 +202,11 @@ fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> 
     ))
 }
 
-/// Returns the key of the new object. If the object has no name, its name is generated from `generateName`.
+/// Returns the key of the new object. If the object has no name, generates a name from `generateName`.
 ///
 /// # Errors
 ///
-/// Returns a 409 error if an object with the name exists, or if all generated names that were tried exist.
+/// Returns a 409 error if an object with the name exists, or if all names that the server generated exist.
 fn settle_name(
     state: &mut State,
     resource: &Resource,

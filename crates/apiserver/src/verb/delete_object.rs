@@ -3,16 +3,13 @@
 //! Guarantees:
 //! - preconditions are checked against exactly the state that is then marked or removed;
 //! - an object with finalizers is first marked for deletion (MODIFIED), and removed later (DELETED);
-//! - the propagation policies `Foreground` and `Orphan` add their finalizers. The server does not delete
-//!   dependents;
-//! - a pod is first marked for deletion. A pod on a node then stays until a deletion with grace period 0,
-//!   such as a kubelet sends, removes the pod;
-//! - a pod without a node, or with a final phase, is marked and removed in one step. This uses two revisions,
-//!   but no request reads the state between them;
-//! - a second deletion can only shorten the grace period.
+//! - a client's DELETE first marks a pod. A pod on a node then stays until a DELETE with grace period 0, such
+//!   as a kubelet sends. A pod without a node, or in the phase `Succeeded` or `Failed`, is removed by the
+//!   same DELETE unless it has finalizers;
+//! - a second deletion can only shorten the grace period;
+//! - a direct call on the server uses no grace period.
 //!
-//! A direct call on the server uses no grace period: it removes a pod in one revision, unless the pod has
-//! finalizers.
+//! The module does not delete dependents: the policies `Foreground` and `Orphan` only add their finalizers.
 
 mod options;
 
@@ -34,9 +31,8 @@ pub(crate) use options::DeleteOptions;
 /// The result of a deletion: whether the object was removed or only marked, and the object's last state.
 pub(crate) enum Deleted {
     Removed(Arc<Entry>),
-    /// The object was marked for deletion.
-    ///
-    /// It stays until its finalizers are removed and its grace period is over.
+    /// The object was marked for deletion. It stays until its finalizers are removed and its grace period
+    /// ends.
     Marked(Arc<Entry>),
 }
 
@@ -82,10 +78,10 @@ pub(super) fn delete_object(
     }
 }
 
-/// Returns the object as it is marked for deletion, and whether the deletion also removes the object.
+/// Returns the changed object, marked for deletion, and whether the deletion also removes the object.
 ///
-/// The object is `None` if it does not change. If the object is changed and removed, the caller first stores
-/// the marked object and then removes it.
+/// The changed object is `None` if the deletion does not change the object. Otherwise the caller must store
+/// the changed object before it removes the object.
 fn fate(
     subject: Subject<'_>,
     object: &Object,
@@ -114,7 +110,7 @@ fn fate(
     ((marked != *object).then_some(marked), removes)
 }
 
-/// Returns `object` as it is marked for deletion, with the given finalizers and grace period.
+/// Returns a copy of `object` that is marked for deletion, with the given finalizers and grace period.
 fn marked(object: &Object, finalizers: &[String], grace: &Grace) -> Object {
     let mut marked = object.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));

@@ -66,9 +66,9 @@ pub(crate) fn one_group(kinds: &Kinds, name: &str) -> Option<Value> {
     Some(found)
 }
 
-/// Returns the response of `/api/<version>` and `/apis/<group>/<version>`: the resources of one version.
+/// Returns the response of `/api/<version>` or `/apis/<group>/<version>`: the resources of one version.
 ///
-/// Returns `None` if the version is not served. `group` is empty for the core group.
+/// `group` is empty for the core group. Returns `None` if the version is not served.
 pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let served: Vec<Value> = kinds
         .iter()
@@ -125,7 +125,7 @@ fn group_names(kinds: &Kinds) -> Vec<&str> {
     names
 }
 
-/// Returns the versions of a group; the preferred version is the first.
+/// Returns the versions of a group, starting with the preferred version.
 fn versions<'a>(kinds: &'a Kinds, group: &str) -> Vec<&'a str> {
     let of_group = || kinds.iter().filter(|kind| kind.group == group);
     let preferred = of_group().filter(|kind| kind.preferred);

@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - without `resourceVersion`, the response contains the most recent state;
-//! - with `resourceVersion`, the server waits for this revision as for a list, and the response contains a
-//!   state at this revision or a later one.
+//! - with `resourceVersion`, the server waits until the store reaches this revision, and the response
+//!   contains the state at this revision or a later one.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::storage::Entry;
 
 use super::write::Subject;
 
-/// Returns one object, after waiting for the requested revision if the request names one.
+/// Returns one object. If the request contains a revision, waits until the store reaches this revision.
 ///
 /// # Cancel safety
 ///

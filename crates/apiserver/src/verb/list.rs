@@ -2,8 +2,7 @@
 //!
 //! Guarantees:
 //! - all pages of a paged list show the state of the first page. If this state is no longer available, the
-//!   response is a 410 error that contains a new continue token. With this token, the client continues the
-//!   list from the current state;
+//!   response is a 410 error with a new continue token, which continues the list from the current state;
 //! - the revision of the list is the revision of the listed state, not the largest revision of the items;
 //! - the body is written in chunks while the client reads it;
 //! - lists of custom kinds have `items` before `metadata`, as in Kubernetes.
@@ -29,7 +28,7 @@ pub(crate) struct Page {
     pub(crate) entries: Vec<Arc<Entry>>,
     /// The continue token of the next page; `None` on the last page.
     pub(crate) continue_token: Option<String>,
-    /// Number of objects in the collection after this page.
+    /// Number of objects of the list after this page.
     ///
     /// `None` on the last page, and if the request has a selector.
     pub(crate) remaining: Option<usize>,
@@ -42,7 +41,7 @@ pub(crate) struct ListCall<'a> {
     pub(crate) options: &'a ListOptions,
 }
 
-/// The state from which a page is read, and the first key and maximum size of the page.
+/// The state from which a page is read, and the first key and the maximum number of objects of the page.
 struct Start {
     snapshot: Snapshot,
     /// Minimum key of the objects in the page, without the prefix `namespace/` of a list of one namespace.
@@ -51,7 +50,7 @@ struct Start {
 }
 
 impl Page {
-    /// Creates a page with one object, for a request for a single object in the form of a table.
+    /// Creates a page that contains one object, for a response that shows a single object as a table.
     pub(crate) fn of_one(entry: &Arc<Entry>) -> Page {
         Page {
             revision: entry.revision,
@@ -91,7 +90,7 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// Returns the start of the first page, at the state that `resourceVersion` and `resourceVersionMatch`
+/// Returns the start of the first page, in the state that `resourceVersion` and `resourceVersionMatch`
 /// select.
 async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> {
     let options = call.options;
@@ -127,7 +126,7 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
     }
 }
 
-/// Returns the start of a later page, at the state and the key in the continue token `token`.
+/// Returns the start of a later page: the state and the first key that the continue token `token` contains.
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
     let token = ContinueToken::decode(token)
         .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;

@@ -1,23 +1,17 @@
-//! Deletes namespaces and their contents, as the API server and the namespace controller of Kubernetes do
-//! together.
+//! Deletes namespaces and their contents. In Kubernetes, the API server and the namespace controller do this.
 //!
 //! Guarantees:
-//! - the deletion of a namespace sets the phase to Terminating (a MODIFIED event); afterwards the server
+//! - the deletion of a namespace sets its phase to Terminating (a MODIFIED event); afterwards the server
 //!   rejects new objects in the namespace, and the deletion can't be undone;
 //! - contents are deleted in the order of kube-controller-manager: first all pods, with their grace periods,
 //!   then all other objects;
 //! - when a Terminating namespace contains no objects, its finalizer `kubernetes` is removed; the namespace
 //!   is removed too, unless it has other finalizers;
+//! - as in Kubernetes, a namespace with an empty `spec.finalizers` stays Terminating until it is deleted a
+//!   second time;
 //! - only contents of the deleted namespace are removed, never objects in a new namespace of the same name;
-//! - no background task runs: each step of a deletion is executed by the request that fulfils the step's
-//!   condition, such as the request that removes the last pod, before the server responds.
-//!
-//! As a result, the deletion of an empty namespace returns after the namespace is removed.
-//! If the last pod in a Terminating namespace has a finalizer, the request that removes this finalizer also
-//! removes the namespace.
-//!
-//! As in Kubernetes, a namespace with an empty `spec.finalizers` stays Terminating until it is deleted a
-//! second time.
+//! - no background task runs: the request that makes the next step of a deletion possible, such as the
+//!   removal of the last pod, also executes this step before the server responds.
 //!
 //! The module does not set the finalizer and the name label of a new namespace: `strategy::namespace` does.
 
@@ -179,8 +173,8 @@ fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
 
 /// Deletes the contents of a Terminating namespace, and removes the namespace if no content remains.
 ///
-/// Does not wait for grace periods and finalizers: the removal of the last object continues the deletion
-/// ([`lost`]).
+/// Returns without waiting for grace periods and finalizers. [`lost`] continues the deletion when the
+/// remaining objects are removed.
 fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
     if let Some(pods) = &shared.registry.pods {
         delete_all(shared, namespaces, name, pods, how);
@@ -237,7 +231,7 @@ fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
 
 /// Removes the finalizer `kubernetes` from a Terminating namespace that contains no objects.
 ///
-/// Removes the namespace too, unless it has other finalizers.
+/// Removes the namespace too, unless it has other finalizers. Does nothing if the namespace is not empty.
 fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
     let subject = Subject {
         resource: namespaces,

@@ -17,15 +17,15 @@ use crate::kinds::{Kind, Kinds, Scope};
 /// Prefix of a `$ref` to a schema in the same document.
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Name of the schema for patch bodies, which describes an object without known fields.
+/// Name of the OpenAPI schema of patch bodies. The schema permits any JSON object.
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
-/// Names of the query parameters of create, update and patch operations; every parameter is a string.
+/// Names of the query parameters of create, update and patch operations.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
 /// Media types of patches in the documents.
 ///
-/// The last media type, of strategic merge patches, is omitted for custom kinds.
+/// The media type of strategic merge patches is omitted for custom kinds.
 const PATCHES: [&str; 3] = [
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -178,8 +178,8 @@ fn reference(schema: &str) -> Value {
 impl Endpoint<'_> {
     /// Returns the OpenAPI operations that the endpoint supports, as a map from HTTP method to operation.
     ///
-    /// `wanted` contains the candidates as pairs of HTTP method and Kubernetes verb. Schemas that an
-    /// operation uses are recorded in `schemas`.
+    /// `wanted` lists the possible operations as pairs of HTTP method and Kubernetes verb. The schemas that
+    /// the returned operations use are recorded in `schemas`.
     fn operations(&self, wanted: &[(&str, &str)], schemas: &mut Schemas) -> Map<String, Value> {
         let served = wanted
             .iter()
@@ -235,11 +235,12 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// Maps the full name of each used schema of a built-in type to the kinds with this schema.
+    /// Maps the full name of each recorded schema of a built-in type to the kinds that have this schema.
     ///
     /// A kind is given as `(apiVersion, kind)`.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
-    /// Maps the name of each schema without known fields to its kind, given as `(apiVersion, kind)`.
+    /// Maps the name of each recorded schema without known fields to its kind, given as
+    /// `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,
     needs_patch: bool,
 }
@@ -347,7 +348,7 @@ fn typed(cell: &str) -> Value {
 
 /// Returns the OpenAPI schema of a scalar type or of `any`, the type that permits every JSON value.
 ///
-/// Returns `None` if `cell` is the name of a definition.
+/// Returns `None` if `cell` is the name of another schema.
 fn scalar(cell: &str) -> Option<Value> {
     match cell {
         "any" => Some(json!({})),

@@ -87,8 +87,8 @@ impl PatchBody {
 
     /// Returns the text that an error message shows after field validation rejected the patched object.
     ///
-    /// As in Kubernetes, this is the text of the patch for a strategic merge patch. For other patches it is
-    /// `patched`, the text of the patched object.
+    /// For a strategic merge patch, returns the text of the patch, as in Kubernetes. For other patches,
+    /// returns `patched`, the text of the patched object.
     fn shown(&self, patched: &str) -> String {
         match self {
             PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),
@@ -98,8 +98,8 @@ impl PatchBody {
 
     /// Applies the patch to a document. After an error the document may be partly changed.
     ///
-    /// `definition` returns the schema of the document, by which a strategic merge patch merges lists. `None`
-    /// rejects a strategic merge patch.
+    /// `definition` returns the schema of the document, which a strategic merge patch requires. If
+    /// `definition` returns `None`, a strategic merge patch is rejected.
     pub(crate) fn apply(
         &self,
         definition: impl FnOnce() -> Option<&'static Definition>,
@@ -116,7 +116,7 @@ impl PatchBody {
     }
 }
 
-/// Settings and results of the field validation of a client's patch.
+/// Settings and results of the check of a client's patch for unknown and duplicate fields.
 pub(crate) struct Rigour<'a> {
     /// Complaints about duplicate members in the patch.
     pub(crate) duplicates: Complaints,
@@ -126,7 +126,7 @@ pub(crate) struct Rigour<'a> {
 
 /// Applies a patch to one object, and stores the result.
 ///
-/// Unknown fields are validated only if `rigour` is given. Without `rigour`, they are stored.
+/// If `rigour` is `None`, unknown fields are not checked, and they are stored.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -156,10 +156,10 @@ pub(crate) fn patch(
 // === impl Rigour ===
 
 impl Rigour<'_> {
-    /// Removes unknown fields from the patched object, and rejects or reports them as `fieldValidation`
-    /// requires.
+    /// Removes unknown fields from the patched object, and returns the object.
     ///
-    /// An unknown field that the stored object already contained is not reported.
+    /// Depending on the query parameter `fieldValidation`, unknown and duplicate fields cause an error or
+    /// warnings, or are ignored. An unknown field that the stored object already contained is not reported.
     fn judge(
         &self,
         subject: Subject<'_>,

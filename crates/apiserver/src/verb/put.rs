@@ -1,9 +1,9 @@
 //! Handles a client's PUT, which updates an object or creates it.
 //!
-//! Guarantees: a PUT for a name that does not exist creates the object only if the strategy of the kind
-//! allows this.
+//! Guarantees: a PUT for a name that does not exist creates the object only if the kind allows this
+//! (`AllowCreateOnUpdate` in Kubernetes).
 //!
-//! The module does not compute the stored object: `update` and `create` do.
+//! The module does not compute the stored object: the modules `update` and `create` do.
 
 use std::sync::Arc;
 
@@ -21,9 +21,8 @@ use crate::storage::Entry;
 ///
 /// # Errors
 ///
-/// Returns the errors of an update and of a creation.
-/// Also returns the error of `may_create`, which is called before a creation and rejects a client that may
-/// only update.
+/// Returns the errors of an update and of a creation. Also returns the error of `may_create`, which is called
+/// before a creation and rejects a client that may only update.
 pub(crate) fn put(
     shared: &Shared,
     subject: Subject<'_>,
@@ -45,7 +44,7 @@ pub(crate) fn put(
         let mut new = object.clone();
         new.set_meta("resourceVersion", None);
         match create(shared, resource, subject.namespace, new, how) {
-            // Another client has created it: update it.
+            // Another client has created the object, so the loop updates it.
             Err(error) if error.reason() == "AlreadyExists" => {}
             made => return made.map(|entry| (entry, true)),
         }

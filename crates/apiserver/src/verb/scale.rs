@@ -1,7 +1,8 @@
 //! Reads and writes the `scale` subresource, which represents the replicas of an object as a `Scale`.
 //!
 //! Guarantees:
-//! - a `Scale` has the revision of its object, so a write of the `Scale` conflicts with writes of the object;
+//! - a `Scale` has the revision of its object; a write that contains another revision is rejected with a
+//!   conflict;
 //! - a write changes only `spec.replicas` of the object.
 
 use serde_json::{Value, json};
@@ -20,7 +21,8 @@ pub(crate) fn read(shared: &Shared, subject: Subject<'_>) -> Result<Value, ApiEr
     Ok(scale_of(&object))
 }
 
-/// Handles a PUT of a `Scale`: writes its replicas to the object, and returns the resulting `Scale`.
+/// Handles a PUT of a `Scale`: writes `spec.replicas` of `scale` to the object, and returns the resulting
+/// `Scale`.
 pub(crate) fn update(
     shared: &Shared,
     subject: Subject<'_>,
@@ -30,8 +32,8 @@ pub(crate) fn update(
     write(shared, subject, how, |_| Ok(scale.clone()))
 }
 
-/// Handles a PATCH of a `Scale`: writes the patched replicas to the object, and returns the resulting
-/// `Scale`.
+/// Handles a PATCH of a `Scale`: writes `spec.replicas` of the patched `Scale` to the object, and returns the
+/// resulting `Scale`.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,

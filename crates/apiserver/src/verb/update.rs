@@ -1,11 +1,12 @@
 //! Changes a stored object: handles PUT, and stores the changes of PUT, PATCH and bindings.
 //!
 //! Guarantees:
-//! - a change is computed from a stored state of the object, and is computed again if another write changes
-//!   this state before the result is stored (as by `GuaranteedUpdate` in Kubernetes);
+//! - a change is computed from the newest state of the object, and is computed again if another write changes
+//!   the object before the result is stored (as by `GuaranteedUpdate` in Kubernetes);
 //! - the values that a request contains for the uid, the creation and deletion timestamps and the generation
 //!   are never stored;
-//! - if the kind has a `status` subresource, one request changes either `status` or the other fields;
+//! - if the kind has a `status` subresource, a client's PUT or PATCH changes either `status` or the other
+//!   fields;
 //! - a change without an effect produces no event and no revision;
 //! - removing the last finalizer of an object that is being deleted removes the object, with one DELETED
 //!   event.
@@ -72,7 +73,7 @@ pub(crate) fn change(
     }
 }
 
-/// Returns whether an object that is being deleted has no finalizers left.
+/// Returns whether an object has no finalizers, neither in `metadata` nor in the `spec` of a namespace.
 fn is_released(resource: &Resource, object: &Object) -> bool {
     object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }
@@ -129,9 +130,7 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// Returns the prefix of a resource's keys in etcd, without the leading `/registry/`.
-///
-/// Some error messages contain this prefix.
+/// Returns the prefix of a resource's keys in etcd, without the leading `/registry/`, for error messages.
 fn etcd_key(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {
@@ -165,10 +164,7 @@ fn check_revision(
     }
 }
 
-/// Parses the `resourceVersion` in a request's body.
-///
-/// Returns an error if the text is not a number, even for requests whose revision is not compared with the
-/// object.
+/// Parses the `resourceVersion` in a request's body. If the text is not a number, returns Kubernetes' error.
 pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
@@ -245,7 +241,8 @@ fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
 
 /// Validates a client's change of an object.
 ///
-/// The returned error lists `errors` before the errors that this function finds.
+/// If the change is invalid or `errors` is not empty, returns an error that lists `errors` first and then the
+/// errors that this function finds.
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),

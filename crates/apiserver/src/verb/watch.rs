@@ -31,7 +31,8 @@ use stream::{Backlog, Registration, Timers, WatchStream};
 
 /// Minimum duration in seconds of a watch for which the client sends no `timeoutSeconds`.
 ///
-/// The duration is random between this value and twice this value, as with the flag `--min-request-timeout`.
+/// The duration is random between this value and twice this value, as with kube-apiserver's flag
+/// `--min-request-timeout`.
 const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 
 /// Maximum duration of a watch in seconds, even if the client requests more.
@@ -39,10 +40,11 @@ const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 /// The limit closes the watches of clients that disappeared without closing their connections.
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// Range of the random `retryAfterSeconds` in the error for a watch that starts at a future revision.
+/// Range of the random `retryAfterSeconds` in the error for a watch that requests initial events at a future
+/// revision.
 ///
-/// The range applies to collections without a watch cache, as in `startWatching` in Kubernetes'
-/// `etcd3/watcher.go`.
+/// Only a collection without a watch cache uses this range. The values are those of `startWatching` in
+/// Kubernetes' `etcd3/watcher.go`.
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
 /// The parameters of a watch request.
@@ -194,7 +196,7 @@ fn open(
 
 /// Registers the watcher and reads the initial events, in one step under the server's lock.
 ///
-/// The outer error becomes an HTTP error. The inner error becomes an ERROR event of the watch.
+/// The outer error becomes an HTTP error response. The inner error becomes an ERROR event in a 200 response.
 fn register(
     shared: &Arc<Shared>,
     call: &WatchCall<'_>,
@@ -248,7 +250,7 @@ fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Even
             return Err(ApiError::watch_compacted());
         }
     } else {
-        // When the event log is full, it may drop events of any collection.
+        // Storage may drop events of any collection when its event logs exceed their total size limit.
         // The cache of that collection adjusts its horizon only at the collection's next event.
         let horizon = horizon.max(cache.horizon());
         if after < horizon {

@@ -1,5 +1,5 @@
-//! Defines what all writes share: the options of a write, the address of an object, and the function that
-//! stores a change.
+//! Defines the parts that all writes share: the options of a write, the address of an object, and the
+//! function that stores a change.
 //!
 //! Guarantees: a write replaces an object only if the object is still in the state from which the change was
 //! computed.
@@ -21,13 +21,13 @@ use crate::strategy::Part;
 pub(crate) enum Origin {
     /// A client's request, which is subject to all restrictions of Kubernetes for clients.
     Request,
-    /// A direct call to the server by its owner, which may also change `status` and metadata that clients
-    /// can't change.
+    /// A direct call of a method of the embedded server, which may also change `status` and metadata that
+    /// clients can't change.
     Direct,
-    /// An object that the server contains at its start.
+    /// A direct call that stores an object while the server is being built.
     ///
-    /// The write may set everything that [`Origin::Direct`] may set. In addition, the object's namespace need
-    /// not exist.
+    /// A write with this origin may set everything that a write with [`Origin::Direct`] may set. In addition,
+    /// the object's namespace need not exist.
     Seed,
 }
 
@@ -95,7 +95,9 @@ impl Subject<'_> {
         ApiError::not_found(&self.resource.kind, self.name)
     }
 
-    /// Returns the stored object and its entry in the last durable state, which read requests return.
+    /// Returns the object and its entry in the last durable state.
+    ///
+    /// Read requests return this state.
     pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state

@@ -6,8 +6,7 @@
 //!   if the sender called `abandon` before, the receiver gets only the end;
 //! - memory used by a burst is freed once the receiver has emptied the queue.
 //!
-//! Sender and receiver take one lock per delivery, which is cheaper than a multi-producer channel.
-//! The cost matters because every watcher has its own queue.
+//! A tokio channel is not used, because it supports several senders and therefore costs more per delivery.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

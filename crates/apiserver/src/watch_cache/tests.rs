@@ -11,9 +11,7 @@ use crate::kinds::Kinds;
 use crate::resource::{Registry, Resource};
 use crate::storage::{Entry, Event};
 
-/// A watch cache together with the event log from which its watches start.
-///
-/// A test writes events to the log one at a time.
+/// A watch cache, and the event log whose newest events the cache provides to watches.
 struct Window {
     cache: Cache,
     log: VecDeque<Arc<Event>>,

@@ -2,12 +2,8 @@
 //!
 //! Guarantees:
 //! - an event is compared only with watchers that require a value that the object has or had, and with
-//!   watchers that require no value; it causes no work for other watchers;
-//! - a watcher is in one group at a time, and the index keeps nothing about a removed watcher.
-//!
-//! A Kubernetes API server has such an index only for `spec.nodeName` of pods and for the names of some
-//! kinds.
-//! This index covers every field, so a watch of one object or one namespace is cheap for every kind.
+//!   watchers that require no value;
+//! - the index keeps nothing about a removed watcher.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +24,9 @@ pub(super) struct Watchers {
     by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
 }
 
-/// The field value by which a watcher is indexed: all objects that the watcher selects have this value.
+/// The field value or namespace by which a watcher is indexed; `Any` if the watcher requires none.
+///
+/// All objects that the watcher selects have this value.
 #[derive(Clone, Debug, PartialEq)]
 enum Demand {
     Any,
@@ -92,8 +90,8 @@ impl Watchers {
         }
     }
 
-    /// Calls `keep` for the watchers that may select the object of `event`, and removes those for which it
-    /// returns false.
+    /// Calls `keep` for the watchers that may select the object of `event`, and removes the watchers for
+    /// which `keep` returns false.
     pub(super) fn retain_concerned(&mut self, event: &Event, keep: impl Fn(&Watcher) -> bool) {
         let mut gone = Vec::new();
         let mut ask = |group: &Group| {
@@ -131,8 +129,10 @@ impl Watchers {
 // === impl Demand ===
 
 impl Demand {
-    /// Returns the most selective value that a watch requires; [`Demand::Any`] if the watch requires no
-    /// value.
+    /// Returns the value by which a watch is indexed: the name that the watch requires, otherwise a required
+    /// field value, otherwise the namespace.
+    ///
+    /// Returns [`Demand::Any`] if the watch requires none of these.
     fn of(filter: &Filter) -> Demand {
         let demands = filter.selection.fields.demands();
         let namespace = filter.prefix.strip_suffix('/');

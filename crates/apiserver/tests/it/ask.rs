@@ -1,4 +1,4 @@
-//! Test helpers that send requests to a server without a socket, and that return watch events as text.
+//! Test helpers that send requests to a server without a socket, or that format watch events as text.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use kube_informer_apiserver::{Body, Builder, Server};
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// Returns a constant time, 2027-01-15T08:00:00Z. Test servers use this function as their clock, so creation
+/// Returns 2027-01-15T08:00:00Z on every call. The test servers use this function as their clock, so creation
 /// timestamps are constant.
 pub(crate) fn fixed_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
@@ -156,10 +156,11 @@ impl Watch {
         }
     }
 
-    /// Waits until the watch ends or has sent nothing for [`SILENCE`]. Returns the events received until
-    /// then.
+    /// Waits until the watch ends or has sent nothing for [`SILENCE`]. Returns the events that were received
+    /// during this call.
     ///
-    /// The text has one line per event, with the type of the event, the name of the object and its revision.
+    /// The text has one line per event, as [`event_line`] formats it, and the line `end` if the watch has
+    /// ended.
     pub(crate) async fn trace(&mut self) -> String {
         self.trace_for(SILENCE).await
     }
@@ -184,7 +185,9 @@ impl Watch {
     }
 }
 
-/// Formats a watch event as a line with the type of the event, the name of the object and its revision.
+/// Formats a watch event as a line with the type of the event, the name of the object and its revision. A
+/// bookmark has no name. An `ERROR` event's line has the code, the reason and the message of the status
+/// instead.
 fn event_line(line: &[u8]) -> String {
     let Ok(event) = serde_json::from_slice::<Value>(line) else {
         return format!("undecodable {}", String::from_utf8_lossy(line));

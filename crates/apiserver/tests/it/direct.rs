@@ -1,4 +1,4 @@
-//! Tests the server's initial objects, and the methods that read and write objects without a request.
+//! Tests the objects with which a server is built, and the methods of `Server` that read and write objects.
 
 use serde_json::json;
 

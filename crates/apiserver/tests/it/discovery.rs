@@ -1,6 +1,6 @@
 //! Tests the endpoints for discovery, version, health and access reviews.
 //!
-//! Also tests the responses to paths and verbs that the server does not support.
+//! Also tests the error responses for paths and verbs that the server does not support.
 
 use serde_json::Value;
 

@@ -1,6 +1,5 @@
-//! Tests the fault-injection methods of `Server::faults`.
-//!
-//! The tests check the effect of each fault, and that other requests are not affected.
+//! Tests the fault-injection methods of `Server::faults`: the effect of each fault on a request or a watch,
+//! and that other requests and watches are not affected.
 
 use std::io;
 

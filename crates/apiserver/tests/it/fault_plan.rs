@@ -1,7 +1,7 @@
 //! Tests fault plans. A fault plan is text that states which faults the server injects into which requests.
 //!
-//! This file tests the faults of requests and of open watches. The submodule `body` tests the faults of
-//! response bodies, and `events` tests those of watch events.
+//! This file tests faults of requests and of open watches. The submodules test faults of response bodies and
+//! of watch events.
 
 mod body;
 mod events;
@@ -22,13 +22,14 @@ const PODS: &str = "/api/v1/pods";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 const STREAMED: &str = "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// Returns a server at revision 1 with pod `a`. The server injects the faults of `plan`.
+/// Returns a server with pod `a`, at revision 1, that injects the faults of `plan`.
 fn planned(plan: &str) -> Server {
     let builder = builder().seed([pod("a")]);
     builder.faults(plan).expect("a plan").build()
 }
 
-/// Opens a watch from revision 1, creates these pods one by one, and returns the received events as text.
+/// Opens a watch from revision 1, creates the pods `names` one by one, and returns the received events as
+/// text.
 async fn created_trace(server: &Server, names: &[&str]) -> String {
     let mut watch = Watch::open(server, WATCH).await;
     let mut trace = String::new();
@@ -45,9 +46,8 @@ async fn open(server: &Server, uri: &str) -> Body {
     server.call(request).await.expect("a response").into_body()
 }
 
-/// Reads chunks until the body ends or has sent nothing for 10 ms.
-///
-/// Returns the chunks, and whether the body has ended.
+/// Reads chunks until the body ends or has sent nothing for 10 ms. Returns the chunks, and whether the body
+/// has ended.
 async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     let mut chunks = Vec::new();
     loop {
@@ -59,7 +59,7 @@ async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     }
 }
 
-/// Returns, for each logged request in order of arrival, the faults that the server injected into the
+/// Returns one text per logged request, in order of arrival: the faults that the server injected into the
 /// request.
 fn hits(server: &Server) -> Vec<String> {
     let log = server.requests();

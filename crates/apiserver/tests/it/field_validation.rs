@@ -1,4 +1,5 @@
-//! Tests the `fieldValidation` option, which reports unknown and duplicate fields in client requests.
+//! Tests the `fieldValidation` query option, with which the server reports unknown and duplicate fields of a
+//! request body.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -10,14 +11,15 @@ use crate::ask::{Reply, builder, get, pod, request, send};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A pod with unknown and duplicate fields of nearly every sort that the server reports.
+/// A pod with unknown and duplicate fields at several places: in its metadata, its spec, its containers and a
+/// volume.
 const WRONG: &str = r#"{"metadata":{"name":"a","foo":1},"spec":{"containers":[
     {"name":"c","image":"i","imagex":"j","livenessProbe":{"httpGet":{"port":1,"b":2},"exec":{}}},
     {"name":"d","image":"i","image":"k"}],
     "foo":1,"foo":2,"nodename":"y","volumes":[{"name":"v","emptyDir":{},"hostpath":{}}]},
     "extra":{"a":1}}"#;
 
-/// The errors that Kubernetes 1.36.3 reports for [`WRONG`].
+/// The errors that kube-apiserver 1.36.3 reports for [`WRONG`].
 const COMPLAINTS: [&str; 8] = [
     r#"unknown field "metadata.foo""#,
     r#"unknown field "spec.containers[0].imagex""#,

@@ -1,4 +1,5 @@
-//! Tests that malicious clients can't exhaust the server, and that they do not affect other clients.
+//! Tests that malicious clients can't exhaust the server's resources, and that they do not affect other
+//! clients.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};

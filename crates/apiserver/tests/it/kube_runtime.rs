@@ -1,7 +1,6 @@
 //! Tests that the server works with kube-rs: with its watcher, its reflector and its controller.
 //!
-//! The tests check the events that kube-rs returns and the requests that it sends. kube-rs represents the
-//! clients of other projects. The clock is virtual.
+//! The tests check the events that kube-rs returns and the requests that it sends. The clock is virtual.
 
 mod controller;
 mod reflector;
@@ -19,11 +18,11 @@ use serde::de::DeserializeOwned;
 
 /// Time without events, in virtual time, after which a test assumes that no more events arrive.
 ///
-/// The time is longer than kube-rs's first backoff after an error, at most 1.6 s with jitter.
+/// The time is longer than kube-rs's first backoff after an error, which is at most 1.6 s with jitter.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Returns two watcher configurations: one reads the initial objects with a list, the other with a streaming
-/// list.
+/// Returns two configurations of kube-rs's watcher. With the first, the watcher reads the initial objects
+/// with a list. With the second, it uses a streaming list.
 fn both_strategies() -> [Config; 2] {
     [Config::default(), Config::default().streaming_lists()]
 }
@@ -51,7 +50,8 @@ where
         }
     }
 
-    /// Returns the events and errors, one per line, until the watcher returns none for [`SILENCE`].
+    /// Returns the received events and errors, one per line. Returns when the watcher has returned nothing
+    /// for [`SILENCE`].
     async fn trace(&mut self) -> String {
         let mut trace = String::new();
         while let Ok(event) = tokio::time::timeout(SILENCE, self.events.next()).await {
@@ -61,7 +61,7 @@ where
         trace
     }
 
-    /// Asserts that the watcher returns no event and no error for the duration `long`.
+    /// Asserts that the watcher returns no event and no error within the duration `long`.
     async fn expect_silence(&mut self, long: Duration) {
         let event = tokio::time::timeout(long, self.events.next()).await;
         assert!(event.is_err(), "{}", line(&event.unwrap().unwrap()));
@@ -107,7 +107,7 @@ fn of_api(error: &kube_client::Error) -> String {
     }
 }
 
-/// Returns the requests for pods that the server has logged, one per line. Clears the server's request log.
+/// Returns the requests for pods in the server's request log, one per line, and clears the log.
 fn logged(server: &Server) -> String {
     let log = server.requests();
     log.clear();

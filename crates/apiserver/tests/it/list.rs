@@ -1,4 +1,4 @@
-//! Tests list requests: the revision of a list, its objects, and the rejection of invalid options.
+//! Tests list requests: the revision and the objects of a list, and the rejection of invalid options.
 
 use serde_json::json;
 
@@ -78,10 +78,11 @@ async fn built_in_lists_start_with_metadata_and_custom_ones_end_with_it() {
     );
 }
 
-/// Lists pods with this query. Returns the names of the pods and the list's revision, or the error as text.
+/// Lists the pods of a new server with the query `query`. Returns the names of the pods and the list's
+/// revision, or the error as text.
 ///
-/// The server is new, and `cache` is its watch-cache option. Its three pods were created at the revisions 1
-/// to 3, and the first pod was deleted at revision 4.
+/// `cache` is the server's watch-cache option. The pods `a`, `b` and `c` were created at the revisions 1 to
+/// 3, and pod `a` was deleted at revision 4.
 async fn names(query: &str, cache: WatchCache) -> String {
     let server = builder()
         .watch_cache(cache)

@@ -1,4 +1,7 @@
-//! Integration tests of the API server. The clients use the server in process with paused time, or over TCP.
+//! Integration tests of the API server.
+//!
+//! Most tests send requests to the server in process, with paused time. Some tests use TCP connections
+//! instead.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! Tests namespaces: the fields that the server sets, finalizers, and deletion together with all objects.
+//! Tests namespaces: the fields that the server sets, finalizers, and the deletion of a namespace together
+//! with its objects.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})
 }
 
-/// Returns a pod in namespace `n` that is bound to a node, with a grace period of `seconds`.
+/// Returns a pod in namespace `n` that is bound to a node and has a grace period of `seconds` seconds.
 fn bound(name: &str, seconds: i64) -> Value {
     let mut pod = pod(&format!("n/{name}"));
     pod["spec"]["nodeName"] = json!("node");

@@ -2,8 +2,7 @@
 //! steps.
 //!
 //! The steps are writes, expirations of the server's history, and requests for a page with a random limit. A
-//! chain is the sequence of pages of one list, linked by `continue` tokens. The lists are of one namespace or
-//! of all namespaces.
+//! chain is the sequence of pages of one list, linked by `continue` tokens.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +12,8 @@ use serde_json::json;
 
 use crate::ask::{Reply, get};
 
-/// Namespace and name of each config map, in the order of the server's lists. The order is that of the keys
-/// in etcd, so `a-b/x` precedes `a/x`.
+/// Namespace and name of each config map, in the order of the server's lists. Lists are in the order of the
+/// keys in etcd, so `a-b/x` precedes `a/x`.
 const KEYS: [(&str, &str); 8] = [
     ("a-b", "x"),
     ("a", "x"),
@@ -31,10 +30,10 @@ enum Step {
     /// Creates the config map with this index in [`KEYS`], or changes the config map if it exists.
     Put(usize),
     Delete(usize),
-    /// Expires the server's history, so pages and lists at older revisions are rejected with 410.
+    /// Expires the server's history. The server then rejects pages and lists at older revisions with 410.
     Compact,
-    /// Requests a page with this limit: the next page of the current chain, or the first page of a new chain
-    /// if there is no current chain.
+    /// Requests a page with this limit: the next page of the current chain. If there is no current chain,
+    /// requests the first page of a new chain.
     Page(usize),
 }
 
@@ -52,19 +51,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// `resourceVersion` of the config map.
 type Moment = BTreeMap<usize, u64>;
 
-/// The position in a list whose next page has not been requested yet: the `continue` token of the last page,
-/// and the revision of the list.
+/// A list with further pages: the `continue` token of the most recent page, and the revision of the list.
 struct Chain {
     token: String,
     revision: u64,
-    /// Index in [`KEYS`] that follows the last object of the last page.
+    /// Index in [`KEYS`] that follows the last object of the most recent page.
     from: usize,
 }
 
 struct Reference {
     /// The config maps at each revision. The index of the vector is the revision.
     moments: Vec<Moment>,
-    /// Oldest revision from which a chain can continue. Older revisions have expired.
+    /// Oldest revision whose chains can continue. Chains at older revisions have expired.
     horizon: u64,
     namespace: Option<&'static str>,
 }
@@ -80,8 +78,9 @@ impl Reference {
         self.moments.push(moment);
     }
 
-    /// Returns the config maps of the listed namespaces at `revision`, starting with index `from` of
-    /// [`KEYS`].
+    /// Returns the index in [`KEYS`] and the `resourceVersion` of each config map that exists at `revision`,
+    /// starting at the index `from`. If the field `namespace` is set, omits the config maps of other
+    /// namespaces.
     fn rest(&self, revision: u64, from: usize) -> Vec<(usize, u64)> {
         let moment = usize::try_from(revision).map(|revision| &self.moments[revision]);
         let rest = moment.expect("revisions are few").range(from..);
@@ -104,10 +103,11 @@ impl Reference {
     }
 }
 
-/// Asserts that a page of the server equals that of the reference. Returns the chain if it has a further
-/// page.
+/// Asserts that a page of the server equals the page of the reference at `revision` that starts with index
+/// `from` of [`KEYS`] and has at most `limit` config maps.
 ///
-/// The page is at `revision`, starts with index `from` of [`KEYS`], and has at most `limit` config maps.
+/// Returns the chain with which the next page can be requested, or `None` if this was the last page of the
+/// list.
 fn judge(
     reference: &Reference,
     page: &Reply,

@@ -1,4 +1,5 @@
-//! Tests lists in pages. All pages show the objects at one revision, until the `continue` token expires.
+//! Tests paginated lists. All pages of a list contain the objects at one revision, until the `continue` token
+//! expires.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

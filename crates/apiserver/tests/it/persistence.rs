@@ -1,7 +1,7 @@
 //! Tests servers with a data directory.
 //!
-//! The tests check which objects a server has after a restart or after its process was killed, and which data
-//! directories a server rejects.
+//! The tests check the objects of a server after a restart and after its process was killed. They also check
+//! which data directories a server rejects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// Returns the path of a test's data directory, which is below the build directory. Removes the directory if
-/// it exists from an earlier run.
+/// Returns the path of a test's data directory, below the build directory. Deletes a directory that an
+/// earlier run has left there.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
@@ -146,8 +146,8 @@ fn objects_of_an_unserved_kind_are_kept_until_it_is_served() {
     );
 }
 
-/// Asserts that the server can't be opened with this data directory. Returns the error and its source as
-/// text, in which `DIR` replaces the path.
+/// Asserts that a server can't open this data directory. Returns the error and its source as text, in which
+/// `DIR` replaces the path.
 fn refusal(directory: &Path) -> String {
     let error = match builder().open(directory) {
         Ok(server) => panic!("{server:?} was opened"),
@@ -247,16 +247,16 @@ fn a_truncated_or_overwritten_store_is_rejected() {
 
 /// Number of concurrent writers in the child process. No two writers write the same object.
 const WRITERS: usize = 4;
-/// Number of child processes that the test starts and kills, one after the other.
+/// Number of child processes that `acknowledged_writes_survive_a_kill` starts and kills, one after the other.
 const KILLS: u64 = 12;
-/// Name of the test that a child process runs. The child reads a seed and a data directory from standard
-/// input.
+/// Name of the test function that each child process runs.
 const CHILD: &str = "persistence::write_until_killed";
 
 /// Writes objects until the process is killed. `acknowledged_writes_survive_a_kill` runs this test in a child
 /// process.
 ///
-/// The test prints a line before each write, and another line after the server has acknowledged the write.
+/// The test reads a seed and a data directory from standard input. It prints a line before each write, and
+/// another line after the server has acknowledged the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "writes for ever; `acknowledged_writes_survive_a_kill` runs it"]
 async fn write_until_killed() {
@@ -304,8 +304,8 @@ async fn write(server: &Server, writer: usize, seed: u64) {
 /// The possible values of a pod after the writing process was killed. `None` means that the pod does not
 /// exist.
 ///
-/// The first value is the last one that the server has acknowledged. Each further value is from a later
-/// write, which the server has not acknowledged.
+/// The first element is the value of the last acknowledged write. The other elements are the values of later
+/// writes, which the server has not acknowledged.
 type Known = Vec<Option<u64>>;
 
 #[test]

@@ -1,4 +1,5 @@
-//! Tests the request log: the options, the response status and the time that it records for each request.
+//! Tests the request log: the query options, the response status and the times that it records for each
+//! request.
 
 use std::time::Duration;
 

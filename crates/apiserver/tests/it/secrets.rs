@@ -21,8 +21,8 @@ const TOKEN: &str = "hunter2-token";
 const SECRET: &str = "hunter2";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// Returns requests that contain a secret, for example in the body, the query or a header. Each request has
-/// the status code that the server must return.
+/// Returns requests that contain a secret, for example in the body, the query or a header. Each request comes
+/// with the status code that the server must return.
 fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     let secret = json!({
         "apiVersion": "v1",
@@ -94,8 +94,8 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     rows.into_iter().map(carrying_secrets).collect()
 }
 
-/// Builds a request with secrets in its `Cookie` and `Authorization` headers. Returns the request together
-/// with `code`, the expected status code.
+/// Builds a request that also has secrets in its `Cookie` and `Authorization` headers. Returns the request,
+/// and `code`, the expected status code.
 fn carrying_secrets(
     (method, uri, content_type, body, code): (&str, &str, &str, String, u16),
 ) -> (Request<Full<Bytes>>, u16) {

@@ -1,5 +1,5 @@
-//! Tests that the server encodes each event once per representation, such as `Table`, and not once per
-//! watcher.
+//! Tests that the server encodes each event only once per representation, such as `Table`, however many
+//! watchers receive the event.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -22,8 +22,8 @@ async fn next(body: &mut Body) -> Bytes {
     frame.into_data().unwrap()
 }
 
-/// Asserts that three watchers receive the same bytes in memory for each event. The third watcher is opened
-/// after the events.
+/// Asserts that three watchers receive the same buffer, not copies, for each event. The third watcher is
+/// opened after the events.
 #[tokio::test(start_paused = true)]
 async fn an_event_is_encoded_once_for_all_watchers_of_a_representation() {
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";

@@ -1,4 +1,4 @@
-//! Tests requests with strategic merge patches: merged lists, the order of list items, and rejected patches.
+//! Tests strategic merge patches: merged lists, the order of list items, and rejected patches.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -25,15 +25,16 @@ fn serving(api_version: &str, kind: &str, spec: &Value) -> Server {
     builder().seed([object]).build()
 }
 
-/// Creates a server with a pod of this spec, sends a strategic merge patch, and returns the resulting spec.
+/// Creates a pod with `spec` on a new server, applies the strategic merge patch `patch`, and returns the
+/// resulting spec.
 async fn patched(spec: &Value, patch: &Value) -> Value {
     let reply = strategic(&serving("v1", "Pod", spec), POD, &json!({ "spec": patch })).await;
     assert_eq!(reply.code, 200, "{}", reply.text);
     reply.json["spec"].clone()
 }
 
-/// Creates a server with a pod of this spec, sends an invalid strategic merge patch, and returns the error as
-/// text. Asserts that the pod is unchanged.
+/// Creates a pod with `spec` on a new server and sends `patch`, an invalid strategic merge patch. Asserts
+/// that the pod is unchanged, and returns the error as text.
 async fn refused(spec: &Value, patch: &Value) -> String {
     let server = serving("v1", "Pod", spec);
     let reply = strategic(&server, POD, &json!({ "spec": patch })).await;

@@ -22,8 +22,8 @@ fn guarded() -> Server {
         .build()
 }
 
-/// Returns URL paths of all routes, for all kinds. Also returns unusual spellings of paths, which must not
-/// bypass the authentication.
+/// Returns URL paths of all routes, for all kinds. Also returns unusual spellings of paths, because these
+/// must not bypass the authentication.
 async fn paths(server: &Server) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/",
@@ -159,7 +159,7 @@ async fn only_the_exact_token_is_accepted() {
 /// The headers of each request that a test sends as raw bytes, with the final empty line.
 const END: &str = "Host: localhost\r\nConnection: close\r\n\r\n";
 
-/// Sends these bytes over a new TCP connection, and returns the first line of the response.
+/// Sends `bytes` over a new TCP connection, and returns the first line of the response.
 async fn first_line(address: SocketAddr, bytes: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();

@@ -1,7 +1,6 @@
 //! Tests that every operation that affects an open watch wakes the task that reads the watch.
 //!
-//! Such operations are writes, and faults such as the end of the watch. The other tests do not detect a
-//! missing wake-up, because they poll again after a timeout.
+//! Such operations are writes, and faults such as the end of the watch.
 
 use std::pin::Pin;
 
@@ -16,10 +15,10 @@ use crate::ask::{pod, pods, request};
 
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 
-/// An operation on the server that must wake the task that reads a watch.
+/// An operation on the server that affects an open watch.
 type Order = fn(&Server);
 
-/// Opens a watch and polls its body once. Asserts that no data is available yet.
+/// Opens a watch and polls its body once. Asserts that no data is available yet, and returns the body.
 async fn waiting(server: &Server) -> Spawn<Body> {
     let request = request("GET", WATCH)
         .body(Full::<Bytes>::default())
@@ -31,7 +30,7 @@ async fn waiting(server: &Server) -> Spawn<Body> {
     body
 }
 
-/// Polls the body again until there is no more data and no new wake-up, or until the body ends.
+/// Polls the body until a poll returns `Pending` without waking the task, or until the body ends or fails.
 ///
 /// Returns whether a poll returned a frame, an error, or the end of the body.
 fn drain(body: &mut Spawn<Body>) -> bool {

@@ -1,5 +1,4 @@
-//! Tests the events of an open watch: their order, the effect of selectors, bookmarks, and the end of the
-//! watch.
+//! Tests the events of an open watch: their order, selectors, bookmarks, and the end of the watch.
 
 use std::time::Duration;
 

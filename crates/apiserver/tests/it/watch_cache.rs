@@ -1,7 +1,7 @@
 //! Tests the options that disable the server's watch cache for all kinds or for some kinds.
 //!
-//! Without a watch cache, storage serves the lists and watches of a kind. The expected responses are those of
-//! kube-apiserver 1.36.3 with `--watch-cache=false`.
+//! Storage serves the lists and watches of a kind that has no watch cache. The expected responses are those
+//! of kube-apiserver 1.36.3 with `--watch-cache=false`.
 
 use std::time::Duration;
 
@@ -82,8 +82,8 @@ async fn without_a_watch_cache_the_closing_bookmark_is_the_only_one() {
 
 /// Returns whether the server has a watch cache for `resource`.
 ///
-/// The function lists with `resourceVersion=0` and a `limit`. The watch cache ignores this limit, and storage
-/// applies it.
+/// The function lists with `resourceVersion=0` and `limit=1`. Only storage applies this limit, and a watch
+/// cache ignores it.
 async fn is_cached(server: &Server, resource: &str) -> bool {
     let list = format!("/api/v1/{resource}?resourceVersion=0&limit=1");
     get(server, &list).await.continue_token().is_none()

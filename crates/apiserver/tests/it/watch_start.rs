@@ -18,9 +18,10 @@ fn server() -> Server {
     server
 }
 
-/// Opens a watch, creates pod `z`, and asserts that the received events are those of `trace`.
+/// Opens a watch with the query `query` on a new server, creates pod `z`, and asserts that `trace` lists the
+/// received events.
 ///
-/// A line `--` in `trace` separates the events before the creation from those after it.
+/// A line `--` in `trace` separates the events before the creation from the events after it.
 async fn check(query: &str, trace: &Expect) {
     let server = server();
     let mut watch = Watch::open(&server, &format!("{WATCH}&{query}")).await;

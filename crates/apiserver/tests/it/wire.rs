@@ -1,4 +1,4 @@
-//! Tests the server over TCP: connections with HTTP/1.1 and HTTP/2, shutdown, and the limits for requests.
+//! Tests the server over TCP: HTTP/1.1 and HTTP/2 connections, shutdown, and the limits for requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

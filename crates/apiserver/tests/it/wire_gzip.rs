@@ -48,8 +48,7 @@ fn unzip(gzip: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns a server with config map `m`. The server's response with this config map has a body of `bytes`
-/// bytes.
+/// Returns a server with config map `m`. The body of an uncompressed GET response for `m` has `bytes` bytes.
 async fn with_answer_of(bytes: usize) -> Server {
     let server = builder().seed([map(bytes)]).build();
     let (_, plain) = get(&server, MAP, "identity").await;

@@ -21,11 +21,10 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
-/// Opens a TLS connection to a server. The client trusts only certificates that the authority `trusted`
-/// issued.
+/// Opens a TLS connection to a server, with the client certificate `client` if it is not `None`.
 ///
-/// The server's certificate must contain `name`, and the server must select the protocol `alpn`. The client
-/// sends the certificate `client`, if any.
+/// Returns an error if the server's certificate is not from the authority `trusted` or is not valid for
+/// `name`. Asserts that the server has selected the protocol `alpn`.
 async fn connect(
     address: SocketAddr,
     trusted: &Tls,
@@ -66,7 +65,8 @@ fn authority() -> Tls {
     Tls::generate([]).unwrap()
 }
 
-/// Lists pods over HTTP/1.1. Returns the status code and the error message. For a list, the message is empty.
+/// Lists pods over HTTP/1.1 with the bearer token `token`. Returns the status code and the error message,
+/// which is empty if the request succeeds.
 async fn ask(stream: TlsStream<TcpStream>, token: Option<&str>) -> (u16, String) {
     let mut tasks = JoinSet::new();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();

@@ -1,4 +1,4 @@
-//! `demo`: runs the control loops of a small control plane, and prints the steps of these loops.
+//! `demo`: runs the control loops of a small control plane, and prints their steps, such as a pod's creation.
 //!
 //! The loops are those of a deployment controller, a replica set controller, a scheduler and node agents.
 //! They communicate only through an API server.
@@ -8,8 +8,8 @@
 //! - each printed step has the revision of the object that the loop observed;
 //! - the demo succeeds if all replicas are ready and all failed pods are replaced;
 //! - if the user leaves out a loop, the demo instead succeeds if all steps before that loop's first step have
-//!   occurred and there is no further progress;
-//! - otherwise the demo fails and prints the missing step;
+//!   occurred and no further step follows;
+//! - otherwise the demo fails and prints the first missing step;
 //! - at the end, also after an error or a signal, the demo removes the objects that it has created.
 
 mod accounts;
@@ -41,7 +41,7 @@ use crate::{
     output,
 };
 
-/// `User-Agent` of the process that runs the deployment controller and the replica set controller.
+/// `User-Agent` that the deployment controller and the replica set controller send.
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
 /// The options of the `demo` subcommand.
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) without: Option<Loop>,
     /// CPU request of each pod, as a Kubernetes quantity.
     pub(crate) cpu: String,
-    /// Maximum time from the start of the demo until its goal is reached.
+    /// Maximum duration of the demo, from its start. If the goal is not reached by then, the demo fails.
     pub(crate) deadline: Duration,
     pub(crate) target: Target,
     /// File to which the embedded server's request log is written, or `None` to write no log.
@@ -67,13 +67,13 @@ pub(crate) enum Target {
         kubeconfig: PathBuf,
         context: Option<String>,
         namespace: Option<String>,
-        /// Whether the demo's loops write to the server. Otherwise they only observe.
+        /// Whether the demo's loops write to the server. If false, the loops only observe.
         act: bool,
     },
 }
 
 impl Target {
-    /// Returns whether the demo's loops write to the server. Otherwise they only observe.
+    /// Returns whether the demo's loops write to the server. If false, the loops only observe.
     fn acts(&self) -> bool {
         match self {
             Target::Embedded => true,
@@ -149,7 +149,7 @@ impl From<Signal> for Broken {
     }
 }
 
-/// Opens the control loops, runs the demo, and stops the loops, even if the demo fails.
+/// Creates the control loops, runs the demo, and stops the loops, also if the demo fails.
 async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Result<(), Broken> {
     output::say(world.description());
     let (tell, steps) = mpsc::channel(STEPS_MAX);
@@ -274,7 +274,8 @@ impl Stage<'_> {
     }
 }
 
-/// Prints a table with one row per process. A row has the numbers of the process's requests and cache reads.
+/// Prints a table with the numbers of requests and cache reads of each process. A process is a group of
+/// control loops with the same `User-Agent`.
 ///
 /// Below the table, prints the number of lists that the processes have requested after request number
 /// `synced`.

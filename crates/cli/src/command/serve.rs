@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - the kubeconfig is readable only by its owner, and replaces only a file that an earlier `serve` wrote;
-//! - all seeded objects and faults are in place before the server accepts connections;
+//! - all seeded objects and faults exist before the server accepts connections;
 //! - on a new server, the same flags always result in the same seeded objects and in the same changes. On a
 //!   server with stored objects, only the missing objects are seeded;
 //! - at the end, the port is free and the kubeconfig is removed.
@@ -48,7 +48,7 @@ pub(crate) use self::{
 /// starts with this line.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
-/// Constant part of the seed of the random number generator for seeded objects and changes.
+/// Constant part of the seed from which random numbers for seeded objects and changes are generated.
 ///
 /// The seed is the sum of this arbitrary number and the server's revision at the start.
 const RNG_SEED: u64 = 1;
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     pub(crate) controllers: bool,
 }
 
-/// The optional tasks that run in the same process as the server: churn, and the demo's controllers.
+/// The optional tasks that run in the server's process: churn, and the demo's controllers.
 struct Company {
     churn: Option<(Churn, Rate)>,
     controllers: Option<Controllers>,
@@ -161,7 +161,7 @@ async fn serve(
 // === impl Company ===
 
 impl Company {
-    /// Creates the seeded objects on the server, and opens the controllers if the options request them.
+    /// Creates the seeded objects on the server, and the controllers if the options request them.
     ///
     /// # Errors
     /// Returns an error if the server rejects an object.
@@ -215,7 +215,7 @@ impl Company {
     }
 }
 
-/// Creates the requested objects on the server. Prints the number of objects and the time that was needed.
+/// Creates the requested objects on the server. Prints their number and the time that their creation took.
 async fn seed(
     server: &Server,
     wanted: &[SeedObjects],
@@ -236,7 +236,7 @@ async fn seed(
     Ok(populations)
 }
 
-/// Prints the URL at which clients can read and change the fault plan, and the plan with its seed.
+/// Prints the URL at which clients can read and change the fault plan, and prints the plan with its seed.
 fn say_faults(server: &Server, address: SocketAddr) {
     output::say(format_args!(
         "faults:      http://{address}/faults reads (GET), extends (POST) and clears (DELETE) the plan:"

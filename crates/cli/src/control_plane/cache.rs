@@ -1,7 +1,7 @@
 //! Reads objects from an informer's cache, and counts the reads.
 //!
-//! The demo prints the counts, because without a cache each read would be a request. The module guarantees
-//! that a read sends no request and that each call counts as one read.
+//! The module guarantees that a read sends no request, and that each call counts as one read. The demo prints
+//! the counts to show the number of requests that the caches replace.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use kube_informer::{
     Indexer, Lister, Object, ObjectName, SharedInformer, indexer::IndexToken, selector::Selector,
 };
 
-/// Number of reads from the caches of one process.
+/// Counter of the reads from the caches of one process. Clones share the counter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reads(Arc<AtomicU64>);
 

@@ -32,11 +32,11 @@ use super::{
 /// Key of the label that distinguishes the ReplicaSets of a Deployment, as in Kubernetes.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Number of Deployments that are reconciled concurrently. The demo has one Deployment.
+/// Number of Deployments that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Characters of a template hash, as in Kubernetes (`SafeEncodeString` in `util/rand`). There are no vowels,
-/// so a hash contains no words.
+/// Characters of a template hash, as in Kubernetes (`SafeEncodeString` in `util/rand`). Vowels are missing,
+/// so a hash can't contain an English word by chance.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 struct Controller {
@@ -48,15 +48,15 @@ struct Controller {
     write_replica_sets: Writes<ReplicaSet>,
 }
 
-/// Event handler for Deployments: queues the Deployment, and reports an addition or a new status as a step.
+/// Event handler for Deployments: adds the Deployment to the queue. Also reports a new Deployment or a
+/// changed status as a step.
 struct Deployments {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler for ReplicaSets: queues the Deployment that controls the ReplicaSet.
-///
-/// The handler also reports the addition of a ReplicaSet as a step.
+/// Event handler for ReplicaSets: adds the Deployment that controls the ReplicaSet to the queue. Also reports
+/// a new ReplicaSet as a step.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,

@@ -1,13 +1,13 @@
 //! Counts the creations and deletions that a controller requested and has not yet observed in its cache.
 //!
-//! A controller that creates pods because its cache contains too few would create more pods until the cache
-//! contains the first ones. Therefore the controller records the expected events before it sends the
-//! requests. Its event handler removes an expectation when the event arrives. The controller counts pods only
-//! if no expectation is left. The model is kube-controller-manager's `ControllerExpectations`.
+//! The cache does not contain a created pod immediately. A controller that counts the pods in the cache too
+//! early creates surplus pods. Therefore the controller records the expected events before it sends the
+//! requests, and its event handler removes an expectation when the event arrives. The controller counts pods
+//! only if no expectation is left. The model is kube-controller-manager's `ControllerExpectations`.
 //!
-//! Guarantees: an event that arrives before it is expected does not reduce a later expectation. Expectations
-//! expire after [`EXPECTATION_TIMEOUT`], so a missing event delays the controller but does not block it
-//! permanently.
+//! Guarantees: an event that arrives before its expectation is recorded does not remove a later expectation.
+//! Expectations expire after [`EXPECTATION_TIMEOUT`], so a missing event delays the controller but does not
+//! block it permanently.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,8 +1,8 @@
 //! The node agent: simulates the containers of the pods that are bound to its node, and writes the pods'
 //! status.
 //!
-//! A container runs as soon as the agent starts it. The counter [`Fates`] selects the containers that fail:
-//! they end after [`LIFETIME`].
+//! A container runs as soon as the agent starts it. The counter [`Fates`] selects containers that fail 400 ms
+//! after their start. The other containers run until their pods are deleted.
 //!
 //! Guarantees:
 //! - The agent never changes a pod of another node.
@@ -35,7 +35,7 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Time from the start to the end of a container that is selected to fail.
+/// Time from the start to the end of a container that [`Fates`] selects to fail.
 ///
 /// The time is long enough for the pod to become ready before the container ends.
 pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
@@ -43,7 +43,7 @@ pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
 /// Number of pods of one node that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Number of containers that are still to be selected to fail. All node agents share this counter.
+/// Counter of the containers that are still to fail. All node agents share one counter.
 ///
 /// While the counter is above zero, each container that starts decrements it, and ends after [`LIFETIME`].
 #[derive(Clone, Debug, Default)]
@@ -68,7 +68,7 @@ struct Container {
     ends: Option<Instant>,
 }
 
-/// Event handler for pods: queues the pods of the node `node`, and reports their changes as steps.
+/// Event handler for pods: adds the pods of the node `node` to the queue, and reports their changes as steps.
 struct Pods {
     /// Name of the node whose pods are handled; `None` means the pods of all nodes.
     node: Option<String>,
@@ -76,7 +76,10 @@ struct Pods {
     teller: Teller,
 }
 
-/// Adds the agent of the node named `node` to a process. The process must have no other loop.
+/// Adds the agent of the node named `node` to a process.
+///
+/// The name of the control loop is the user agent of the process. Therefore the process must have no other
+/// loop.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.

@@ -2,8 +2,9 @@
 //! pods.
 //!
 //! Guarantees:
-//! - The controller never creates a pod twice because of a stale cache. It counts pods only after its cache
-//!   shows all creations and deletions that it requested (see the module `expectations`).
+//! - A stale cache does not cause surplus pods. The controller counts pods only after its cache contains all
+//!   creations and deletions that it requested, or five minutes after the requests (see the module
+//!   `expectations`).
 //! - Terminated pods are deleted and replaced. In Kubernetes the controller only replaces them, and the
 //!   garbage collector deletes them.
 
@@ -37,7 +38,7 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Number of ReplicaSets that are reconciled concurrently. The demo has one ReplicaSet.
+/// Number of ReplicaSets that are reconciled concurrently.
 const WORKERS: usize = 2;
 
 /// Maximum number of pod creations per reconciliation, and maximum number of pod deletions per
@@ -54,19 +55,22 @@ struct Controller {
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// Number of ready pods of each ReplicaSet when it was last reconciled without a pod to create or delete.
+    /// Number of ready pods of each ReplicaSet at its last reconciliation in which no pod had to be created
+    /// or deleted.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,
 }
 
-/// Event handler for ReplicaSets: queues the ReplicaSet, and reports an addition or a new status as a step.
+/// Event handler for ReplicaSets: adds the ReplicaSet to the queue. Also reports a new ReplicaSet or a
+/// changed status as a step.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler for pods: removes the matching expectation, and queues the ReplicaSet that controls the pod.
+/// Event handler for pods: records that a requested creation or deletion was observed, and adds the
+/// ReplicaSet that controls the pod to the queue.
 ///
 /// The handler also reports the addition, the failure and the deletion of a pod as steps.
 struct Pods {
@@ -253,7 +257,8 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Records the expected events, then deletes the `surplus` pods and creates `missing` new pods.
+    /// Deletes the pods in `surplus` and creates `missing` new pods. Before that, records the expected
+    /// events.
     ///
     /// After the first error no more requests are sent, and the error is returned.
     async fn change(
@@ -320,10 +325,10 @@ impl Controller {
         }
     }
 
-    /// Reports that the ReplicaSet has no pod to create or delete, with its newest ready pod as the object.
+    /// Reports the step [`Kind::Content`], which contains the ReplicaSet's newest ready pod.
     ///
-    /// Nothing is reported unless the number of ready pods has increased since the last call for this
-    /// ReplicaSet.
+    /// Reports nothing if no pod is ready, or if the number of ready pods has not increased since the last
+    /// call for this ReplicaSet.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {
@@ -371,7 +376,8 @@ fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     })
 }
 
-/// Selects `number` pods for deletion: first pods without a node, then pods that are not ready.
+/// Selects `number` pods for deletion. Pods without a node are selected first, then pods that are not ready,
+/// and then ready pods.
 fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     let has_node = |pod: &Pod| {
         let spec = pod.spec.as_ref();

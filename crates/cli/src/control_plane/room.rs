@@ -20,7 +20,7 @@ pub(crate) struct Room {
     pods: i128,
 }
 
-/// The resource that is insufficient on a node for a pod. `Display` writes it as in "1 insufficient cpu".
+/// The resource that is insufficient on a node for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     Cpu,
@@ -28,7 +28,7 @@ pub(crate) enum Lack {
     Pods,
 }
 
-/// Error: the text is not a valid, non-negative Kubernetes quantity. The field contains the text.
+/// Error for a text that is not a valid, non-negative Kubernetes quantity. The field contains the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotAQuantity(String);
 
@@ -46,7 +46,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Returns the sum of the requests of the pod's containers, with a pod count of one.
+    /// Returns the sum of the requests of the pod's containers. The number of pods in the result is one.
     ///
     /// # Errors
     /// Returns an error if a quantity is invalid.
@@ -97,7 +97,7 @@ impl Room {
         }
     }
 
-    /// Returns a sort key for nodes: free CPU, then free memory, then the free number of pods.
+    /// Returns a sort key for nodes: free CPU, then free memory, then the number of additional pods that fit.
     pub(crate) fn rank(self) -> impl Ord {
         (self.cpu, self.memory, self.pods)
     }

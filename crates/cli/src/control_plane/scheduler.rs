@@ -53,12 +53,12 @@ struct Controller {
 /// The scheduler's own state, in addition to its informer caches.
 #[derive(Default)]
 struct Memory {
-    /// Pods for which a binding was sent that the cache does not contain yet, with their node and requests.
+    /// Pods whose binding was sent and is not in the cache yet, with their node and requests.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
-    /// Pods that fitted on no node at the last attempt, and the pod that the worker is scheduling.
+    /// Pods that are queued again when capacity may have become available.
     ///
-    /// All these pods are queued again when a pod on a node terminates or is deleted, or when a node is added
-    /// or its capacity changes.
+    /// The set contains the pods that fitted on no node at their last attempt. It also contains the pod that
+    /// the worker is scheduling, because capacity may become available during the attempt.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
 }
 
@@ -67,9 +67,9 @@ struct Assumed {
     takes: Room,
 }
 
-/// Event handler for pods without a node: reports and queues a new pod.
+/// Event handler for pods without a node: reports each new pod and adds it to the queue.
 ///
-/// When the pod is bound, has terminated or is deleted, the handler removes the pod from [`Memory`].
+/// When a pod is bound, terminates or is deleted, the handler removes the pod from [`Memory`].
 struct Unbound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -78,14 +78,16 @@ struct Unbound {
 
 /// Event handler for bound pods that have not terminated.
 ///
-/// The handler reports a new binding. When a pod terminates or is deleted, it retries the unschedulable pods.
+/// The handler reports new bindings. When a pod terminates or is deleted, the handler adds the unschedulable
+/// pods to the queue again.
 struct Bound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     memory: Arc<Memory>,
 }
 
-/// Event handler for nodes: retries unschedulable pods when a node is added or its capacity changes.
+/// Event handler for nodes: adds the unschedulable pods to the queue when a node is added or its capacity
+/// changes.
 struct Nodes {
     queue: RateLimitingQueue<ObjectName>,
     memory: Arc<Memory>,
@@ -221,7 +223,8 @@ fn offers(node: &Object<Node>) -> Option<Room> {
 }
 
 impl Memory {
-    /// Removes a pod that is bound, terminated or deleted in the cache from `unschedulable` and `assumed`.
+    /// Removes a pod from `unschedulable` and `assumed`. Called when the cache shows that the pod is bound,
+    /// terminated or deleted.
     fn is_settled(&self, pod: &ObjectName) {
         self.unschedulable.lock().remove(pod);
         self.assumed.lock().remove(pod);
@@ -261,10 +264,10 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Selects the node for a pod with the requests `asked`: the fitting node with the highest
-    /// [`Room::rank`].
+    /// Selects a node for a pod with the requests `asked`: the node with the highest [`Room::rank`] among
+    /// those with enough free capacity.
     ///
-    /// If no node fits, the inner `Err` contains one insufficient resource per node.
+    /// If no node has enough free capacity, the inner `Err` contains one insufficient resource per node.
     fn place(&self, asked: Room) -> Result<Result<String, Vec<Lack>>, anyhow::Error> {
         let mut fitting = Vec::new();
         let mut lacks = Vec::new();
@@ -283,10 +286,10 @@ impl Controller {
             .ok_or(lacks))
     }
 
-    /// Returns the free capacity of a node: its allocatable capacity minus the requests of the pods on the
-    /// node.
+    /// Returns the allocatable capacity of a node, minus the requests of the pods on the node.
     ///
-    /// Pods whose binding was sent and is not yet in the cache also count.
+    /// The requests of a pod are also subtracted if the scheduler has sent the pod's binding and the cache
+    /// does not contain the binding yet.
     fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
         // Read before the cache: a pod that becomes bound in between counts twice instead of never.
         let assumed: Vec<_> = {

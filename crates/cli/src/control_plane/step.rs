@@ -15,8 +15,6 @@ use std::{fmt, sync::Arc};
 use tokio::{sync::mpsc, time::Instant};
 
 /// Maximum number of queued steps, of about 200 bytes each.
-///
-/// The limit is high enough for the steps of all loops when many pods change at once.
 pub(crate) const STEPS_MAX: usize = 1_024;
 
 /// The type of a control loop. The control plane has one node agent per node.
@@ -50,7 +48,7 @@ pub(crate) enum Kind {
     NoNodeFits,
     /// The scheduler received the event that shows a pod as bound to a node, after it had sent the binding.
     PodBound,
-    /// A node agent received the first event that shows a pod as bound to its node.
+    /// A node agent received the first event that shows a pod as bound to the agent's node.
     PodStarts,
     /// A node agent received the event for a status that it had written: the pod is running and ready.
     PodRuns,
@@ -58,7 +56,7 @@ pub(crate) enum Kind {
     Content,
     /// The replica set controller received the event for a ReplicaSet status that it had written.
     ReplicaSetStatus,
-    /// A node agent got a pod from the server with a request, because the pod's container has ended.
+    /// A node agent got a pod from the server with a get request, because the pod's container has ended.
     PodEnds,
     /// A node agent received the event for a status that it had written: the pod has ended.
     PodFailed,
@@ -104,7 +102,7 @@ impl Loop {
         Loop::NodeAgent,
     ];
 
-    /// Returns the loop's name as used in the program's arguments and output.
+    /// Returns the name of the loop type, as used in the program's arguments and output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Loop::Deployment => "deployment",

@@ -8,8 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Maximum time of every wait for the binary. On a busy machine a wait takes far less, so it exceeds the
-/// limit only in a failing test.
+/// Maximum time of every wait for the binary. A wait that exceeds the limit fails the test.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// The exit code, standard output and standard error of a binary that has exited.

@@ -1,6 +1,6 @@
 //! Tests `serve --data-dir`: the state of the server after it was ended and started again.
 //!
-//! In the tests, a server ends after SIGKILL, after another signal, or because its start failed.
+//! The tests end the server with SIGKILL or another signal, or cause its start to fail.
 
 use std::{
     collections::BTreeMap,
@@ -28,8 +28,7 @@ use crate::{
 /// Number of clients that write concurrently to the server.
 const WRITERS: usize = 4;
 
-/// Number of times that the test kills the server. After each kill, the test restarts the server and checks
-/// the stored objects.
+/// Number of times that a test kills the server while clients write.
 const KILLS: usize = 6;
 
 /// Deletes the data directory `name` if it exists, and returns its path.
@@ -84,9 +83,9 @@ fn revision_of(map: &ConfigMap) -> u64 {
     revision.unwrap().parse().unwrap()
 }
 
-/// Lists the config maps, and asserts that the data of each config map belong to one write.
+/// Lists the config maps. Asserts that both data entries of each config map come from the same write.
 ///
-/// Returns a map from the name of each config map to its value, and the revision of the list.
+/// Returns a map from the name of each config map to its data entry `value`, and the revision of the list.
 async fn stored(api: &Api<ConfigMap>) -> (BTreeMap<String, u64>, u64) {
     let list = api.list(&ListParams::default()).await.unwrap();
     let revision = list.metadata.resource_version.unwrap().parse().unwrap();
@@ -153,14 +152,14 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
     server.end_by("-INT").await.with_code(130);
 }
 
-/// The states that one object may have after the server was killed. `None` means that the object does not
-/// exist.
+/// The possible states of one object after the server was killed. A state is the object's value, or `None` if
+/// the object does not exist.
 ///
 /// The first entry is the last state that the server acknowledged. If the kill interrupted a write, the
 /// second entry is the state that this write requested.
 type States = Vec<Option<u64>>;
 
-/// One writing client, and the possible states of its objects. No other client writes these objects.
+/// One writing client and the possible states of its objects.
 #[derive(Default)]
 struct Writer {
     number: usize,

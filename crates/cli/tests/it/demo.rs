@@ -48,7 +48,7 @@ async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
 
 /// Returns the revisions in the server's responses to the requests of one client for a verb and a resource.
 ///
-/// The requests are those in the request log that have the user agent `user_agent`.
+/// The client is identified by its user agent. `requests` contains the entries of the request log.
 fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) -> BTreeSet<u64> {
     let theirs = requests.iter().filter(|request| {
         request["userAgent"] == user_agent

@@ -1,4 +1,4 @@
-//! Tests the complete text of every error message for invalid input.
+//! Tests the complete text of the error messages for invalid input.
 //!
 //! A message must contain the failed operation, the object, the reason, and what the user can do next.
 //! Messages of failures that these tests can't cause, such as a full disk, are tested in the modules that
@@ -13,7 +13,7 @@ use crate::binary::{Running, file, run};
 
 /// Runs the program, and asserts that its exit code is `code` and that it writes one line to standard error.
 ///
-/// Returns this line. For each pair in `replaced`, the first text is replaced by the second in the line.
+/// Returns this line. Each pair in `replaced` contains a text to replace in the line, and its replacement.
 async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) -> String {
     let mut line = run(arguments).await.with_code(code).err;
     assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");

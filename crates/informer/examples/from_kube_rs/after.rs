@@ -1,4 +1,4 @@
-//! The kube-rs controller after its migration: it reads generators and config maps from shared informers.
+//! The kube-rs controller after its migration: it reads all objects from shared informers.
 
 use std::{sync::Arc, time::Duration};
 

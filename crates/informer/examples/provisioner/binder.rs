@@ -111,10 +111,10 @@ impl Binder {
         }
     }
 
-    /// Binds the volumes that refer to the claim `name`, or releases the volumes if the claim no longer
-    /// exists.
+    /// Binds the volumes that refer to the claim `name`.
     ///
-    /// If the claim is marked for deletion, also removes the claim's finalizers.
+    /// If the claim does not exist or has another uid than a volume's reference, releases this volume
+    /// instead. If the claim is marked for deletion, also removes the claim's finalizers.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {
         let claim = self.claims.lister().find(name);
         let claim = claim.map(|claim| claim.get()).transpose()?;
@@ -168,10 +168,10 @@ impl Binder {
         Ok(())
     }
 
-    /// Sets the phase of a volume to `Released`, because the volume's claim is not in the cache.
+    /// Sets the phase of a volume to `Released`. The caller has not found the volume's claim in the cache.
     ///
-    /// If the volume is already released and marked for deletion, removes its finalizers instead. Returns an
-    /// error if the server still has the claim.
+    /// If the phase is already `Released`, removes the finalizers of a volume that is marked for deletion.
+    /// Returns an error if the server still has the claim.
     async fn release(&self, claim: &ObjectName, volume: &PersistentVolume) -> anyhow::Result<()> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volume_phase(volume) == Some("Released") {

@@ -1,8 +1,7 @@
 //! Creates, changes and deletes the storage classes and volume claims of one run of the example.
 //!
 //! Guarantees: no other storage classes and claims are changed. [`Claims::clear`] deletes the claims and
-//! classes of the run, and the volumes that the provisioner of the run created. It also works after a failed
-//! scenario.
+//! classes of the run, and the volumes that the provisioner of the run created, even after a failed scenario.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -33,7 +32,7 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Chooses a random id for a new run, which has no claims and classes yet. No request is sent.
+    /// Creates a value with a random id for a new run. No request is sent.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             api: Api::namespaced(client.clone(), "default"),
@@ -43,7 +42,7 @@ impl Claims {
         }
     }
 
-    /// Returns the name of this run's provisioner, to which the storage classes of the run refer.
+    /// Returns the name of this run's provisioner, which contains the run's random id.
     pub(crate) fn provisioner(&self) -> String {
         format!("{}.kube-informer.example.com", self.id)
     }

@@ -35,7 +35,8 @@ use tokio::task::JoinSet;
 
 use crate::{storage::Storage, transcript::Transcript};
 
-/// Annotation of a volume that contains the name of the provisioner that created the volume.
+/// Key of an annotation of provisioned volumes. The value is the name of the provisioner that created the
+/// volume.
 pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
 /// Maximum number of retries of a claim or volume.
@@ -268,7 +269,8 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Deletes a volume and its disk, if the volume is released and this provisioner created it.
+    /// Deletes a volume and its disk, if this provisioner created the volume, and the volume is released and
+    /// has the reclaim policy `Delete`.
     async fn sync_volume(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(volume) = self.volumes.find(name) else {
             return Ok(());

@@ -43,14 +43,14 @@ use self::{
     transcript::Transcript,
 };
 
-/// Provisioner name in a storage class that the example's provisioner must ignore (the foreign class).
-///
-/// No controller with this name runs.
+/// Provisioner name in the storage class `foreign`, whose claims the example's provisioner must ignore. No
+/// controller with this name runs.
 const OTHER_PROVISIONER: &str = "other.example.com";
 
 /// Key of a label that the scenario sets on a claim after the provisioner has stopped.
 ///
-/// The resulting event shows that the caller's informer of claims still runs.
+/// The event for this change shows that stopping the provisioner did not stop the caller's informer of
+/// claims.
 const STATE: &str = "kube-informer-example/state";
 
 /// Names of two storage classes: `ours` for the provisioner of this run, `foreign` for [`OTHER_PROVISIONER`].
@@ -213,9 +213,9 @@ async fn delete(
     Ok(())
 }
 
-/// Checks that the claim of the foreign storage class has no volume.
+/// Checks that the claim `foreign`, whose storage class names another provisioner, has no volume.
 ///
-/// Also checks that the caller's informer of claims still delivers events after the provisioner has stopped.
+/// Also checks that the informer of claims still delivers events after the provisioner has stopped.
 async fn foreign_things_are_untouched(
     ours: &Claims,
     foreign: &PersistentVolumeClaim,

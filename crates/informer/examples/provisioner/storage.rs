@@ -16,11 +16,10 @@ use tokio::sync::Barrier;
 /// Key of a label of a claim. Its value is the number of times that the creation of the claim's disk fails.
 pub(crate) const FAILURES: &str = "kube-informer-example/failures";
 
-/// Key of a label of a claim. For the claim's disk, the first two calls of [`Storage::provide`] wait for each
-/// other.
+/// Key of a label of a claim. If a claim has the label, the first two calls of [`Storage::provide`] for the
+/// claim's disk wait for each other.
 ///
-/// The two calls come from two provisioners. At that time, neither provisioner's cache contains a volume for
-/// the claim, so both create the volume.
+/// The two calls come from two provisioners, which therefore create the claim's volume at the same time.
 pub(crate) const RACE: &str = "kube-informer-example/race";
 
 /// The simulated storage. Clones share the same disks, so that several provisioners can use them.

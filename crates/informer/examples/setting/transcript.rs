@@ -10,12 +10,13 @@ use std::time::Duration;
 use anyhow::ensure;
 use tokio::{sync::watch, time::timeout};
 
-/// Maximum time to wait for expected lines. On a distant cluster a wait takes far less.
+/// Maximum time to wait for expected lines.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Record of the lines that the example has printed so far.
 ///
-/// Copies share the same record. Its memory is never freed, so every handler can own a copy.
+/// Copies share the same record. The record is never freed, because handlers may keep copies until the
+/// program ends.
 #[derive(Clone, Copy)]
 pub(crate) struct Transcript {
     lines: &'static watch::Sender<Vec<String>>,
@@ -50,7 +51,7 @@ impl Transcript {
     }
 }
 
-/// Returns the first line of `expected` that is missing from `lines`.
+/// Returns the first line of `expected` that does not occur in `lines` after the preceding expected lines.
 ///
 /// Returns `None` if `lines` contains all lines of `expected` in the same order.
 fn missing<'a>(lines: &[String], expected: &[&'a str]) -> Option<&'a str> {

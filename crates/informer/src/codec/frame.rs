@@ -41,7 +41,7 @@ pub(crate) enum FrameKind {
 impl FrameKind {
     /// Returns whether the frame contains an object of the informer's kind.
     ///
-    /// Bookmarks, errors and unknown events contain none.
+    /// Returns false for bookmarks, errors and unknown events.
     pub(crate) fn is_of_object(&self) -> bool {
         match self {
             Self::Item | Self::Added | Self::Modified | Self::Deleted => true,
@@ -75,12 +75,12 @@ pub(super) fn malformed(what: impl Into<String>) -> SplitError {
     SplitError::Malformed(what.into())
 }
 
-/// Limit for the size of one part of a response body.
+/// Limit on the size of one part of a response body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     /// Maximum number of bytes of an item of a list, or of an event of a watch.
     Object(usize),
-    /// Limit for all fields of a list besides its items together: [`LIST_ENVELOPE_BYTES`] bytes.
+    /// Maximum total size of all fields of a list besides its items: [`LIST_ENVELOPE_BYTES`] bytes.
     Envelope,
 }
 
@@ -109,10 +109,9 @@ impl Default for Limit {
 pub(super) struct Carry(BytesMut);
 
 impl Carry {
-    /// Returns all bytes of the buffered item, field or event, and empties the buffer.
+    /// Returns all bytes of an item, field or event that ends with `rest`, and empties the buffer.
     ///
-    /// The result contains the bytes from earlier chunks, then `rest`. Without bytes from earlier chunks,
-    /// nothing is copied.
+    /// `rest` is not copied if the buffer is empty. Returns an error if the bytes exceed `limit`.
     pub(super) fn complete(&mut self, rest: Bytes, limit: Limit) -> Result<Bytes, SplitError> {
         if self.0.is_empty() {
             limit.check(rest.len())?;

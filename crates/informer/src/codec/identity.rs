@@ -33,12 +33,12 @@ pub(crate) struct IdentityMetadata<'a> {
     pub(crate) labels: Pairs<'a>,
     /// JSON text of the annotations, as a slice of the object's JSON.
     ///
-    /// Pruning computes the position of the field in the object's JSON from this slice.
+    /// Pruning uses the slice to locate the annotations in the object's JSON.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) annotations: Option<&'a [u8]>,
     /// JSON text of the managed fields, as a slice of the object's JSON.
     ///
-    /// Pruning computes the position of the field in the object's JSON from this slice.
+    /// Pruning uses the slice to locate the managed fields in the object's JSON.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) managed_fields: Option<&'a [u8]>,
 }
@@ -61,8 +61,8 @@ fn as_it_stands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'d
     Ok(value.map(|value| value.get().as_bytes()))
 }
 
-/// Deserializes the labels of an object. Labels that are invalid are returned as an empty list, so the rest
-/// of the identity can still be read.
+/// Deserializes the labels of an object. Invalid labels become an empty list, so the rest of the identity can
+/// still be read.
 fn labels_if_they_are<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'de>, D::Error> {
     // Labels that are nested too deep do not decode as a value, so they are first read as raw text.
     let labels = <&RawValue>::deserialize(deserializer)?;

@@ -1,10 +1,10 @@
 //! Reads lists, watches and objects of the Kubernetes API in JSON.
 //!
-//! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte. The items
-//! and events that they return share the memory of the chunk where possible.
+//! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte. An item
+//! or event within one chunk shares the memory of the chunk.
 //!
 //! If an object has the JSON layout that API servers write, its kind and its identity are read without a JSON
-//! parser. For other layouts, a parser returns the same result.
+//! parser. Objects in any other layout are read by a JSON parser.
 
 mod cut;
 mod fast_path;

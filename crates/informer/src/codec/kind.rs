@@ -14,7 +14,7 @@ pub(crate) struct Expected {
     /// The expected kind is still accepted, because a server that does not support metadata-only requests
     /// sends whole objects.
     pub(super) metadata_only: bool,
-    /// Texts with which the JSON of an object of an accepted kind may begin, as API servers write it.
+    /// First bytes of the JSON of an object of an accepted kind, as API servers write it.
     pub(super) beginnings: Vec<String>,
     /// The JSON text `"apiVersion":…,"kind":…`, which is inserted into an object without a kind.
     pub(super) stamp: String,

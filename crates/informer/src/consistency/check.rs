@@ -1,9 +1,10 @@
 //! Periodically compares the store of an informer with the server ([`ConsistencyCheck`]).
 //!
-//! If the objects of a source differ, the check requests a new list from the source's reflector.
+//! If the objects of a source (a list and its watch) differ, the check requests a new list from the source's
+//! reflector.
 //!
 //! Guarantees: checks do not delay the reflectors, because a check reads a snapshot and sends its own
-//! requests. A failed request is not retried before the next round of checks.
+//! requests. A failed request is not retried before the next periodic check.
 //!
 //! A check does not modify the store; only the new list does.
 
@@ -33,19 +34,19 @@ use crate::{
 
 /// Minimum interval between checks; a shorter configured interval is raised to this value.
 ///
-/// The minimum limits the load of the server, which handles a complete list for each check.
+/// The minimum limits the load on the server, because each check requests a complete list.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 
 /// Delay between two attempts to get a snapshot.
 ///
 /// With a queue that orders changes by key, such as `DeltaFifo`, a snapshot is only available while the queue
-/// is empty, so a later attempt can succeed.
+/// is empty.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maximum number of attempts to get a snapshot for one check.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum number of rounds of checks between two requests for a list, while the same difference persists.
+/// Maximum number of periodic checks between two requests for a list, while the same difference persists.
 const GAP_MAX: u32 = 64;
 
 /// Task that periodically compares the store of one informer with the server.
@@ -69,14 +70,13 @@ struct Source {
 
 /// The difference for which the check last requested a list, and the backoff until the next request.
 ///
-/// The same difference may persist after the list. Either the list has missed a change of the previous watch,
-/// or no list can resolve the difference, for example for an object that the informer skipped. The check
-/// can't distinguish these cases, so it requests further lists at increasing intervals.
+/// A list does not resolve every difference, because the informer may skip an invalid object in every list.
+/// While the difference persists, the check requests further lists at increasing intervals.
 struct ListedFor {
     fingerprint: u64,
-    /// Number of rounds of checks between the last requested list and the next request.
+    /// Number of periodic checks between the last request for a list and the next request.
     gap: u32,
-    /// Number of rounds of checks since the check last requested a list.
+    /// Number of periodic checks that found the difference since the last request for a list.
     rounds: u32,
 }
 
@@ -89,9 +89,9 @@ impl ListedFor {
         }
     }
 
-    /// Records a round in which the check found the same difference again.
+    /// Records that a periodic check found the difference again.
     ///
-    /// Returns whether to request another list in this round.
+    /// Returns whether this check must request another list.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -129,7 +129,9 @@ impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
 }
 
 impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
-    /// Creates a guest that checks at the interval `every`; returns `None` if the interval is zero.
+    /// Creates a check with the interval `every`, as a guest (an additional task) of the controller.
+    ///
+    /// Returns `None` if the interval is zero.
     pub(crate) fn guest(
         every: Duration,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -157,8 +159,9 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Returns a random pause before the next round of checks, between half the interval and the whole
-    /// interval.
+    /// Returns a random pause before the next periodic check.
+    ///
+    /// The pause is at least half of the check interval, and at most the whole interval.
     ///
     /// Random pauses spread the requests of informers that started at the same time.
     fn pause(&mut self) -> Duration {

@@ -1,7 +1,7 @@
 //! Adds changes to the queue and applies batches to the store, for the informer's loop.
 //!
 //! The loop's thread applies small batches. Long lists and very large batches are applied on tokio's thread
-//! pool for blocking work, because they would delay other tasks of the loop's thread.
+//! pool for blocking work, because on the loop's thread they would delay other tasks.
 //!
 //! Guarantees: batches are applied one after the other, on the loop's thread or the pool, and each batch
 //! becomes visible to readers as a whole. The loop waits for each batch.
@@ -76,8 +76,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Calls `take` with the queue and the objects in the store, and returns the result of `take`.
     ///
-    /// `objects` is the number of objects that `take` handles. If this number is large, `take` runs on the
-    /// thread pool for blocking work.
+    /// `objects` is the number of objects that `take` handles. If this number is at least [`OFFLOADED_MIN`],
+    /// `take` runs on the thread pool for blocking work.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,
@@ -124,8 +124,9 @@ fn is_long_list<K>(change: &Change<K>) -> bool {
 
 /// Returns whether a batch is so large that it is applied on the thread pool for blocking work.
 ///
-/// A batch with many deltas is large. A batch with a list is large if the list or the store has many objects,
-/// because objects that are not in the list are deleted.
+/// A batch is large if it has more than [`BATCH`] deltas. A batch that contains a list is also large if the
+/// list or the store has at least [`OFFLOADED_MIN`] objects, because the list is compared with all stored
+/// objects.
 fn is_long<K>(batch: &Batch<K>, stored: usize) -> bool {
     let mut deltas = batch.deltas.iter();
     let has_list = deltas.any(|delta| match &delta.kind {

@@ -1,9 +1,8 @@
 //! Determines whether the server serves an informer's kind, and when to suspend and resume the reflectors.
 //!
 //! A kind counts as not served if its definition (its CRD) was deleted and the server responds with 404 to
-//! requests for the kind. Neither condition is sufficient alone. The definition may exist again when the
-//! deletion is received. A server also responds with 404 while it starts, and for a version of the kind that
-//! it no longer serves; the objects then still exist.
+//! requests for the kind. Each condition alone can hold while objects exist: a deleted definition may have
+//! been created again, and a server responds with 404 while it starts.
 
 use tokio::sync::watch;
 
@@ -19,7 +18,7 @@ pub(crate) enum Definition {
     /// No definition was received. A built-in kind, for example, has no definition.
     #[default]
     Unknown,
-    /// The definition exists. Each change of an existing definition sends this value again.
+    /// The definition exists. Each change of an existing definition sends `There` again.
     There,
     /// The definition existed and was deleted.
     Deleted,
@@ -53,7 +52,7 @@ impl Following {
         }
     }
 
-    /// Waits until the availability changes, and returns the new value.
+    /// Waits until the reflectors must be suspended or restarted, and returns the new availability.
     ///
     /// # Cancel safety
     /// This method is cancel safe: no change is lost.
@@ -95,9 +94,8 @@ impl Following {
     }
 }
 
-/// Waits until the availability in `following` changes, and returns the new value.
-///
-/// Never completes if `following` is `None`, for an informer that does not follow the definition of its kind.
+/// Calls [`Following::changed`]. Never completes if `following` is `None`, for an informer that does not
+/// follow the definition of its kind.
 pub(super) async fn next(following: Option<&mut Following>) -> Availability {
     match following {
         Some(following) => following.changed().await,

@@ -2,10 +2,10 @@
 
 use crate::queue::BATCH;
 
-/// Maximum number of changes in the queue. The channel from the reflectors to the queue has the same limit.
+/// Maximum number of changes in the queue: two batches. The channel from the reflectors to the queue has the
+/// same limit.
 ///
-/// Reflectors wait while both the queue and the channel are full. The value is two batches, as in client-go,
-/// which limits the changes that wait for handlers.
+/// Reflectors wait while both the queue and the channel are full.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
 /// Limits of an informer's loop: the size of a batch, and the number of changes that wait in the queue.
@@ -27,7 +27,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Returns the number of changes that the loop may receive from the reflectors' channel at once.
+    /// Returns the number of changes that the loop may now receive from the reflectors' channel.
     ///
     /// `queued` is the number of changes in the queue.
     pub(super) fn room(self, queued: usize) -> usize {

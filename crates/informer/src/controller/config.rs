@@ -68,9 +68,9 @@ pub struct Config<K: Resource> {
 impl<K: Resource> Config<K> {
     /// Creates a configuration from a reflector, a queue and a process function.
     ///
-    /// The controller lists and watches with `reflector`, queues in `queue`, and calls `process` with all
-    /// deltas of one key at a time, oldest first. `process` runs on the controller's task, so it must not
-    /// block. An error or a panic of `process` affects only this key. The failure is reported to the
+    /// The controller lists and watches with `reflector`, queues the changes in `queue`, and calls `process`
+    /// with all deltas of one key at a time, oldest first. `process` runs on the controller's task, so it
+    /// must not block. An error or a panic of `process` affects only this key. The failure is reported to the
     /// reflector's [`on_error`](crate::reflector::ReflectorBuilder::on_error) as
     /// [`Error::Process`](crate::reflector::Error::Process).
     #[doc(alias = "Process")]

@@ -26,7 +26,8 @@ pub struct Ended {
     pub discarded: u64,
 }
 
-/// Guard that marks the informer as stopped in its status when the guard is dropped, and wakes waiting tasks.
+/// Guard that, when it is dropped, marks the informer as stopped in its status, and wakes the tasks that wait
+/// for the next batch.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {

@@ -1,16 +1,14 @@
-//! Marks stored objects as broken if they fail to decode when they are read, in packed and lazy caches.
+//! Marks stored objects of a packed or lazy cache as broken if they fail to decode when they are read.
 //!
-//! The store has a single writer, so a reader does not modify the store. The first read that fails sends a
-//! command, and the loop marks the object as broken between two batches.
+//! Only the informer's loop may modify the store. A reader therefore sends a command, and the loop marks the
+//! object as broken between two batches.
 
 use super::{Command, Serving};
 use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Marks the stored object `name` as broken.
-    ///
-    /// Also receives the [`Command::FoundBroken`] commands that directly follow in the channel, and marks
-    /// their objects. Many failed reads thus cause a single update of the store and the status.
+    /// Marks the stored object `name` as broken, and the objects of all [`Command::FoundBroken`] that
+    /// directly follow in the channel.
     ///
     /// If a command of another type was received, returns this command. The caller must execute it.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {

@@ -26,9 +26,8 @@ pub(crate) trait Guest<K>: Send + Sync {
 
     /// Performs the guest's final work after the reflectors have stopped.
     ///
-    /// The controller does not call this method if the informer has failed.
-    /// The returned future, if any, performs the rest of the final work, which may run while the handlers
-    /// stop.
+    /// The controller does not call this method if the informer has failed. If the method returns a future,
+    /// the controller runs the future while the handlers stop.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         Box::pin(future::ready(None))
     }

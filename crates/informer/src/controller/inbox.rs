@@ -13,9 +13,10 @@ use crate::{
     reflector::{Delta, ReflectorStore, StoreError},
 };
 
-/// The store to which an informer's reflectors write.
+/// Implements [`ReflectorStore`], through which an informer's reflectors write and read objects.
 ///
-/// An `Inbox` sends the reflectors' changes to the informer's loop. For reads, it uses the informer's cache.
+/// An `Inbox` contains no objects. It sends the reflectors' changes to the informer's loop, and reads from
+/// the informer's cache.
 #[derive_where(Clone)]
 pub(crate) struct Inbox<K> {
     deltas: mpsc::Sender<Delta<K>>,

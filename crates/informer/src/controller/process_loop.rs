@@ -80,8 +80,7 @@ where
     /// server or of the process function do not end the controller.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the controller at once. A call of the process function is not
-    /// interrupted.
+    /// Dropping the future stops the controller between two calls of the process function.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         // Declared first, so it is dropped last.
         let _stopped = self.stopped;
@@ -106,9 +105,10 @@ where
     }
 }
 
-/// The store to which the reflector of a process loop writes.
+/// Implements [`ReflectorStore`], the interface through which the reflector of a process loop writes changes.
 ///
-/// A `Feed` sends changes to the process loop through a bounded channel. A full channel delays the watch.
+/// A `Feed` contains no objects. It sends changes to the process loop through a bounded channel. A full
+/// channel delays the watch.
 pub(super) struct Feed<K> {
     deltas: mpsc::Sender<Delta<K>>,
     known: Option<Shared<K>>,

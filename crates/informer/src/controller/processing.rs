@@ -51,11 +51,10 @@ pub(super) struct Processing<K> {
     /// Limits the rate of logs about failures of the process function.
     pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
-    /// Counter that delays the next resync until the keys of the last resync are processed.
+    /// Number of keys to process until the next resync may start.
     ///
-    /// A resync sets the counter to the number of queued changes, and each processed key decrements it. The
-    /// next resync starts only when the counter is 0. Otherwise resyncs could fill the queue, which would
-    /// then accept no new changes.
+    /// A resync sets this number to the number of queued keys. If the next resync started earlier, resyncs
+    /// could fill the queue, which would then accept no new changes.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }
@@ -146,9 +145,9 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Queues the known objects again.
+    /// Queues the known objects again, except objects whose keys are already in the queue.
     ///
-    /// Changes in the channel are queued first, and the resync skips the keys of all queued changes.
+    /// Changes that wait in the channel are queued first.
     fn resync(&mut self, bounds: Bounds) {
         self.resync.restart();
         if !(self.resync.should_resync)() {
@@ -206,8 +205,8 @@ pub(super) struct Retry {
 impl Retry {
     /// Records a failure of the process function.
     ///
-    /// `waiting` is the number of keys in the queue. When as many failures were recorded, every key may have
-    /// failed, so a pause starts.
+    /// `waiting` is the number of keys in the queue. A pause starts after `waiting` failures, because every
+    /// key may then have failed.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

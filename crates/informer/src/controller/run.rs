@@ -103,7 +103,7 @@ where
     /// Runs the reflectors and the guests until `shutdown` resolves.
     ///
     /// Restarts the reflectors when the availability of the kind changes. Reflectors that still run when this
-    /// function returns are left in `reflecting`; the caller stops them.
+    /// function returns are left in `reflecting`, and the caller stops them.
     ///
     /// # Errors
     /// Returns the cause if a part of the informer fails.
@@ -200,9 +200,6 @@ async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
 }
 
 /// Runs `work`, which belongs to a guest, and returns a panic of `work` as an error.
-///
-/// The user's `shutdown` future is not run by this function, so its panics propagate to the caller of
-/// [`Controller::run`].
 async fn caught<T>(work: impl Future<Output = T>) -> Result<T, FailureCause> {
     let worked = AssertUnwindSafe(work).catch_unwind().await;
     worked.map_err(|panic| FailureCause::panicked(RUN, &*panic))

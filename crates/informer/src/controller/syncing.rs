@@ -10,15 +10,17 @@ use tokio::sync::oneshot;
 use super::{Serving, guest::NoSnapshot};
 use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 
-/// State of the server's confirmation of a store that a warm start loaded.
+/// Progress of the server's confirmation of a store that a warm start loaded.
 ///
-/// The store is confirmed when each source has sent a message and the resulting changes are in the cache.
+/// The store is confirmed when the reflector of each source has sent a message and the resulting changes are
+/// in the cache.
 pub(super) struct Unconfirmed {
     /// Sources whose reflector has sent no message since the saved store was loaded.
     ///
     /// The first message of a reflector is a new list, or shows that the reflector has resumed its watch.
     sources: BTreeSet<SourceId>,
-    /// Number of changes to pop from the queue until the first messages of all sources are in the cache.
+    /// Number of changes to pop from the queue until the changes in the first messages of all sources are in
+    /// the cache.
     ///
     /// Changes that were queued later are not counted, because the queue may never become empty.
     left_in_queue: usize,
@@ -29,7 +31,7 @@ pub(super) struct Unconfirmed {
 impl Unconfirmed {
     /// Records a message from the reflector of a source.
     ///
-    /// `waiting` is the length of the queue after the message was queued.
+    /// `waiting` is the length of the queue after the changes in the message were queued.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
             self.left_in_queue = waiting;
@@ -62,10 +64,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
     /// Usually, this number is the free capacity of the fullest handler buffer. The number is unlimited in
     /// two cases:
     /// - the first list of a source is not completely in the store;
-    /// - after a warm start, every source has sent its first message, but the informer has not synced.
-    ///
-    /// While a source has not sent its first message, the limit applies, so the other sources can't overfill
-    /// the buffers.
+    /// - after a warm start, every reflector has sent its first message, but the informer has not synced.
     pub(super) fn room(&self) -> usize {
         let unconfirmed = self.unconfirmed.as_ref();
         let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
@@ -80,10 +79,11 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Sends the reply that the objects of a warm start are in the store, as soon as they are in the store.
+    /// Sends the reply to [`Command::Fill`](super::Command::Fill) when the objects of the warm start are in
+    /// the store.
     ///
-    /// Also marks the informer as synced when the conditions for this are met. Each action happens at most
-    /// once.
+    /// Also marks the informer as synced when the first list of every source is in the store and the server
+    /// has confirmed a loaded store. Each action happens at most once.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed
@@ -100,9 +100,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns whether the server has confirmed the store that a warm start loaded.
+    /// Returns whether the server has confirmed the store that a warm start loaded, and the changes that
+    /// confirm it are in the cache.
     ///
-    /// The changes that confirm the store must also be in the cache. Returns true if no store was loaded.
+    /// Returns true if no store was loaded.
     fn is_confirmed(&self) -> bool {
         let queue = &self.parts.queue;
         let Some(unconfirmed) = &self.unconfirmed else {
@@ -114,8 +115,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Replies to pending requests for a snapshot of the store, if a snapshot is available.
     ///
-    /// If no snapshot is available because a full handler buffer keeps changes in the queue, replies with an
-    /// error.
+    /// Replies with an error if no snapshot is available because a full handler buffer keeps changes in the
+    /// queue.
     pub(super) fn reply_with_snapshots(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {

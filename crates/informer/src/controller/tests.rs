@@ -30,7 +30,7 @@ fn pod(name: &str, revision: u64) -> Pod {
     }
 }
 
-/// Creates a loop whose only listener has an expired resync timer.
+/// Creates an informer's loop with one handler, whose next resync is due.
 ///
 /// Returns the loop, and the sender through which a test sends changes to the loop.
 #[expect(

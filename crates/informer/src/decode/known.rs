@@ -1,8 +1,8 @@
-//! Finds stored objects that the decoder of a list reuses instead of decoding unchanged list items again.
+//! Finds the stored objects that a list can reuse instead of decoding unchanged list items again.
 //!
-//! [`KnownStates`] compares the name, uid and revision of a list item with the object in the store. An object
-//! is reused only by the source that received it; a source is one list and watch of the informer. This module
-//! does not decode objects and does not change the store.
+//! [`KnownStates`] compares the name, uid and revision of a list item with the stored object. A list reuses
+//! only objects that the same source (one list and watch of the informer) received earlier. This module does
+//! not decode objects and does not change the store.
 
 use std::sync::Arc;
 
@@ -12,24 +12,21 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The objects of one source that a list can reuse, as the store contained them when the list began.
-///
-/// A source is one list and watch of the informer.
+/// The objects of one source that a list can reuse; a source is one list and watch of the informer.
 #[derive_where(Clone)]
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
     /// Epoch of the source when the list began. The source begins a new epoch when the server may have been
-    /// restored from a backup. In different epochs, the server may use one revision for different states.
+    /// restored from a backup, because the server may then use a revision again for another state.
     pub(crate) epoch: Epoch,
 }
 
 impl<K> KnownStates<K> {
-    /// Returns the stored object with the same name, uid and revision as `identity`; `None` if there is none.
+    /// Returns the stored object whose name, uid and revision equal those of `identity`.
     ///
-    /// The stored object must also be from this source and this epoch.
-    ///
-    /// The returned object may be broken, which means that the object failed to decode earlier.
+    /// Returns `None` if there is no such object, or if the object is from another source or another epoch.
+    /// The returned object may be broken, which means that it failed to decode earlier.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
         let revision = ResourceVersion::of(identity);
         if revision.is_unset() {

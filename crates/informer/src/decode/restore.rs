@@ -1,7 +1,7 @@
 //! Restores objects from the JSON that an informer saved for a warm start.
 //!
-//! A restored object has the form in which the cache stores objects. A packed or lazy cache stores the JSON
-//! of an object, so restoring an object for such a cache does not decode the object.
+//! A restored object has the form in which the cache stores objects. For a packed or lazy cache, which stores
+//! JSON, the object is not decoded.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ impl<K: Resource + DeserializeOwned> Decoder<K> {
     /// Creates an object from its saved JSON, with its saved name and revision.
     ///
     /// The saved JSON is already pruned and transformed. Returns `None` if the JSON is invalid, or if the
-    /// cache stores decoded objects and the JSON does not decode to the type.
+    /// cache stores decoded objects and the JSON does not decode to `K`.
     pub(crate) fn restored(
         &self,
         name: ObjectName,

@@ -1,4 +1,4 @@
-//! Tests of the decoder, which decodes valid and invalid JSON objects that a server can send.
+//! Tests that the decoder handles valid and invalid JSON objects from a server.
 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube_core::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};

@@ -32,11 +32,11 @@ use crate::{
     object::ObjectName,
 };
 
-/// Function that returns the names of the objects that an object depends on.
+/// Function that returns the names of the objects on which an indexed object depends.
 pub(super) type DependsOn<K> = Box<dyn Fn(&K) -> Result<Vec<ObjectName>, String> + Send + Sync>;
 /// Function that returns the values under which an object is indexed.
 ///
-/// The second argument contains the object's dependencies that exist.
+/// The second argument contains the existing objects on which the indexed object depends.
 pub(super) type ValuesOf<K, O> =
     Box<dyn Fn(&K, &[Arc<O>]) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
@@ -46,8 +46,8 @@ pub(super) type ValuesOf<K, O> =
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,
-    /// Notified when a handler drops its [`Claim`] on an object. The index has two handlers, so at most one
-    /// handler waits for this notification.
+    /// Wakes the handler that waits until the other handler releases its lock ([`Claim`]) on an object. The
+    /// index has two handlers, so at most one of them waits.
     released: Notify,
 }
 
@@ -89,7 +89,7 @@ impl Board {
     }
 }
 
-/// Exclusive right of one handler to update the index entries of one object; dropping it ends the right.
+/// Lock of one handler on the index entries of one object; dropping this value releases the lock.
 struct Claim {
     board: Arc<Board>,
     name: ObjectName,
@@ -135,15 +135,15 @@ impl Claim {
     }
 }
 
-/// Evaluates indexed objects from the two caches, and writes the results to the index in the [`Board`].
+/// Computes the index values of objects from the two caches, and stores the values in the [`Board`].
 pub(super) struct Maintenance<K, O> {
     pub(super) name: Arc<str>,
     pub(super) objects: Indexer<K>,
     pub(super) others: Indexer<O>,
     pub(super) depends_on: DependsOn<K>,
     pub(super) values: ValuesOf<K, O>,
-    /// Weak reference to the content of the index. After the last clone of the index is dropped, the content
-    /// no longer exists and no updates are made.
+    /// Weak reference to the content of the index. Once the last clone of the index has been dropped, the
+    /// methods of this type have no effect.
     pub(super) board: Weak<Board>,
 }
 
@@ -165,9 +165,9 @@ impl<K, O> Maintenance<K, O> {
         }
     }
 
-    /// Evaluates the object `name` from both caches, and updates its entries in the index.
+    /// Computes the values of the object `name` from both caches, and updates its entries in the index.
     ///
-    /// If an index function fails, the index omits the object, and stores the error.
+    /// If an index function fails, the index omits the object and stores the error.
     pub(super) async fn update(&self, name: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
@@ -202,7 +202,7 @@ impl<K, O> Maintenance<K, O> {
     }
 }
 
-/// Handler of the indexed objects: re-evaluates the object of each event.
+/// Handler of the indexed objects: for each event, updates the index entries of the event's object.
 pub(super) struct Objects<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Objects<K, O> {
@@ -215,7 +215,8 @@ impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Obj
 
 /// Handler of the objects on which indexed objects depend.
 ///
-/// For each event, the handler re-evaluates the indexed objects that depend on the object of the event.
+/// For each event, the handler updates the index entries of the indexed objects that depend on the event's
+/// object.
 pub(super) struct Others<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<O> for Others<K, O> {

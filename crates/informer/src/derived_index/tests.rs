@@ -1,10 +1,7 @@
 //! Tests that the two handlers of a derived index keep the index up to date with both caches.
 //!
-//! The index finds pods by the zones of their nodes.
-//!
-//! A property test changes the two caches at any time, also during a call of an index function. It then
-//! compares the index with values that are computed directly from the caches. Other tests count the calls of
-//! the index functions.
+//! The tests use an index that finds pods by the zones of their nodes. A property test changes the two caches
+//! at any time, also during a call of an index function.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -34,7 +31,7 @@ fn meta(name: &str, label: &str, text: &str) -> ObjectMeta {
     }
 }
 
-/// Returns a pod whose label lists several nodes. A real pod is on one node only.
+/// Returns a pod whose label `nodes` contains the names of its nodes, one letter per node.
 fn pod(name: &str, nodes: &str) -> Pod {
     Pod {
         metadata: meta(name, "nodes", nodes),
@@ -74,8 +71,8 @@ enum Operation {
     DeletePod(usize),
     PutNode(usize, usize),
     DeleteNode(usize),
-    /// Polls the handler with this number once. The handler continues the event that it is handling, or
-    /// begins its next event.
+    /// Polls the future of the handler with this number once. If the handler has no pending future, it first
+    /// starts to handle its next event.
     Poll(usize),
     /// Ends the current call of an index function; has no effect if no index function is being called.
     Answer,
@@ -99,8 +96,8 @@ fn operations() -> impl Strategy<Value = VecDeque<Operation>> {
 #[derive(Default)]
 struct Handling {
     events: VecDeque<ObjectName>,
-    /// Future of the event that the handler is handling; `None` if the handler is handling no event, or while
-    /// this future is being polled.
+    /// Future of the event that the handler is handling; `None` if there is none, or while it is being
+    /// polled.
     waiting: Option<BoxFuture<'static, ()>>,
     polled: bool,
 }
@@ -111,8 +108,7 @@ impl Handling {
     }
 }
 
-/// The state of one test: two stores, the two handlers of the index, and the operations that still have to
-/// run.
+/// The state of one test: two stores, the two handlers of the index, and the remaining operations.
 struct World {
     script: VecDeque<Operation>,
     pods: IndexerWriter<Pod>,
@@ -123,12 +119,12 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Called by an index function: runs the next operations of the test, up to the next `Answer`.
+/// Runs the next operations of the test, up to the next `Answer`. Called by the index functions.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }
 
-/// Runs the next operation of the test. Returns `false` if that is `Answer`, or if no operation remains.
+/// Runs the next operation of the test. Returns `false` if this operation is `Answer`, or if none remains.
 fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
@@ -164,8 +160,8 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     true
 }
 
-/// Polls the pending future of a handler once. If the handler has no pending future, begins the handler's
-/// next event and polls the future of that event.
+/// Polls the pending future of a handler once. If there is none, the handler first starts to handle its next
+/// event.
 fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();
@@ -199,11 +195,10 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     handling.waiting = (!ended).then_some(waiting);
 }
 
-/// Creates the state of a test that runs the operations in `script`.
+/// Creates the shared state of a test with the operations `script`, and the [`Maintenance`] and the [`Board`]
+/// of the tested index.
 ///
-/// The index functions of the test call [`meanwhile`], which runs some of the operations during the call.
-///
-/// Returns the state of the test, and the maintenance and the content of the index.
+/// The index functions call [`meanwhile`], which runs some of these operations during the call.
 fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     let (pods, pod_writer) = indexer::new(Indexers::new()).unwrap();
     let (nodes, node_writer) = indexer::new(Indexers::new()).unwrap();

@@ -22,10 +22,7 @@ use crate::{
 };
 
 /// Default idle grace period: time for which an unused informer still runs after its last
-/// [`Hold`](super::Hold) is dropped.
-///
-/// A request for the informer within this minute needs no new list. Keeping an unused watch open for one
-/// minute costs the server less than a new list.
+/// [`Hold`](super::Hold) is dropped. A request for the informer within this time needs no new list.
 const IDLE_GRACE: Duration = Duration::from_secs(60);
 
 /// Configures a [`SharedInformerFactory`]: its client and the options of all its informers.
@@ -33,9 +30,7 @@ const IDLE_GRACE: Duration = Duration::from_secs(60);
 /// The most specific setting of an option applies: first the [`InformerOptions`] of the request, then the
 /// settings of this builder for the type, then the settings of this builder for all informers.
 /// [`InformerOptions`] has a table of this precedence. If two calls set the same option, the later call
-/// applies. Two functions run for every informer that the factory creates:
-/// [`tweak_list_options`](FactoryBuilder::tweak_list_options) and
-/// [`transform_metadata`](FactoryBuilder::transform_metadata).
+/// applies.
 #[must_use]
 pub struct FactoryBuilder {
     client: Arc<dyn ClientSource>,
@@ -66,8 +61,8 @@ impl FactoryBuilder {
 
     /// Sets the default options for all informers of the type `K`; the options of a request have precedence.
     ///
-    /// This setting corresponds to `ByObject` in controller-runtime. [`InformerOptions`] has a table of the
-    /// precedence. If two calls for one type set the same option, the later call applies.
+    /// If two calls for one type set the same option, the later call applies. [`InformerOptions`] has a table
+    /// of the precedence. This setting corresponds to `ByObject` in controller-runtime.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -141,8 +136,8 @@ impl FactoryBuilder {
 
     /// Limits the informers of namespaced kinds to these namespaces, each with its own options.
     ///
-    /// The name `""` means all namespaces that `namespaces` does not contain by name. The list for `""`
-    /// excludes the named namespaces with the field selector `metadata.namespace!=…`, so no object is listed
+    /// The name `""` means all namespaces that `namespaces` does not contain by name. The requests for `""`
+    /// exclude the named namespaces with the field selector `metadata.namespace!=…`, so no object is listed
     /// twice.
     ///
     /// The namespaces of an informer are fixed when it is created. To add or remove a namespace, request an
@@ -156,18 +151,20 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the default label selector of all informers; a more specific setting of the labels replaces it.
+    /// Sets the default label selector of all informers.
     ///
-    /// An informer lists and watches only the objects that match its label selector.
+    /// A label selector that is set for a type, for a namespace or in a request replaces this default. An
+    /// informer lists and watches only the objects that match its label selector.
     #[doc(alias = "DefaultLabelSelector")]
     pub fn default_labels(mut self, labels: Selector) -> Self {
         self.defaults.level.everywhere.labels = Some(labels);
         self
     }
 
-    /// Sets the default field selector of all informers; a more specific setting of the fields replaces it.
+    /// Sets the default field selector of all informers.
     ///
-    /// Only `metadata.name` and `metadata.namespace` can be selected for every kind.
+    /// A field selector that is set for a type, for a namespace or in a request replaces this default. The
+    /// API server supports only `metadata.name` and `metadata.namespace` for every kind.
     #[doc(alias = "DefaultFieldSelector")]
     pub fn default_fields(mut self, fields: impl Into<String>) -> Self {
         self.defaults.level.everywhere.fields = Some(fields.into());
@@ -177,7 +174,7 @@ impl FactoryBuilder {
     /// Sets the time for which an unused informer runs after its last hold is dropped; the default is one
     /// minute.
     ///
-    /// This time applies to an informer that was only requested with [`hold`](SharedInformerFactory::hold).
+    /// This time applies to an informer that was requested only with [`hold`](SharedInformerFactory::hold).
     /// If the time is zero, the informer ends as soon as its last hold is dropped.
     pub fn idle_grace(mut self, grace: Duration) -> Self {
         self.idle_grace = grace;
@@ -185,6 +182,8 @@ impl FactoryBuilder {
     }
 
     /// Sets a function that changes the options of every list and watch just before the request is sent.
+    ///
+    /// The function does not affect informers from [`informer_for`](SharedInformerFactory::informer_for).
     #[doc(alias = "WithTweakListOptions")]
     pub fn tweak_list_options(
         mut self,
@@ -196,8 +195,6 @@ impl FactoryBuilder {
 
     /// Makes informers of custom resources react to changes of their `CustomResourceDefinition`.
     ///
-    /// The option applies to typed and dynamic kinds.
-    ///
     /// The API server deletes all objects of a kind when the kind's definition is deleted. If the definition
     /// is deleted and requests for the kind receive a 404 response, the informer delivers the deletions that
     /// handlers have not received yet. The informer's cache is then empty, the informer sends no more
@@ -206,27 +203,28 @@ impl FactoryBuilder {
     /// When the definition exists again, the informer lists at once and continues with the same handlers. An
     /// informer that waits after a 404 response also lists at once when its definition is created or changes.
     ///
-    /// Without this option, an informer keeps its cache even if both conditions are true: the deleted
-    /// definition and the 404 response. With this option, an informer still keeps its cache if only one of
-    /// these conditions is true. A 404 response alone does not prove that the objects were deleted. An
-    /// informer that keeps its cache retries with the delays of its [backoff](FactoryBuilder::backoff), by
-    /// default at most one minute apart.
+    /// Without this option, the informer keeps its cache when its definition is deleted. With this option,
+    /// the informer still keeps its cache after a 404 response alone, because this response does not prove
+    /// that the objects were deleted.
     ///
-    /// The option adds one informer to the factory, which caches the metadata of the definitions. This added
+    /// The option adds one informer to the factory, which caches the metadata of all definitions. This added
     /// informer runs while at least one informer runs whose API group contains a dot, because only such a
     /// group can have a definition. [`SharedInformerFactory::wait_for_cache_sync`] waits for the added
     /// informer too. The client needs permission to list and watch
-    /// `customresourcedefinitions.apiextensions.k8s.io`. The option does not affect informers from
+    /// `customresourcedefinitions.apiextensions.k8s.io`.
+    ///
+    /// The option applies to typed and dynamic kinds, but not to informers from
     /// [`informer_for`](SharedInformerFactory::informer_for).
     pub fn follow_definitions(mut self) -> Self {
         self.definitions = Some(Definitions::default());
         self
     }
 
-    /// Sets a function that receives the informer's name and each error of its lists and watches.
+    /// Sets a function that is called for each error of a list or watch, with the informer's name and the
+    /// error.
     ///
-    /// The function must not block. It also receives an error for each object that cannot be stored in the
-    /// cache.
+    /// The function is also called for each object that cannot be stored in the cache. The function must not
+    /// block.
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_error(mut self, handler: impl Fn(&str, &Error) + Send + Sync + 'static) -> Self {
         self.defaults.error_handler = Some(Arc::new(handler));
@@ -246,7 +244,8 @@ impl FactoryBuilder {
 
     loop_methods!(defaults.loop_options);
 
-    /// Sets the seed for the random delays of all informers. A fixed seed makes test runs repeatable.
+    /// Sets the seed for the random delays and timeouts of all informers. A fixed seed makes test runs
+    /// repeatable.
     pub fn rng_seed(mut self, seed: u64) -> Self {
         self.defaults.seed = Some(seed);
         self

@@ -1,6 +1,6 @@
 //! Waits until several informers have synced, and reports the reason for each informer that did not sync.
 //!
-//! This module only combines the waits of single informers; it does not start or stop an informer.
+//! This module does not start or stop an informer.
 
 use std::{fmt, future::IntoFuture, time::Duration};
 
@@ -30,8 +30,9 @@ pub fn wait_for_cache_sync(waits: impl IntoIterator<Item = WaitForSync>) -> Wait
 }
 
 impl WaitForCacheSync {
-    /// Sets a deadline, measured from the first poll. The wait then fails for each informer that has not
-    /// synced by the deadline.
+    /// Limits the wait to `deadline`, measured from the first poll.
+    ///
+    /// Each informer that has not synced by then is reported as not synced.
     pub fn deadline(self, deadline: Duration) -> Self {
         Self(
             self.0
@@ -43,15 +44,13 @@ impl WaitForCacheSync {
 
     /// Ends the wait for an informer at the informer's first error that a retry cannot fix.
     ///
-    /// The result reports that informer as not synced.
-    ///
-    /// The combined wait still waits for the other informers.
+    /// That informer is reported as not synced. The wait for the other informers continues.
     pub fn fail_fast(self) -> Self {
         Self(self.0.into_iter().map(WaitForSync::fail_fast).collect())
     }
 }
 
-/// Error of a wait for several informers: lists the informers that did not sync, each with the reason.
+/// Error of a wait for several informers: contains the informers that did not sync, each with the reason.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CacheSyncError {

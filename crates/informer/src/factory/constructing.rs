@@ -1,9 +1,9 @@
 //! Detects a constructor that requests the informer that it is creating.
 //!
 //! A constructor is the function that a program passes to `informer_for` to create an informer. Each thread
-//! records the informers that constructors on this thread are creating. The factory compares each request of
-//! the thread with this record. So such a recursive request returns an error and causes no endless recursion.
-//! A request that the constructor sends from another thread is not detected.
+//! records the informers that constructors on this thread are creating. The factory compares each request on
+//! the thread with this record, and returns an error for a recursive request. A request that the constructor
+//! makes on another thread is not detected.
 
 use std::cell::RefCell;
 
@@ -31,11 +31,10 @@ pub(super) struct Constructing {
 }
 
 impl Constructing {
-    /// Records that this thread is constructing an informer. Returns `None` if this thread is already
-    /// constructing the informer with this key.
+    /// Records that this thread is constructing the informer with the key `key`.
     ///
-    /// If the result is `None`, the constructor that is already running is recorded as having requested its
-    /// own informer.
+    /// Returns `None` if this thread is already constructing that informer. The running constructor is then
+    /// recorded as having requested its own informer.
     pub(super) fn begin(registry: RegistryId, key: &Key) -> Option<Self> {
         if note(registry, key) {
             return None;

@@ -1,7 +1,7 @@
 //! Stores the default options of a factory's informers, and combines them with the options of a request.
 //!
 //! Defaults exist for all kinds, for one type, and for one namespace. This module resolves the precedence
-//! between them. It does not create informers.
+//! between these defaults. It does not create informers.
 
 use std::{
     any::{Any, TypeId},
@@ -21,7 +21,7 @@ use crate::{
     shared_informer::LoopOptions,
 };
 
-/// Error handler of a factory: receives the name of an informer and one error of its lists and watches.
+/// Error handler of a factory: called with the name of an informer and an error of its lists and watches.
 pub(super) type FactoryErrorHandler = Arc<dyn Fn(&str, &Error) + Send + Sync>;
 
 pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
@@ -70,8 +70,8 @@ impl Defaults {
         self.metadata_by_namespace = transforms;
     }
 
-    /// Sets the default options of the type `K`. An option that an earlier call has set for this type is
-    /// replaced.
+    /// Sets default options of the type `K`. If an earlier call set the same option for `K`, this call
+    /// replaces it.
     pub(super) fn set_type<K: 'static>(&mut self, options: InformerOptions<K>) {
         let options = match self.by_type.get::<K>() {
             Some(earlier) => options.or(earlier),
@@ -85,8 +85,8 @@ impl Defaults {
         self.by_type.set(options);
     }
 
-    /// Returns the default options for the type `K` in order of precedence: its own options, then inherited
-    /// options.
+    /// Returns the default options for the type `K` in order of precedence: first the options that are set
+    /// for `K`, then the options that `K` inherits from another type.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
         let [near, far] = &self.inherited;
         [&self.by_type, near, far]
@@ -102,11 +102,10 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// Returns the options of a request, with the defaults of its type and of all kinds for the options that
-    /// the request does not set.
+    /// Returns the options of a request, completed with the defaults of the type and of all kinds.
     ///
-    /// The result does not contain the final selectors, request options and transforms, which can differ
-    /// between namespaces. [`Defaults::scope`] and [`Defaults::transform`] return these.
+    /// The result does not contain the final selectors, request options and transforms, because these can
+    /// differ between namespaces. [`Defaults::scope`] and [`Defaults::transform`] return them.
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);

@@ -1,7 +1,7 @@
 //! Watches `CustomResourceDefinition` objects, and reports their state to the informers of custom resources.
 //!
 //! The factory has one informer that caches the metadata of all definitions. A handler of that informer sends
-//! the state of each definition to the informer of the defined kind. The handler reads the state from the
+//! the state of each definition to the informers of the defined kind. The handler reads the state from the
 //! cache, so the reported state is never older than the event. This module does not decide how an informer
 //! reacts to the state.
 
@@ -25,27 +25,27 @@ use crate::{
 };
 
 /// The cached form of a `CustomResourceDefinition`: only its metadata.
-///
-/// The metadata suffices because this module only reports whether a definition exists.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// The two values that an informer keeps while it follows the definition of its kind.
+/// The two values that an informer keeps to receive changes of its kind's `CustomResourceDefinition`.
 ///
 /// The first value keeps the informer of definitions running. The second value receives the state of the
 /// definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// The definitions that a factory's informers follow, and the informer that receives these definitions.
+/// The `CustomResourceDefinition` objects to whose changes a factory's informers react, and the informer that
+/// receives these definitions.
 #[derive(Default)]
 pub(super) struct Definitions {
     /// Sender of the state of each followed definition. The key is the definition's name, `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// Informer of definitions with which the event handler is registered; `None` before the first
-    /// registration. If this informer is stopped, a new informer of definitions replaces it.
+    /// Informer of `CustomResourceDefinition` objects with which the event handler is registered; `None`
+    /// before the first registration. If this informer has stopped, the next registration uses a new
+    /// informer.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 
-/// Event handler that sends the state of a definition to the informers that follow the definition.
+/// Event handler that sends the state of a `CustomResourceDefinition` to the informers of the defined kind.
 ///
 /// The state comes from the cache, so it is never older than the event.
 struct Hearing {
@@ -75,8 +75,7 @@ fn definition_kind() -> ApiResource {
 }
 
 impl Definitions {
-    /// Registers the event handler with the informer `definitions`, unless the handler is already registered
-    /// there.
+    /// Registers the event handler with the informer `definitions`, unless this informer already has it.
     fn hear(&self, definitions: &SharedInformer<Metadata>) -> Result<(), Stopped> {
         let mut heard = self.heard.lock();
         if heard
@@ -110,13 +109,12 @@ impl Definitions {
 }
 
 impl SharedInformerFactory {
-    /// Returns a function that starts to follow the definition of the kind in `key`.
+    /// Returns a function that subscribes to the state of the `CustomResourceDefinition` of the kind in
+    /// `key`.
     ///
-    /// An informer of this kind calls the function when the informer starts.
-    ///
-    /// The function starts the informer of definitions if necessary, and subscribes to the state of the
-    /// definition. The function returns `None` if the factory does not follow definitions, if the kind cannot
-    /// have a definition, or if the factory was dropped.
+    /// An informer of this kind calls the function when the informer starts. The function starts the informer
+    /// of definitions if necessary. It returns `None` if the factory does not follow definitions, if the kind
+    /// cannot have a definition, or if the factory was dropped.
     pub(super) fn will_follow(
         &self,
         key: &Key,

@@ -25,7 +25,7 @@ use crate::{
 
 /// Maximum duration of a discovery request.
 ///
-/// The API server applies the same default limit to every request except watches (`--request-timeout`).
+/// The value equals the default of the API server's option `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Path of the discovery document of the core group.
@@ -38,8 +38,8 @@ const GROUPS: &str = "/apis";
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discovered {
-    /// The group, version, kind and plural name. If the request names no version, this is the group's most
-    /// preferred version that has the kind.
+    /// The group, version, kind and plural name. If the looked-up name contains no version, the version is
+    /// the most preferred one among the versions of the group that contain the kind.
     pub resource: ApiResource,
     /// Whether the kind is namespaced; `false` for a cluster-scoped kind.
     pub namespaced: bool,
@@ -78,8 +78,8 @@ pub enum DiscoverError {
     Unknown {
         /// The requested name.
         name: String,
-        /// API versions whose aggregated API server does not respond, such as `v1beta1.metrics.k8s.io`. The
-        /// kind may exist in one of these versions, because the main API server has no current data for them.
+        /// API versions that may contain the kind, because their aggregated API server does not respond. An
+        /// example is `v1beta1.metrics.k8s.io`.
         stale: Vec<String>,
     },
     /// The request failed, or the response is not an aggregated discovery document.
@@ -130,7 +130,7 @@ pub(super) async fn discover(
 
 /// Returns every kind that the server serves, in the server's order.
 ///
-/// Each kind is in the most preferred version of its group that has the kind.
+/// If a kind exists in several versions of its group, only the most preferred of these versions is returned.
 pub(super) async fn discover_all(
     client: &dyn ClientSource,
 ) -> Result<Vec<Discovered>, DiscoverError> {
@@ -145,8 +145,8 @@ pub(super) async fn discover_all(
     Ok(kinds)
 }
 
-/// One interpretation of a requested name, such as `pods.v1.`: a resource name, and optionally a version and
-/// a group.
+/// One interpretation of a requested name such as `pods.v1.`: a resource name, and optionally a version and a
+/// group.
 struct Wanted<'a> {
     resource: &'a str,
     version: Option<&'a str>,
@@ -157,9 +157,9 @@ impl<'a> Wanted<'a> {
     /// Returns the possible interpretations of a requested name, in order of precedence.
     ///
     /// Examples of names are `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`. The empty
-    /// group in `pods.v1.` is the core group. If the text after the first dot contains another dot, it is
-    /// interpreted as a version and a group. With lower precedence, the text is interpreted as a group alone.
-    /// The result is empty if the name is empty or starts with a dot.
+    /// group in `pods.v1.` is the core group. If the text after the resource name contains a dot, such as
+    /// `v1.apps`, the text is interpreted first as a version and a group, and then as a group. The result is
+    /// empty if the name is empty or starts with a dot.
     fn all(name: &'a str) -> Vec<Self> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();

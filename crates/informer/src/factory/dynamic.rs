@@ -34,10 +34,10 @@ impl SharedInformerFactory {
     ///
     /// This method must be called inside a Tokio runtime.
     ///
-    /// The informer is limited to the factory's namespaces, unless
-    /// [discovery](SharedInformerFactory::discover) reports that the kind is cluster-scoped. If the server
-    /// does not serve the kind, the wait for the informer's sync reports the error. With
-    /// [`fail_fast`](crate::status::WaitForSync::fail_fast), this wait then fails at once.
+    /// The informer is limited to the factory's namespaces. This limit does not apply if `kind` states that
+    /// the kind is cluster-scoped; the result of [discovery](SharedInformerFactory::discover) contains this
+    /// information. If the server does not serve the kind, the informer does not sync. With
+    /// [`fail_fast`](crate::status::WaitForSync::fail_fast), the wait for the sync then returns the error.
     ///
     /// # Errors
     /// Returns [`KindError`] if a name of the kind is missing or is not valid in a URL, or if discovery
@@ -75,8 +75,8 @@ impl SharedInformerFactory {
 
     /// Returns the informer that caches only the metadata of a kind that is known only at run time.
     ///
-    /// The server sends only the metadata, so this informer needs less memory. It has its own watch and
-    /// cache, separate from the informer of the whole objects. This method must be called inside a Tokio
+    /// The server sends only the metadata, so this informer needs less memory than the informer of the whole
+    /// objects. The two informers have separate watches and caches. This method must be called inside a Tokio
     /// runtime.
     ///
     /// For a kind with a Rust type, use `factory.informer::<PartialObjectMeta<K>>()`.
@@ -93,11 +93,10 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns an informer like [`for_metadata`](SharedInformerFactory::for_metadata) does, with the given
-    /// options.
+    /// Returns the informer that caches only the metadata of a kind, with the given options.
     ///
-    /// The options identify the informer as in
-    /// [`for_resource_with`](SharedInformerFactory::for_resource_with).
+    /// Requests with different selectors or namespaces return different informers. This method must be called
+    /// inside a Tokio runtime.
     ///
     /// # Errors
     /// Returns [`KindError`] for the same reasons as [`SharedInformerFactory::for_resource_with`].
@@ -144,12 +143,12 @@ impl SharedInformerFactory {
         discovery::discover(&*self.inner.client, name).await
     }
 
-    /// Requests every kind that the server serves, in the most preferred version of the kind's group that has
-    /// the kind.
+    /// Requests and returns every kind that the server serves.
     ///
-    /// The kinds are in the server's order. The method sends two requests. The result includes kinds that
-    /// cannot be listed, such as `SubjectAccessReview`. [`Discovered::serves`] returns whether a kind
-    /// supports a verb.
+    /// The kinds are in the server's order. If a kind exists in several versions of its group, only the most
+    /// preferred of these versions is returned. The method sends two requests. The result includes kinds that
+    /// cannot be listed, such as `SubjectAccessReview`. [`Discovered::serves`] returns whether the server
+    /// supports a verb for a kind.
     ///
     /// # Errors
     /// Returns [`DiscoverError::Server`] if a request fails or the server does not support aggregated

@@ -14,9 +14,9 @@ use super::{
 
 /// Describes a kind that is known only at run time.
 ///
-/// Implemented by the types that a caller can pass as a kind. An `ApiResource` contains only the names of the
-/// kind. The results of discovery also report whether the kind is namespaced and can be watched. These
-/// results are [`Discovered`] and, from `kube_client::discovery`, the pair `(ApiResource, ApiCapabilities)`.
+/// An `ApiResource` contains only the names of the kind. The results of discovery also contain whether the
+/// kind is namespaced and can be watched: [`Discovered`], and the pair `(ApiResource, ApiCapabilities)` from
+/// `kube_client::discovery`.
 pub trait KindRef {
     /// Returns the group, version, kind and plural name of the kind.
     fn api_resource(&self) -> &ApiResource;
@@ -79,8 +79,8 @@ pub enum KindError {
         /// The invalid value of the field; empty if the value is missing.
         value: String,
     },
-    /// Discovery reports that the server does not support list and watch of the kind. An example is a kind
-    /// that can only be created, such as a `SubjectAccessReview`.
+    /// Discovery reports that the server does not support list and watch of the kind, for example of
+    /// `SubjectAccessReview`.
     #[error("the server does not support list and watch of {plural}")]
     NotWatchable {
         /// The plural name of the kind with its group, such as `deployments.apps`, or `pods` for the core
@@ -92,7 +92,11 @@ pub enum KindError {
     Options(#[from] OptionsConflict),
 }
 
-/// Returns an error if a kind cannot have an informer. Sends no request to the server.
+/// Checks whether a kind can have an informer. Sends no request to the server.
+///
+/// # Errors
+/// Returns [`KindError::Malformed`] if a name of the kind is missing or invalid, and
+/// [`KindError::NotWatchable`] if `kind` states that the server does not support list and watch.
 pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
     let ApiResource {
         group,
@@ -129,7 +133,6 @@ pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
 /// Returns whether a name can be used as a segment of a URL path without escaping.
 ///
 /// A valid name consists of ASCII letters and digits; `-` and `.` are also valid except at the start and end.
-/// Kubernetes allows no other characters in these names.
 fn is_segment(name: &str) -> bool {
     let bytes = name.as_bytes();
     let [first, .., last] = bytes else {

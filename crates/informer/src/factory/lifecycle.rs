@@ -30,8 +30,8 @@ use crate::{shared_informer::SharedInformer, status::Status};
 /// running, and neither do its listers, registrations, subscriptions and waits. Keep the hold for as long as
 /// the informer is needed.
 ///
-/// A hold can be dropped anywhere, also outside of a runtime and inside a handler. The drop does not wait for
-/// the informer to end.
+/// A hold can also be dropped outside of a runtime and inside a handler. The drop does not wait for the
+/// informer to end.
 #[derive_where(Debug)]
 pub struct Hold<K> {
     informer: SharedInformer<K>,
@@ -73,9 +73,7 @@ impl SharedInformerFactory {
     ///
     /// The first request creates the informer. No call of [`SharedInformerFactory::start`] is needed. The
     /// informer ends if its last hold is dropped and no new hold is requested within the factory's [idle
-    /// grace period](super::FactoryBuilder::idle_grace). A request within this period returns the same
-    /// informer, and no new list is needed. A later request returns a new informer. This method must be
-    /// called inside a Tokio runtime.
+    /// grace period](super::FactoryBuilder::idle_grace). This method must be called inside a Tokio runtime.
     ///
     /// [`SharedInformerFactory::informer`] returns the same informer, but also pins it. A pinned informer
     /// runs until it is stopped or the factory ends, even if no hold exists.
@@ -101,7 +99,8 @@ impl SharedInformerFactory {
 
     /// Returns a [`Hold`] of the informer with the given options, and starts the informer at once.
     ///
-    /// The options identify the informer as in [`SharedInformerFactory::informer_with`].
+    /// Requests with different selectors or namespaces return holds of different informers, as
+    /// [`SharedInformerFactory::informer_with`] describes. This method must be called inside a Tokio runtime.
     ///
     /// # Errors
     /// Returns [`OptionsConflict`] if the informer of this kind, these namespaces and these selectors exists
@@ -119,8 +118,8 @@ impl SharedInformerFactory {
     /// Returns a [`Hold`] of the informer of a kind that is known only at run time, and starts the informer
     /// at once.
     ///
-    /// The informer is the one that [`SharedInformerFactory::for_resource`] returns. The hold keeps it
-    /// running as [`SharedInformerFactory::hold`] describes.
+    /// The informer is the one that [`SharedInformerFactory::for_resource`] returns. This method must be
+    /// called inside a Tokio runtime.
     ///
     /// # Errors
     /// Returns [`KindError`] for the same reasons as [`SharedInformerFactory::for_resource`].
@@ -170,19 +169,19 @@ impl SharedInformerFactory {
     /// Ends one informer of the factory, and waits until its tasks have ended.
     ///
     /// Returns `false` if the factory does not have this informer or was shut down. After the first poll of
-    /// this future, the next request for the informer creates a new informer with an empty cache and no
-    /// handlers. The next [`SharedInformerFactory::start`] runs the new informer.
+    /// this future, the next request for the informer creates a new informer with an empty cache and without
+    /// handlers and [holds](Hold). The next [`SharedInformerFactory::start`] runs the new informer.
     ///
     /// Existing references to the old informer stay valid. Its cache and its listers keep their last content.
-    /// Its handlers receive no more events; events that were not delivered are discarded and counted.
-    /// Registering a handler fails with [`Stopped`](crate::shared_informer::Stopped). The new informer does
-    /// not inherit handlers, pins or [holds](Hold).
+    /// Its handlers receive no more events; undelivered events are discarded. Registering a handler fails
+    /// with [`Stopped`](crate::shared_informer::Stopped).
     ///
     /// An adopted informer is removed from the factory and keeps running, because the factory does not run
-    /// it. This method has no effect after the shutdown, or if another informer has replaced `informer`. The
-    /// method can be called several times, also concurrently; each call waits until the informer has ended.
+    /// it. The method can be called several times, also concurrently; each call waits until the informer has
+    /// ended.
     ///
-    /// A handler of `informer` must not wait for this future, because the wait would never end.
+    /// A handler of `informer` must not wait for this future, because this future waits for the end of the
+    /// handler.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;

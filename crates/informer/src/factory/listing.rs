@@ -20,7 +20,7 @@ use crate::{
     status::{StatusReader, WaitForSync},
 };
 
-/// An informer of a factory, whatever the Rust type of its objects.
+/// An informer of a factory, independent of the Rust type of its objects.
 ///
 /// [`SharedInformerFactory::informers`] returns values of this trait. Such a value keeps the informer's cache
 /// in memory, as a clone of the [`SharedInformer`] does.
@@ -37,8 +37,7 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
     ///
     /// Returns `None` for an informer that the program created itself and passed to
     /// [`informer_for`](super::SharedInformerFactory::informer_for) or
-    /// [`adopt`](super::SharedInformerFactory::adopt). The factory does not know which objects such an
-    /// informer lists.
+    /// [`adopt`](super::SharedInformerFactory::adopt).
     fn coverage(&self) -> Option<&Coverage>;
 
     /// Returns a reader of the informer's status, which includes the progress of each list and watch.
@@ -50,14 +49,9 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
     fn memory(&self) -> Memory;
 
     /// Returns the status of the informer's handlers and subscriptions, in the order of registration.
-    ///
-    /// A handler's status contains the number of events that wait for the handler, and for how long they have
-    /// waited.
     fn handlers(&self) -> Vec<HandlerStatus>;
 
-    /// Returns a future that waits until the informer has synced.
-    ///
-    /// If the informer has not been started yet, the future also waits for its start.
+    /// Returns a future that waits until the informer has started and synced.
     ///
     /// See [`SharedInformer::wait_for_sync`].
     fn wait_for_sync(&self) -> WaitForSync;
@@ -66,8 +60,7 @@ pub trait AnyInformer: Any + Send + Sync + fmt::Debug + Sealed {
     fn is_stopped(&self) -> bool;
 }
 
-/// Prevents implementations of [`AnyInformer`] outside this library, so that a new method is not a breaking
-/// change.
+/// Supertrait that prevents implementations of [`AnyInformer`] outside this library.
 #[expect(
     unnameable_types,
     reason = "nothing outside of the library is to implement what it seals"
@@ -95,11 +88,12 @@ pub struct Coverage {
     pub pruned_fields: Vec<FieldPath>,
 }
 
-/// The objects that an informer covers in one namespace, or in all namespaces that no other section names.
+/// One section of a [`Coverage`]: the objects that an informer covers in one namespace, or in all namespaces
+/// that no other section names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoveredNamespace {
-    /// Name of the namespace; `None` for all namespaces that no other section names.
+    /// Name of the namespace; `None` for all namespaces that no other section of the coverage names.
     pub namespace: Option<String>,
     /// Label selector of the informer in this namespace; the empty selector selects all objects.
     pub labels: Selector,

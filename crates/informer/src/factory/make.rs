@@ -100,8 +100,8 @@ impl SharedInformerFactory {
 
     /// Creates an informer with the options `complete`, which include the defaults of the factory.
     ///
-    /// `requested` contains only the options of the request. The transforms for each namespace are computed
-    /// from `requested` and from the defaults of the factory, and do not come from `complete`.
+    /// `requested` contains only the options of the request. The transforms come from `requested` and from
+    /// the defaults of the factory, not from `complete`.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,
@@ -164,9 +164,8 @@ impl SharedInformerFactory {
 
 /// Returns the function that runs an informer until the informer must end.
 ///
-/// `follow` is called when the informer starts. If `follow` returns a value, the informer follows the
-/// `CustomResourceDefinition` of its kind. The factory's informer of definitions then keeps running until
-/// this informer has ended.
+/// `follow` is called when the informer starts. If `follow` returns a value, the informer reacts to changes
+/// of its kind's `CustomResourceDefinition`, and keeps the factory's informer of definitions running.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

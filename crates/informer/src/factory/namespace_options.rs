@@ -1,6 +1,5 @@
-//! Defines the options that an informer can have for a single namespace.
-//!
-//! These options are selectors, request options and a transform.
+//! Defines the options that an informer can have for a single namespace: selectors, request options and a
+//! transform.
 //!
 //! This module does not resolve the precedence between options; the modules `scope` and `options` do.
 
@@ -11,17 +10,14 @@ use derive_where::derive_where;
 use super::scope::{Selection, selection_methods};
 use crate::decode::Transform;
 
-/// Options of an informer for one of its namespaces.
+/// Options of an informer for one of its namespaces, either for one type or for all kinds.
 ///
-/// The options are either for one type or for all kinds.
-///
-/// With [`InformerOptions::namespaces_with`], the options are for one type, and `T` is that type. With
-/// [`FactoryBuilder::namespaces_with`], the options are for all kinds, and `T` is `ObjectMeta`. If an option
+/// For [`InformerOptions::namespaces_with`], `T` is the type to which the options apply. For
+/// [`FactoryBuilder::namespaces_with`], the options apply to all kinds, and `T` is `ObjectMeta`. If an option
 /// is not set in this value, a less specific setting applies; see the table at [`InformerOptions`].
 ///
-/// An informer lists and watches each of its namespaces separately. So selectors, request options and the
-/// transform can differ between namespaces. All namespaces of an informer share one queue and one cache. So
-/// they share the options for the queue, for storing and saving objects, and for the resync.
+/// All namespaces of an informer share one queue and one cache. So the options for the queue, for storing and
+/// saving objects, and for the resync cannot differ between namespaces.
 ///
 /// [`InformerOptions`]: super::InformerOptions#which-option-holds
 /// [`InformerOptions::namespaces_with`]: super::InformerOptions::namespaces_with

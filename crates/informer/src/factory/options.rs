@@ -1,5 +1,4 @@
-//! Defines the options of one informer. The same options can also be the defaults for all informers of a
-//! type.
+//! Defines the options of one informer, which can also be the defaults for all informers of a type.
 //!
 //! This module merges two sets of options by precedence, and compares the options of two requests. It does
 //! not create the informer.
@@ -56,9 +55,9 @@ pub enum QueueKind {
 /// namespaces, the name `""` means all namespaces that the list does not name. For a cluster-scoped kind,
 /// only the rows 2, 4 and 6 apply.
 ///
-/// In this table, a type is a Rust type; `DynamicObject` is one type, even for several kinds. Options for
-/// `Pod` also apply to `Pruned<Pod>`, `PartialObjectMeta<Pod>` and `Pruned<PartialObjectMeta<Pod>>` if these
-/// types have no options of their own, with two exceptions:
+/// In this table, a type is a Rust type; `DynamicObject` is one type, even for several kinds. An option for
+/// `Pod` also applies to `Pruned<Pod>`, `PartialObjectMeta<Pod>` and `Pruned<PartialObjectMeta<Pod>>`, unless
+/// the option is set for these types themselves. There are two exceptions:
 ///
 /// - The options for storing objects ([`packed`](Self::packed), [`lazy`](Self::lazy), [`prune`](Self::prune),
 ///   [`warm_start`](Self::warm_start), [`detect_mutations`](Self::detect_mutations)) and the
@@ -114,8 +113,7 @@ impl<K> Transforms<K> {
 
     /// Returns the memory address of each transform, with the transform's namespace (`None`: all namespaces).
     ///
-    /// Two sets of transforms are compared by these addresses, because closures can be compared only by
-    /// address.
+    /// Two transforms are compared by address, because closures cannot be compared in another way.
     fn addresses(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
         let everywhere = self.everywhere.iter().map(|transform| (None, transform));
         let by_namespace = self.by_namespace.iter();
@@ -133,8 +131,8 @@ impl<K> InformerOptions<K> {
 
     /// Sets the informer's name, which logs, errors and metrics contain.
     ///
-    /// The name need not be unique. The default name consists of the kind and the scope; an example is
-    /// `pods in shop`.
+    /// Several informers can have the same name. The default name consists of the kind and the scope, for
+    /// example `pods in shop`.
     #[doc(alias = "InformerName")]
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
@@ -181,10 +179,10 @@ impl<K> InformerOptions<K> {
 
     keeping_methods!(keeping);
 
-    /// Returns these options, completed with the values of `general` for each option that is not set.
+    /// Returns these options, and replaces each option that is not set with the value of `general`.
     ///
-    /// If these options set namespaces, the transforms of single namespaces come only from these options.
-    /// Otherwise they come from `general`.
+    /// The transforms of single namespaces come from these options if they set namespaces, and from `general`
+    /// otherwise.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {

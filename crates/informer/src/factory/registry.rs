@@ -1,8 +1,8 @@
 //! The registry of a factory's informers: stores one informer per key, and runs each informer once.
 //!
-//! A lock protects the entries. Constructors can be user code, so they run without the lock. If several
-//! threads construct the informer of one key, the registry keeps the first informer that is inserted. The
-//! other informers are dropped before they run. The registry does not decide which options an informer has.
+//! Constructors of informers can be user code, so they run without the registry's lock. If several threads
+//! construct the informer of one key, the registry keeps the first informer that is inserted. The other
+//! informers are dropped before they run. The registry does not decide which options an informer has.
 
 mod lifetime;
 
@@ -37,16 +37,16 @@ use crate::{
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) type_id: TypeId,
-    /// Group, version, kind and plural name. Two keys are equal only if all of these are equal, because a
-    /// caller may have guessed the plural name.
+    /// Group, version, kind and plural name. Keys that differ in one of these identify different informers.
     pub(super) kind: ApiResource,
     pub(super) scope: Scope,
 }
 
 /// Function that runs an informer until the informer must end.
 ///
-/// The returned future owns the [`Lifetime`], which signals the end, until the informer's last task has
-/// ended. The function is called without the registry's lock, because it may register another informer.
+/// The [`Lifetime`] signals when the informer must end. The returned future owns the lifetime until the
+/// informer's last task has ended. The function is called without the registry's lock, because it may
+/// register another informer.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// An informer that is about to be spawned as a task: its run function and the argument of that function.
@@ -72,7 +72,7 @@ pub(super) struct Lookup<K> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RegistryId(usize);
 
-/// Identity of a registry entry. Informers that replace each other under one key have different identities.
+/// Identity of a registry entry. An informer that replaces another one under the same key has a new identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryId(u64);
 
@@ -81,7 +81,7 @@ pub(super) struct EntryId(u64);
 pub(super) enum Want {
     /// The request needs the informer from the start of the factory until its shutdown.
     Pinned,
-    /// The request needs the informer from the request until the hold that it returns is released.
+    /// The request needs the informer until the returned [`Hold`](super::Hold) is dropped.
     Held,
 }
 
@@ -108,7 +108,8 @@ pub(super) struct Registry {
     /// Sends the error of the first informer that failed; `None` until an informer fails.
     pub(super) failure: watch::Sender<Option<InformerError>>,
     /// Tasks of the running informers. This lock is never held together with the lock of `state`. The reason
-    /// is that spawning a task on a runtime that shuts down drops the task at once, which runs user code.
+    /// is that spawning a task on a runtime that shuts down drops the task at once. This drop runs user code,
+    /// which may lock `state`.
     running: Mutex<JoinSet<()>>,
 }
 
@@ -258,8 +259,8 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Takes the run function of an informer, and returns it with a lifetime for that function. Returns
-    /// `None` if the informer was already started or is adopted.
+    /// Removes the run function of an informer from `entry`, and returns the function with its argument, a
+    /// [`Lifetime`]. Returns `None` if the informer was already started or is adopted.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -284,7 +285,8 @@ impl Registry {
         }
     }
 
-    /// Returns one sync wait for each informer that is started or adopted and not signalled to end.
+    /// Returns one sync wait for each started informer and for each adopted informer. Informers that were
+    /// signalled to end are omitted.
     ///
     /// Before the first [`start`](Self::start), the result also contains waits for the informers that are not
     /// started; these waits fail at once.
@@ -368,7 +370,8 @@ impl Registry {
         Some(registered.informer.clone())
     }
 
-    /// Removes one hold of an informer. Without a pin or another hold, the idle grace period starts.
+    /// Removes one hold of an informer. If the informer has no pin and no other hold, its idle grace period
+    /// starts.
     pub(super) fn release(&self, id: EntryId) {
         let mut state = self.state.lock();
         let Some(entry) = state.entry(id) else {
@@ -407,7 +410,7 @@ impl Registry {
 
     /// Adds a pin or a hold to an informer.
     ///
-    /// Returns the run function of the informer if a hold was added and the informer was not started yet. The
+    /// Returns the informer's run function if a hold was added and the informer was not started yet. The
     /// caller must spawn this function.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
@@ -452,8 +455,7 @@ impl State {
 
     /// Inserts a new informer, and returns the entry that it replaces.
     ///
-    /// The caller must drop the returned entry after it has released the registry's lock, because the entry's
-    /// cache contains user objects.
+    /// The caller must drop the returned entry without the registry's lock, because the drop runs user code.
     fn insert<K: Send + Sync + 'static>(&mut self, key: &Key, new: New<K>) -> Option<Entry> {
         let id = EntryId(self.next_id);
         self.next_id += 1;

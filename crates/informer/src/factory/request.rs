@@ -22,11 +22,10 @@ impl<K: Resource + 'static> Request<K> {
         Self::of_kind(K::DynamicType::default(), options, None)
     }
 
-    /// Creates a request for a kind. If the caller does not know whether the kind is namespaced,
-    /// `is_namespaced` is `None`.
+    /// Creates a request for a kind.
     ///
-    /// If `is_namespaced` is `None`, the Rust type determines whether the kind is namespaced. A type that has
-    /// no fixed scope counts as namespaced.
+    /// If `is_namespaced` is `None`, the Rust type determines whether the kind is namespaced. A type without
+    /// a fixed scope, such as `DynamicObject`, counts as namespaced.
     pub(super) fn of_kind(
         dyntype: K::DynamicType,
         options: InformerOptions<K>,

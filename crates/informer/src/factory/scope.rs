@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use crate::{logs, reflector::RequestOptions, selector::Selector};
 
-/// Name that, in a list of namespaces, means all namespaces that the list does not name.
+/// Name in a list of namespaces that means all namespaces that the list does not contain by name.
 const ALL: &str = "";
 
-/// The selectors and request options that are set together, for one namespace or for all namespaces.
+/// The selectors and request options that are set for one namespace or for all namespaces.
 ///
-/// If a field is not set, the selection of a less specific level applies. An empty selector counts as set.
+/// If a field is not set, the value of a less specific [`Level`] applies. An empty selector counts as set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     pub(super) labels: Option<Selector>,
@@ -46,8 +46,8 @@ pub(super) use selection_methods;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) everywhere: Selection,
-    /// Selections of single namespaces, by name. `None` means that the namespaces of a less specific level
-    /// apply; an empty map means all namespaces.
+    /// Selections of single namespaces, by name. An empty map means all namespaces. `None` means that the
+    /// namespaces of a less specific level apply.
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Scope {
 /// The informer lists and watches each section separately.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Name of the namespace; empty for all namespaces that no other section names.
+    /// Name of the namespace; empty for all namespaces that no other section of the scope names.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,
@@ -164,7 +164,7 @@ impl Scope {
 
     /// Returns a default name for an informer of this scope, such as `pods in shop with labels app=web`.
     ///
-    /// The name omits selectors that differ between namespaces.
+    /// The name omits selectors that are not the same in all namespaces of the scope.
     pub(super) fn name(&self, plural: &str) -> String {
         let mut name = plural.to_owned();
         let namespaces = self.sections.iter().map(|section| &*section.namespace);
@@ -201,9 +201,10 @@ impl Section {
         }
     }
 
-    /// Excludes the namespaces that other sections name, so that the informer lists no object twice.
+    /// Excludes the given namespaces from this section with the field selector.
     ///
-    /// The exclusion extends the field selector of this section.
+    /// This section covers all namespaces that no other section names. Without the exclusion, the informer
+    /// would list the objects in `namespaces` twice.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

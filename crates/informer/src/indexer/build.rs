@@ -1,7 +1,8 @@
 //! Fills new indices of a store while the store's writer continues to apply changes.
 //!
-//! [`IndexBuild`] runs in its own task and indexes the objects of store snapshots. So only a few objects
-//! remain for the writer to index. This module does not add the new indices to the store; the writer does.
+//! [`IndexBuild`] runs in its own task, in rounds. The first round indexes all objects of the store. Each
+//! later round indexes the objects that changed during the previous round. The writer indexes the objects
+//! that change during the last round. This module does not add the new indices to the store; the writer does.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,25 +20,24 @@ use crate::object::ObjectName;
 /// If an index function decodes packed objects, this number of objects takes about 2 ms.
 const SLICE: usize = 100;
 
-/// Maximum number of objects in a round after which the task ends.
+/// A build runs in rounds; each round indexes the objects that changed during the previous round. The build
+/// ends after a round that indexes at most this number of objects.
 ///
-/// The objects that change during this last round are about as many or fewer. The writer indexes them.
-///
-/// This limit equals the maximum size of a batch that the writer applies.
+/// The writer indexes the objects that change during the last round. This limit equals the maximum size of a
+/// batch that the writer applies.
 const NEAR: usize = crate::queue::BATCH;
 
 /// Maximum number of rounds of the task. The first round indexes all objects. Each later round indexes the
 /// objects that changed during the previous round.
 ///
-/// After the last round, the writer indexes the remaining objects. Without this limit, the task would never
-/// end if objects change faster than it indexes them.
+/// Without this limit, the task would never end if objects change faster than it indexes them.
 const ROUNDS: usize = 8;
 
 /// New indices that are not part of the store yet; they cover the objects of the snapshot in the field
 /// `base`.
 ///
-/// To advance to a later snapshot, this type compares the two snapshots and skips the parts that they share.
-/// So the cost depends on the number of changed objects, not on the size of the store.
+/// Advancing to a later snapshot costs time in proportion to the number of changed objects, not to the size
+/// of the store.
 pub(crate) struct IndexBuild<K> {
     base: Snapshot<K>,
     indices: Vec<Index<K>>,
@@ -59,10 +59,11 @@ impl<K> IndexBuild<K> {
         })
     }
 
-    /// Indexes the objects of a store that continues to change. Ends when about [`NEAR`] or fewer objects
-    /// remain unindexed, or after [`ROUNDS`] rounds.
+    /// Indexes the objects of a store that continues to change.
     ///
-    /// `now` returns the store's current snapshot. The future regularly yields to other tasks.
+    /// Each round indexes the objects that have changed since the previous round. The future ends after a
+    /// round with at most [`NEAR`] objects, or after [`ROUNDS`] rounds. `now` returns the store's current
+    /// snapshot.
     ///
     /// # Cancel safety
     /// Not cancel safe: after the future is dropped, the indices are incomplete and must be discarded.
@@ -87,10 +88,9 @@ impl<K> IndexBuild<K> {
         seen
     }
 
-    /// Indexes the objects of `root` that are not indexed yet.
+    /// Indexes the objects of `root` that are not indexed yet, and returns the complete indices.
     ///
-    /// Returns the complete indices. Also returns one error for each object and index for which the index
-    /// function failed.
+    /// Also returns one error for each object and index for which the index function failed.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {
         let base = self.base.clone();
         for (name, entry) in base.root().entries.diff(&root.entries) {

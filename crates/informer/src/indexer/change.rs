@@ -17,22 +17,22 @@ pub enum Cause {
     /// The watch received an event for the object.
     Watch,
     /// A list after the first one contained the object. The object may have changed several times or not at
-    /// all. If the server was or may have been restored from a backup, the state may differ even if the
-    /// revision is equal.
+    /// all. After a restore of the server from a backup, the state may differ although the revision is equal.
     Relist,
     /// The object has not changed. The update is delivered because the handler's resync period has elapsed.
     Resync,
 }
 
-/// The effect of one delta, one list or one resync on the cache. The processor delivers it to handlers.
+/// The effect of one delta, one list or one resync on the cache.
+///
+/// The processor delivers each change to the handlers.
 #[derive(Debug)]
 pub enum Change<K> {
     /// An object was added to the cache.
     Added {
         /// The added object.
         object: Object<K>,
-        /// Whether the object is from the first list of its source. A source is one list and watch of the
-        /// informer.
+        /// Whether the object is from the first list of its source (one list and watch of the informer).
         in_initial_list: bool,
     },
     /// An object that was already in the cache was received again, changed or unchanged.
@@ -54,13 +54,13 @@ pub enum Change<K> {
         new: Snapshot<K>,
         /// Names of the objects that the list removed, and names of the objects in the list.
         changed: Arc<Changed>,
-        /// Whether the list is the first list of its source.
+        /// Whether the list is the first list of its source (one list and watch of the informer).
         in_initial_list: bool,
     },
-    /// A resync started: all objects of this snapshot are delivered again to each handler whose resync period
-    /// has elapsed.
+    /// A resync started. Each handler whose resync period has elapsed receives all objects of this snapshot
+    /// again.
     Resync(Snapshot<K>),
-    /// The store contains all objects of the first list of this source.
+    /// The store contains all objects of the first list of this source (one list and watch of the informer).
     Listed(SourceId),
 }
 
@@ -95,8 +95,8 @@ impl<K> Change<K> {
         told
     }
 
-    /// Sets the field `in_initial_list` to `initial` if this change is `Added`. Returns other changes
-    /// unmodified.
+    /// Sets the field `in_initial_list` to `initial` if this change is `Added`. Other changes are not
+    /// modified.
     pub(super) fn flagged(mut self, initial: bool) -> Self {
         if let Self::Added {
             in_initial_list, ..
@@ -117,6 +117,6 @@ pub struct Changed {
     /// Names of the objects in the list, in the order of the list, each with a flag.
     ///
     /// The flag is true if the object may have changed: its revision or uid is different, or the server may
-    /// have been restored and may have used the revision again for another state.
+    /// have used the revision again for another state after a restore from a backup.
     pub listed: Vec<(ObjectName, bool)>,
 }

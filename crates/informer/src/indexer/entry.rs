@@ -14,8 +14,6 @@ pub(super) struct Entry<K> {
 }
 
 /// Two entries are equal if they share the same object in memory and have the same source.
-///
-/// The comparison of two snapshots uses this equality to find changed objects.
 impl<K> PartialEq for Entry<K> {
     fn eq(&self, other: &Self) -> bool {
         self.object.is_same(&other.object) && self.source == other.source
@@ -43,11 +41,10 @@ impl<K> Entry<K> {
         self.object.broken().is_none()
     }
 
-    /// Returns whether `object` is this entry's object itself, or has the same state and source as this
-    /// entry.
+    /// Returns whether this entry already contains the state `object`, received from `source`.
     ///
-    /// Two states are the same if their revision, epoch and uid are equal. A broken entry, whose object can't
-    /// be decoded, has no state to compare.
+    /// Two states are the same if their revision, epoch and uid are equal. An object that can't be decoded
+    /// has no state, and equals only itself.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

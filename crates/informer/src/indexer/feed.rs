@@ -1,7 +1,7 @@
 //! Connects a reflector directly to a store, without a queue, an informer or handlers.
 //!
-//! [`IndexerFeed`] applies each delta of the reflector to the store. It reports the errors of index functions
-//! and the objects that can't be decoded in the reflector's status.
+//! [`IndexerFeed`] applies each delta of the reflector to the store. The reflector's status reports the
+//! objects that can't be decoded, and the errors of index functions.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::{
 /// [`ReflectorBuilder::into_indexer`] creates this value from the [`IndexerWriter`] of the store.
 ///
 /// Readers see each change and each list either completely or not at all. The reflector's status reports
-/// index errors and objects that can't be decoded.
+/// objects that can't be decoded and the errors of index functions.
 #[derive(Debug)]
 pub struct IndexerFeed<K> {
     writer: IndexerWriter<K>,
@@ -75,12 +75,12 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
 
 /// Copies broken objects and index errors of a store to the status and the log of a reflector or informer.
 ///
-/// Copying is cheap if nothing has changed. A broken object is an object that can't be decoded.
+/// A broken object is an object that can't be decoded.
 #[derive_where(Debug)]
 pub(crate) struct StatusNotes {
     #[derive_where(skip)]
     report: Reporter,
-    /// Value of [`Snapshot::broken_version`] when broken objects were last copied to the status.
+    /// Value of [`Snapshot::broken_version`] when the broken objects were last copied to the status.
     broken_version: u64,
     not_indexed: LogLimiter,
 }

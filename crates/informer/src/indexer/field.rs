@@ -18,8 +18,8 @@ impl Indexers<DynamicObject> {
     ///
     /// The value of a string is the string itself; the value of a number or a boolean is its JSON form. An
     /// array has one value for each element that is a string, a number or a boolean. A missing field, null
-    /// and a JSON object have no value; field selectors treat them as the empty value. For a field whose name
-    /// contains a dot, use [`Indexers::with`] or [`Indexers::with_label`].
+    /// and a JSON object have no value; field selectors treat such a field as an empty string. For a field
+    /// whose name contains a dot, use [`Indexers::with`] or [`Indexers::with_label`].
     ///
     /// ```
     /// # use kube_core::DynamicObject;

@@ -1,9 +1,9 @@
 //! Decides which task frees the memory of an old state of a store. A state of a store is called a root.
 //!
-//! A generation consists of all roots between two lists. These roots share most of their entries. When a task
-//! drops a large root of an ended generation, another task frees the root, in Tokio's pool for blocking work.
-//! When a task drops a root of the current generation, the same task frees the root. This is fast, because
-//! such a root shares all but a few nodes with the next root. This module does not free memory itself.
+//! All roots of a store between two lists form a generation. Dropping a large root of an ended generation
+//! frees the root in Tokio's pool for blocking work. The task that drops any other root also frees the root.
+//! This is fast, because the root is small or shares nearly all of its memory with the next root. This module
+//! does not free memory itself.
 
 use std::sync::{
     Arc,
@@ -15,10 +15,11 @@ use imbl::OrdMap;
 use super::{entry::Entry, index::Index, tree::Tree};
 use crate::object::{Object, ObjectName};
 
-/// Function that makes another task free the large parts of a root.
+/// Function that sends the large parts of a dropped root (an old state of a store) to another task, which
+/// frees them.
 pub(super) type Free<K> = fn(Garbage<K>);
 
-/// The large parts of a dropped root, which another task frees.
+/// The large parts of a dropped root (an old state of a store), which another task frees.
 #[expect(dead_code, reason = "it is only dropped")]
 pub(super) struct Garbage<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
@@ -26,19 +27,20 @@ pub(super) struct Garbage<K> {
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
 }
 
-/// Decides which task frees a dropped root. All roots of a store between two lists share one such value.
+/// Decides which task frees a dropped root (an old state of a store).
 ///
-/// While several roots of a generation exist, dropping one of them frees little memory. Dropping the
-/// generation's last root frees all entries that the next list did not keep.
+/// All roots of a store between two lists share one such value. These roots share most of their memory, so
+/// dropping one of them frees little. Dropping the last one frees all entries that the next list did not
+/// keep.
 pub(super) struct Generation<K> {
     /// Whether a list has ended this generation, or the writer of the store was dropped.
     is_over: AtomicBool,
     free: Free<K>,
 }
 
-/// Minimum number of entries of a root that another task frees.
+/// Minimum number of entries of a root that another task frees. A root is an old state of a store.
 ///
-/// A root with fewer entries is freed by the task that drops it, which takes less than 1 ms.
+/// The task that drops a smaller root frees it, which takes less than 1 ms.
 const FREED_IN_PLACE: usize = 1_000;
 
 impl<K> Generation<K> {
@@ -59,9 +61,8 @@ impl<K> Generation<K> {
 
     /// Returns the function that sends a dropped root to another task, which frees the root.
     ///
-    /// `entries` is the number of entries of the root.
-    ///
-    /// Returns `None` if the task that drops the root must free it.
+    /// `entries` is the number of entries of the root. Returns `None` if the task that drops the root must
+    /// free it.
     pub(super) fn frees(&self, entries: usize) -> Option<Free<K>> {
         let is_large = entries >= FREED_IN_PLACE && self.is_over.load(Ordering::Relaxed);
         is_large.then_some(self.free)

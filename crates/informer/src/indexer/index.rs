@@ -27,8 +27,8 @@ type IndexFunc<K> = Arc<dyn Fn(&Object<K>) -> Result<Vec<Arc<str>>, String> + Se
 /// A set of named index functions, from which a store creates its indices.
 ///
 /// An index function returns the values of an object: none, one or many. It is called once for each new state
-/// of an object. If the function fails or panics, the index omits the object and the error is reported. Other
-/// objects and indices are not affected.
+/// of an object. If the function fails or panics, the index omits the object, and the store reports an
+/// [`IndexError`]. Other objects and indices are not affected.
 #[doc(alias = "Indices")]
 #[derive_where(Clone, Default)]
 pub struct Indexers<K> {
@@ -81,7 +81,8 @@ impl<K> Indexers<K> {
 
     /// Adds an index with the name `name`, whose function `values` may fail.
     ///
-    /// If the function fails for an object, the index omits the object and the error is reported.
+    /// If the function fails for an object, the index omits the object, and the store reports an
+    /// [`IndexError`].
     #[doc(alias = "IndexFunc")]
     #[must_use]
     pub fn try_with<V, E>(
@@ -175,7 +176,7 @@ impl<K> Indexers<K> {
     }
 }
 
-/// Identifies one index of one store, independent of the index's name.
+/// Identifies one index of one store.
 ///
 /// After the index is removed, each look-up with the token fails, even if a new index has the same name.
 #[derive(Clone, Debug)]
@@ -263,8 +264,7 @@ pub enum NoSuchIndex {
     /// The store has no index with this name.
     #[error("index with name {0} does not exist")]
     Name(String),
-    /// The store does not have the index of the token, although it may have another index with the same name.
-    /// The value is the name of the token's index.
+    /// The index of the token was removed, or belongs to another store. The value is the name of that index.
     #[error("the index {0} of this token was removed, or belongs to another store")]
     Token(String),
 }
@@ -282,13 +282,12 @@ pub enum NotRemovable {
     /// The store does not have the requested index.
     #[error(transparent)]
     NoSuchIndex(#[from] NoSuchIndex),
-    /// The requested index is the built-in index by namespace. It can't be removed, because the order of the
-    /// objects in the store provides it.
+    /// The requested index is the built-in index by namespace, which can't be removed.
     #[error("the index by namespace can't be removed: the store needs it")]
     Namespace,
 }
 
-/// Error of an index function for one object. The other indices of the store are not affected.
+/// Error of an index function for one object, which the index therefore omits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object} is not in index {index}: {reason}")]
 #[non_exhaustive]
@@ -302,12 +301,10 @@ pub struct IndexError {
 }
 
 /// One index of a store: its name, its function and its content in one state of the store.
-///
-/// The index is separate from the objects, so it can be added or removed without changing them.
 #[derive_where(Clone)]
 pub(crate) struct Index<K> {
-    /// Name of the index. The memory address of this string identifies the index; tokens of the index share
-    /// the string.
+    /// Name of the index. The memory address of this string identifies the index, because each [`IndexToken`]
+    /// of the index shares the string.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
     /// Content of the index: for each value, the names of the objects that have this value.
@@ -355,7 +352,7 @@ impl<K> Index<K> {
     }
 }
 
-/// Calls an index function, and returns an error if the function fails or panics.
+/// Calls an index function, and returns an error if the function panics or returns an error.
 pub(crate) fn ask<V>(function: impl FnOnce() -> Result<V, String>) -> Result<V, String> {
     confined(function).unwrap_or_else(|Panicked| Err("the index function panicked".to_owned()))
 }

@@ -1,7 +1,6 @@
 //! Finds duplicate names in a list, and stored objects that the list does not contain.
 //!
-//! If the list is sorted by name, as lists of an API server usually are, [`Listed`] needs no hash map. This
-//! module does not change the store.
+//! This module does not change the store.
 
 use crate::object::{Object, ObjectName};
 
@@ -11,7 +10,7 @@ use crate::object::{Object, ObjectName};
 )]
 type Positions = std::collections::HashMap<ObjectName, usize>;
 
-/// Looks up names in a list. The variant depends on whether the list is sorted by name.
+/// Finds duplicate names in one list, and stored objects that the list does not contain.
 pub(super) enum Listed {
     /// The list is sorted by name and has no duplicates. Merging the list with the sorted stored names finds
     /// the stored objects that the list does not contain.
@@ -34,10 +33,9 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of a name in the list without duplicates, and records the position of a new name.
+    /// Returns the position of `name` in the list after the removal of duplicates.
     ///
-    /// The position of a new name is `next`. A duplicate has the position that was recorded for its first
-    /// occurrence.
+    /// If the name has not occurred yet, its position is `next`, and this position is recorded.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,
@@ -47,7 +45,7 @@ impl Listed {
 
     /// Returns the names in `known` that the list does not contain.
     ///
-    /// `listed` contains the names of the list without duplicates. `known` must be sorted.
+    /// `listed` contains the names of the list after the removal of duplicates. `known` must be sorted.
     pub(super) fn gone<'n, T>(
         &self,
         listed: &[(ObjectName, T)],

@@ -1,7 +1,7 @@
 //! Defines [`Plan`]: the conditions of a query on a store, and the search for objects that meet all of them.
 //!
-//! A plan uses an index of the store for each condition that allows this. A plan does not contain the
-//! snapshot that is searched; the caller passes it to each search.
+//! A plan uses an index of the store for each condition that allows this. The caller passes the state of the
+//! store to each search.
 
 use std::{
     ops::Bound::{self, Excluded, Included, Unbounded},
@@ -26,9 +26,6 @@ use crate::{
 pub struct FieldNotIndexed(pub String);
 
 /// The conditions of a query; a search finds the objects that meet all of them.
-///
-/// The searched snapshot is an argument of each search. So an iterator can own both the plan and the
-/// snapshot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     sets: Vec<Set>,
@@ -37,26 +34,25 @@ pub(crate) struct Plan {
 
 /// A condition for which an index finds the next matching object after a given name.
 ///
-/// Each variant contains sorted values, and an object matches if it has one of these values. The number in
-/// `Values` is the position of the index among the store's indices.
+/// An object matches if it has one of the variant's values, which are sorted. The number in `Values` is the
+/// position of the index among the store's indices.
 #[derive(Clone, Debug)]
 enum Set {
     Namespaces(Values),
     Values(usize, Values),
 }
 
-/// A condition that is checked object by object. Each number is the position of an index among the store's
-/// indices.
+/// A condition that is checked for one object at a time.
+///
+/// The number in `Not` and `Filled` is the position of an index among the store's indices.
 #[derive(Clone, Debug)]
 enum Test {
     NotInNamespace(String),
-    /// The object does not have this value in the index at this position.
+    /// The object must not have this value in the index.
     Not(usize, Arc<str>),
-    /// If the flag is true, the object has a non-empty value in the index at this position. If the flag is
-    /// false, the object has no such value.
+    /// The object must have a non-empty value in the index if the flag is true, and none if it is false.
     Filled(usize, bool),
-    /// If the flag is true, the object's `metadata.name` equals this name. If the flag is false, the two
-    /// names differ.
+    /// The object's `metadata.name` must equal this name if the flag is true, and differ if it is false.
     Named(String, bool),
 }
 
@@ -140,7 +136,7 @@ impl Plan {
     /// Returns the first object after the name `last` that meets all conditions.
     ///
     /// If `last` is `None`, the search starts at the first object. `root` must have the same indices as the
-    /// state of the store for which the plan was created.
+    /// state of the store for which the plan was created, because the plan contains positions of indices.
     pub(super) fn after<'a, K>(
         &self,
         root: &'a Root<K>,
@@ -157,13 +153,10 @@ impl Plan {
         }
     }
 
-    /// Visits at most [`SLICE`] objects after the name `last` that meet all conditions.
+    /// Visits the next objects after the name `last` that meet all conditions, at most [`SLICE`] objects.
     ///
     /// Returns the visited objects for which `selects` returns true. If more objects may follow, also returns
     /// the last visited name, which the caller passes as `last` to continue.
-    ///
-    /// The visited objects are those that repeated calls of [`Plan::after`] return. If there is no condition,
-    /// or if the only condition is one namespace, a single search finds all visited objects.
     pub(super) fn slice<K>(
         &self,
         root: &Root<K>,
@@ -193,8 +186,7 @@ impl Plan {
         }
     }
 
-    /// Returns the first name, starting at the bound `from`, for which all conditions in the field `sets`
-    /// hold.
+    /// Returns the first name, starting at the bound `from`, that meets all conditions in the field `sets`.
     fn agreed<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         let Some((first, others)) = self.sets.split_first() else {
             let mut entries = root.entries.range(from, |_| true);
@@ -218,7 +210,8 @@ impl Plan {
 
 /// Maximum number of objects that one call of [`Plan::slice`] visits.
 ///
-/// A search in the store costs about as much as visiting some dozens of objects.
+/// A search in the store costs about as much as visiting some dozens of objects. With a much smaller maximum,
+/// most of the time would be spent on searches.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(
@@ -237,7 +230,7 @@ fn selected<'a, K: 'a>(
     (found, None)
 }
 
-/// Result of a search: the found name, and its entry in the store if the search has already read the entry.
+/// Result of a search: an object name, and the object's entry if the search has read the entry.
 type Step<'a, K> = (&'a ObjectName, Option<&'a Entry<K>>);
 
 impl Set {

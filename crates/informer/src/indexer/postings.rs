@@ -25,8 +25,7 @@ pub(crate) fn sorted(mut values: Vec<Arc<str>>) -> Values {
 pub(crate) struct Postings {
     /// Pairs of a value and an object name, sorted by value and then by name.
     pairs: OrdSet<Pair>,
-    /// The values of each object that has at least one value. With these values, the index can remove an
-    /// object without reading the object and without calling the index function.
+    /// The values of each object that has at least one value.
     values: OrdMap<ObjectName, Values>,
 }
 
@@ -79,9 +78,10 @@ impl Postings {
         self.pairs_from(value, from).map(|pair| &pair.object)
     }
 
-    /// Returns the copy of `value` that the index already contains, or `value` itself if the index has none.
+    /// Returns the string equal to `value` that the index already contains, or `value` itself if there is
+    /// none.
     ///
-    /// If callers store this copy, all objects with an equal value share one string in memory.
+    /// If callers store the returned string, all objects with an equal value share one string in memory.
     pub(crate) fn shared(&self, value: Arc<str>) -> Arc<str> {
         let found = self.pairs_from(&value, Bound::Unbounded).next();
         found.map_or(value, |pair| Arc::clone(&pair.value))

@@ -19,8 +19,7 @@ use derive_where::derive_where;
 ///
 /// [`Snapshot::query`] creates a query without conditions, which selects all objects.
 ///
-/// The query builds no intermediate list. Each condition in turn searches its index for the first matching
-/// object at or after the current position. The number of these searches is at most the number of objects
+/// The query builds no intermediate list. The number of its index searches is at most the number of objects
 /// that match the *most selective* condition, times the number of conditions. The order of the conditions
 /// does not matter.
 ///
@@ -68,8 +67,8 @@ impl<K> Snapshot<K> {
     /// Returns a query for the objects that match a field selector.
     ///
     /// For each field in the selector, the store must have an index with the name of the field. The fields
-    /// `metadata.name` and `metadata.namespace` need no index. If an object has no value in the index, the
-    /// selector compares with the empty string, as an API server does.
+    /// `metadata.name` and `metadata.namespace` need no index. For an object without a value in the index,
+    /// the selector compares with the empty string, as an API server does.
     ///
     /// # Errors
     /// Returns an error if the store has no index with the name of a selected field.
@@ -93,7 +92,7 @@ impl<K> Snapshot<K> {
         plan.select(fields, self.root())
     }
 
-    /// Visits a limited number of objects after the name `last` that meet the conditions of a plan.
+    /// Visits the next objects after the name `last` that meet the conditions of a plan, at most 64 objects.
     ///
     /// If `last` is `None`, the search starts at the first object. Returns the visited objects for which
     /// `selects` returns true. If more objects may follow, also returns the last visited name, which the

@@ -26,16 +26,18 @@ use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment}
 pub(super) struct Root<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
-    /// Revision that the store has reached for the first source (list and watch). Most informers have only
-    /// this source. The field is separate because each write changes it.
+    /// Revision that the store has reached for the first source (one list and watch of the informer).
+    ///
+    /// This source has its own field, so that a write of an informer with one source does not copy the map
+    /// `revisions`.
     first_revision: ResourceVersion,
-    /// Revisions that the store has reached for the other sources.
+    /// Revisions that the store has reached for the other sources, which most informers do not have.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
-    /// Number of rollbacks. A rollback is a decrease of the revision of a source, or a detected restore of
-    /// the source's server from a backup.
+    /// Number of rollbacks of all sources. A rollback is a decrease of a source's revision, or a detected
+    /// restore of the source's server from a backup.
     pub(super) rollbacks: u64,
-    /// Names of the broken entries, whose object can't be decoded. The value is the last valid state of the
-    /// object that handlers have received; `None` if there is no such state.
+    /// Names of the entries whose object can't be decoded. The value is the last valid state of the object
+    /// that handlers have received; `None` if there is no such state.
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
     /// Number of times that the field `broken` has changed.
     pub(super) broken_version: u64,
@@ -43,8 +45,8 @@ pub(super) struct Root<K> {
     pub(super) wire_bytes: u64,
     /// Number of entries of each source, including broken entries.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// Decides which task frees this root. All roots between two lists share this value. `None` in a store
-    /// without an informer: its roots are freed by the task that drops them.
+    /// Decides which task frees this root when it is dropped. `None` in a store without an informer, where
+    /// the task that drops a root frees it.
     generation: Option<Arc<Generation<K>>>,
     /// Counter of the entries that have not been decoded; `None` if the store does not decode objects on
     /// demand.
@@ -87,8 +89,7 @@ impl<K> Root<K> {
         self.entries.len() - self.broken.len()
     }
 
-    /// Returns a filter that accepts all entries except broken ones. If no entry is broken, the filter reads
-    /// no object.
+    /// Returns a filter that accepts all entries except broken ones, whose object can't be decoded.
     pub(super) fn is_shown(&self) -> impl Fn(&&Entry<K>) -> bool + use<K> {
         let are_all_live = self.broken.is_empty();
         move |entry| are_all_live || entry.is_live()
@@ -96,8 +97,8 @@ impl<K> Root<K> {
 
     /// Returns the last state of an object that handlers have received; `entry` is the object's entry.
     ///
-    /// The result is the stored object, or the last valid state if the stored object can't be decoded. The
-    /// result is `None` if handlers have received no state.
+    /// If the stored object can't be decoded, this is the object's last valid state. Returns `None` if
+    /// handlers have received no state.
     pub(super) fn told<'a>(
         &'a self,
         name: &ObjectName,
@@ -137,8 +138,8 @@ impl<K> Root<K> {
 
     /// Sets the revision of a source, unless `revision` is unset.
     ///
-    /// Counts a rollback if `revision` is lower than the previous revision. Also counts a rollback if a
-    /// restore of the server from a backup was detected after the previous revision.
+    /// Counts a rollback if `revision` is lower than the previous revision, or if a restore of the server
+    /// from a backup was detected between the two revisions.
     pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -207,14 +208,15 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Sets the function that frees large roots in another task: this root and its successors.
+    /// Sets the function `free`, which frees the large parts of this root and of later roots of the store.
     ///
-    /// The function frees a root that is dropped after the root's generation has ended.
+    /// `free` is called when a root with at least 1,000 entries is dropped after a later list was applied.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the current generation of roots. Called before a list is applied, and when the writer is dropped.
+    /// Ends the current generation, which is the set of all roots since the last list. Called before a list
+    /// is applied, and when the writer is dropped.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

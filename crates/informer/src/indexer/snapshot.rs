@@ -1,7 +1,7 @@
-//! [`Snapshot`]: the objects and indices of a store at one point in time, for readers.
+//! Defines [`Snapshot`], which contains the objects and indices of a store at one point in time, for readers.
 //!
-//! A snapshot never changes and needs no lock. This module only reads stores. The modules `store` and
-//! `writer` change stores.
+//! A snapshot never changes, and reading it takes no lock. This module does not change a store. The modules
+//! `store` and `writer` do.
 
 use std::{fmt, ops::Bound, sync::Arc};
 
@@ -20,7 +20,7 @@ use derive_where::derive_where;
 ///
 /// A snapshot owns its content (`'static`) and is read without a lock. Objects are ordered by namespace and
 /// name. Broken objects, which failed to decode (see [`Object::broken`]), are excluded from iteration, counts
-/// and indices. [`Snapshot::get`] returns them too, and [`Snapshot::broken`] lists them.
+/// and indices. [`Snapshot::get`] also returns broken objects, and [`Snapshot::broken`] lists them.
 ///
 /// ```compile_fail,E0594
 /// # use kube_informer::indexer::Snapshot;
@@ -87,8 +87,8 @@ impl<K> Snapshot<K> {
     /// Returns the number of objects in one namespace that failed to decode. The namespace `""` contains the
     /// cluster-scoped objects.
     ///
-    /// [`iter`](Self::iter) omits objects that failed to decode, so it may omit an object that exists on the
-    /// server. A controller that deletes resources of missing objects must check this number first.
+    /// [`iter`](Self::iter) omits these objects, although they may exist on the server. A controller that
+    /// deletes resources because an object is missing must first check that this number is zero.
     pub fn broken_in(&self, namespace: &str) -> usize {
         self.root.broken_in(namespace)
     }
@@ -96,16 +96,16 @@ impl<K> Snapshot<K> {
     /// Returns the number of objects whose content has not been decoded yet. Decoding may still fail for
     /// these objects.
     ///
-    /// Only packed and lazy caches decode objects on the first read; in other caches the number is always 0.
-    /// The number decreases when readers read such objects. After the next write to the store, the number of
-    /// this snapshot is fixed, and may be too high. The call takes constant time.
+    /// Only packed and lazy caches decode objects on the first read. In other caches the number is always 0.
+    /// The number decreases when readers read objects for the first time. After the next write to the store,
+    /// the number of this snapshot no longer decreases. The call takes constant time.
     pub fn unread_count(&self) -> usize {
         let unread = self.root.unread.as_ref();
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// Returns the version of the set of broken objects, which are the objects that failed to decode. The
-    /// version increases with each change of the set and of a decode error.
+    /// Returns a number that increases with each change of the set of broken objects or of their decode
+    /// errors. Broken objects are those that failed to decode.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }
@@ -136,9 +136,8 @@ impl<K> Snapshot<K> {
         self.root.revision(source)
     }
 
-    /// Returns the number of times that the informer has detected a restore of its server from a backup. A
-    /// restore still counts after the revisions of the restored server have grown larger than those before
-    /// the restore.
+    /// Returns the number of times that a source's revision has decreased, or that a restore of the source's
+    /// server from a backup was detected. The number never decreases.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
     }
@@ -311,19 +310,17 @@ impl<K> Snapshot<K> {
 
     /// Returns the first object after `name` in the order of the snapshot, or the first object if `name` is
     /// `None`. Objects that failed to decode are skipped.
-    ///
-    /// A reader can call this method repeatedly to visit the objects with pauses in between.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         let (_, entry) = entries.find(|(_, entry)| entry.is_live())?;
         Some(entry.object())
     }
 
-    /// Returns the first object after `name`, in the order of the snapshot, that handlers have received.
-    /// `None` for `name` starts at the first object.
+    /// Returns the first object after `name`, in the order of the snapshot, that handlers have received. If
+    /// `name` is `None`, returns the first object that handlers have received.
     ///
-    /// The returned state is the last one that handlers have received. The store may have a newer state that
-    /// failed to decode.
+    /// The returned state is the last one that handlers have received. If the stored state failed to decode,
+    /// the returned state is an older one.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         entries.find_map(|(name, entry)| self.root.told(name, entry))
@@ -343,7 +340,7 @@ impl<K> Snapshot<K> {
         self.root.told(name, self.root.entries.get(name)?)
     }
 
-    /// Returns the data of an index. Returns `None` for the built-in index by namespace, which has no data
+    /// Returns the data of an index. Returns `None` for the built-in index by namespace, which needs no data
     /// because the objects are ordered by namespace.
     fn find(&self, index: &(impl IndexRef + ?Sized)) -> Result<Option<&Index<K>>, NoSuchIndex> {
         let slot = self.root.find(index)?;

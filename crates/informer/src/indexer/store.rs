@@ -64,7 +64,7 @@ impl<K> Root<K> {
         })
     }
 
-    /// Removes one object if the store has it from `source`. Returns the deletion for handlers.
+    /// Removes one object if the store received it from `source`. Returns the deletion for handlers.
     ///
     /// Returns `None` if the object was not removed, or if handlers have never received the removed object.
     pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
@@ -87,8 +87,7 @@ impl<K> Root<K> {
     /// Replaces all objects of one source with the objects of a list. Returns the names of the removed
     /// objects, and the names of the listed objects.
     ///
-    /// If `keeps` is true, an object with an unchanged revision is not written again, and the store keeps its
-    /// stored copy.
+    /// If `keeps` is true, the store keeps its own copy of each object whose revision has not changed.
     pub(super) fn replace(
         &mut self,
         list: Replaced<K>,
@@ -162,7 +161,7 @@ impl<K> Root<K> {
     /// Fills an empty store with the objects of a list. The list must be ordered by name and contain each
     /// name once.
     ///
-    /// Returns the name of each object, with `true` because the object is new in the store.
+    /// Returns the name of each object, and whether the object is new or changed, which is always `true`.
     fn fill(
         &mut self,
         source: SourceId,
@@ -221,9 +220,8 @@ impl<K> Root<K> {
         (kept, told)
     }
 
-    /// Updates the indices with a new state of an object. An index function may decode the object. If
-    /// decoding fails, this method replaces `object` with a broken object, so that readers and handlers
-    /// receive only the broken object.
+    /// Updates the indices with a new state of an object. If an index function reads the object and decoding
+    /// fails, this method replaces `object` with a broken object.
     fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
         self.reindex(object.object_name(), Some(object), errors);
         if let Some(broken) = object.found_broken() {
@@ -232,10 +230,10 @@ impl<K> Root<K> {
         }
     }
 
-    /// Marks the object with this name as broken if a reader has decoded its stored state and decoding
-    /// failed. Returns whether the object was marked.
+    /// Marks the object with this name as broken if a reader has read its stored state and this state failed
+    /// to decode. Returns whether the object was marked.
     ///
-    /// Handlers have already received this state of the object, and receive no further event for it.
+    /// Handlers receive no event when an object is marked.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
         let entry = self.entries.get(name);
         let found = entry.and_then(|entry| Some((entry.source(), entry.object().found_broken()?)));
@@ -260,8 +258,8 @@ impl<K> Root<K> {
     /// Updates the counts after the entry `old` was removed from the tree or replaced. Returns the last state
     /// of the object that handlers have received.
     ///
-    /// If `by_source` is true, the number of objects of the entry's source decreases too. `by_source` is
-    /// false if an entry of the same source has replaced `old`.
+    /// If `by_source` is true, the number of objects of the entry's source decreases. `by_source` is false if
+    /// `old` was replaced by an entry of the same source.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();
@@ -278,8 +276,7 @@ impl<K> Root<K> {
     /// Updates the values of an object in all indices. If `state` is `None`, removes the object from all
     /// indices.
     ///
-    /// If the values of the object in an index have not changed, this method does not copy or write the
-    /// index.
+    /// An index in which the object's values have not changed is not copied.
     fn reindex(
         &mut self,
         name: &ObjectName,

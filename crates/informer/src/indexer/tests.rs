@@ -136,8 +136,8 @@ fn missing(text: &str) -> DeltaKind<K> {
 /// list 9: a/x@2 red | a/y@1        a complete list of two objects at revision 9
 /// ```
 ///
-/// The other deltas are `relisted`, `delete`, `missing`, `resync` and `bookmark`. A leading `!` marks an
-/// object that failed to decode.
+/// A script may also contain the deltas `relisted`, `delete`, `missing`, `resync` and `bookmark`. A leading
+/// `!` marks an object that failed to decode.
 fn check(script: &str, trace: &Expect) {
     let (indexer, mut writer) = by_colour();
     let mut lines = Vec::new();

@@ -1,12 +1,11 @@
-//! [`Tree`]: an ordered map with cheap clones, implemented as a B+ tree with shared nodes.
+//! Defines [`Tree`], an ordered map with cheap clones, implemented as a B+ tree with shared nodes.
 //!
 //! Guarantees: cloning a tree increments one reference count. Changes of one tree do not affect its clones. A
 //! change copies only those nodes on the path to its key that the tree shares with a clone. [`Tree::diff`]
 //! does not compare the entries of a leaf that both trees share.
 //!
-//! A node stores its keys in one allocation, and its values or children in another. Replacing the value of an
-//! existing key therefore copies no keys, and a scan of the values does not read the keys. The vectors of a
-//! node have no spare capacity.
+//! A node and its copy share the keys until a key is added or removed. Replacing the value of an existing key
+//! therefore copies no keys. The vectors of a node have no spare capacity.
 
 use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
 
@@ -48,8 +47,8 @@ struct Branch<K, V> {
     children: Vec<Arc<Node<K, V>>>,
 }
 
-/// The result of an insertion that may split a node. If the node was split, contains the new right node and
-/// the key that separates it from the left node. Otherwise `None`.
+/// The new right node after an insertion has split a node, with the key that separates the two nodes. `None`
+/// if the insertion has not split the node.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
@@ -83,8 +82,8 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
     /// Returns the entries from the lower bound `from` on, in the order of their keys, while `within` returns
     /// true for the key.
     ///
-    /// `within` must return true for a contiguous range of keys, because it is usually called only for the
-    /// last key of each leaf.
+    /// The keys for which `within` returns true must be contiguous, because `within` is usually called only
+    /// for the last key of each leaf.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),
@@ -173,7 +172,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord, V> Branch<K, V> {
-    /// Returns the position of the child whose subtree contains the key, if the tree contains the key.
+    /// Returns the position of the only child whose subtree can contain the key.
     fn position(&self, key: &K) -> usize {
         match search(&self.keys, key) {
             Ok(at) => at + 1,
@@ -196,7 +195,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     /// Inserts an entry into the subtree of this node. Returns the previous value of the key, and the new
     /// right node if this node was split.
     ///
-    /// `is_last` is whether this node is the rightmost node of its level.
+    /// `is_last` is true if this node is the rightmost node of its level.
     fn insert<const WIDTH: usize>(
         &mut self,
         key: K,
@@ -296,10 +295,10 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
         (between, Arc::new(Node::Branch(Self { keys, children })))
     }
 
-    /// Removes or merges the child at position `at` if the removal of an entry has left it too small.
+    /// Removes the child at position `at` if it is empty, or merges the child with a neighbour if it is
+    /// small. Called after an entry was removed from the child.
     ///
-    /// An empty child is removed. A child that is at most a quarter full is merged with a neighbour, if the
-    /// merged node is at most three quarters full.
+    /// A child is merged if it is at most a quarter full and the merged node is at most three quarters full.
     fn mend<const WIDTH: usize>(&mut self, at: usize) {
         let len = self.children[at].len();
         if len == 0 {
@@ -341,8 +340,8 @@ fn some_of<K, V>(
 /// Returns the position of a key, or the position at which the key must be inserted, like
 /// `slice::binary_search`.
 ///
-/// Unlike the search of the standard library, this search uses conditional branches. The processor can
-/// predict a branch and load the text of the next key before the current comparison ends.
+/// Unlike the standard library's search, this search uses conditional branches, because the processor can
+/// then load the next key before the current comparison ends.
 fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
     let (mut low, mut high) = (0, keys.len());
     while low < high {
@@ -382,8 +381,7 @@ fn split_exact<T>(vec: &mut Vec<T>, at: usize) -> Vec<T> {
 
 /// Iterator over the entries of a [`Tree`] in the order of their keys. [`Tree::range`] creates it.
 pub(crate) struct Iter<'a, K, V, W> {
-    /// The nodes after the current leaf that have not been visited. The vector has one iterator per level,
-    /// from the root down.
+    /// For each level from the root down, the nodes that the iterator has not visited yet.
     pending: Vec<slice::Iter<'a, Arc<Node<K, V>>>>,
     leaf: std::iter::Zip<slice::Iter<'a, K>, slice::Iter<'a, V>>,
     within: W,

@@ -1,4 +1,4 @@
-//! [`IndexerWriter`]: the only writer of a store.
+//! Defines [`IndexerWriter`], the only writer of a store.
 //!
 //! The writer applies a whole batch to a private copy of the store's root, and then publishes the copy.
 //! Readers see the state before or after the batch, never a state in between.
@@ -34,11 +34,10 @@ use crate::{
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// Old roots that a list has replaced, and that readers still use.
+    /// Old roots that a list has replaced and that readers still use. The writer drops them when readers no
+    /// longer use them.
     ///
-    /// Dropping the last reference to such a root frees a whole store, which takes much longer than a `get`.
-    /// The writer keeps a reference to each of these roots, so that the last reference is not dropped by a
-    /// reader.
+    /// Without these references, the last reader of a root would have to free all of the root's objects.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -69,8 +68,7 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Configures the store to free large old states on Tokio's pool of blocking threads. The setting applies
-    /// from the next change on.
+    /// Moves the work of freeing old states of the store to Tokio's pool of blocking threads.
     pub(crate) fn freeing_offloaded(&mut self)
     where
         K: Send + Sync + 'static,
@@ -87,16 +85,16 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Fixes the number of undecoded objects that the current snapshots report. Must be called before the
-    /// objects of the store change.
+    /// Ends the count of undecoded objects for the snapshots that readers have now: their
+    /// [`Snapshot::unread_count`] no longer changes. Must be called before the objects of the store change.
     fn begin(&mut self) {
         if let Some(moment) = &self.root.unread {
             self.root.unread = Some(Arc::new(moment.next()));
         }
     }
 
-    /// Marks each of the named objects as broken if a reader has decoded its stored state and decoding
-    /// failed. Returns whether any object was marked.
+    /// Marks each of the named objects as broken if a reader has read its stored state and this state failed
+    /// to decode. Returns whether any object was marked.
     pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
         self.begin();
         let mut found = false;
@@ -114,9 +112,9 @@ impl<K> IndexerWriter<K> {
 
     /// Applies the deltas of a batch from a queue in order, and then publishes the result to readers.
     ///
-    /// The method does not fail. An object for which an index function fails is stored, and
-    /// [`Applied::index_errors`] contains the error. A deletion has no effect if the store does not have the
-    /// object, or has the object from another source.
+    /// If an index function fails for an object, the object is stored, and [`Applied::index_errors`] contains
+    /// the error. A deletion has no effect if the store does not have the object, or has the object from
+    /// another source.
     #[doc(alias = "Transaction")]
     pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         let initial = batch.in_initial_list;
@@ -244,8 +242,9 @@ impl<K> IndexerWriter<K> {
         Ok(self.install(build)?.1)
     }
 
-    /// Adds indices that another task has filled from an earlier snapshot. First updates the indices with the
-    /// objects that have changed since that snapshot.
+    /// Adds indices that another task has filled from an earlier snapshot, after updating the indices with
+    /// the objects that have changed since that snapshot. Returns the tokens of the indices and the errors of
+    /// index functions.
     ///
     /// # Errors
     /// Returns an error if an index with one of these names exists. No index is then added.
@@ -286,8 +285,8 @@ impl<K> IndexerWriter<K> {
 
     /// Adds the objects of a saved store. Must be called before any other change.
     ///
-    /// The method reports no changes and sets no revision. A saved object may be out of date, so the first
-    /// list replaces each saved object, even if both have the same revision.
+    /// The method reports no changes and sets no revision. The first list replaces each saved object, even if
+    /// the listed object has the same revision.
     pub(crate) fn put_known(&mut self, known: Vec<Object<K>>) {
         self.begin();
         for object in known {

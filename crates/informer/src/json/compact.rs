@@ -1,9 +1,8 @@
-//! [`CompactReader`] reads the members of JSON objects in place, without a parser.
+//! [`CompactReader`] reads the members of JSON objects without a parser and without copying them.
 //!
-//! The reader supports the JSON that API servers write. It rejects white space between the tokens that it
-//! reads, and escapes in the strings that it returns. To skip a value, the reader only searches for the
-//! value's brackets and quotes, which takes less than half the time of a parser. The reader does not check
-//! that a skipped value is valid JSON.
+//! The reader supports the JSON that API servers write. It returns `None` if the JSON has white space between
+//! tokens, or if a string that it returns contains an escape. The caller must then use a parser. The reader
+//! does not check that a skipped value is valid JSON.
 
 use memchr::memchr2;
 

@@ -21,15 +21,14 @@ pub(crate) struct ValueScanner {
     in_string: bool,
     escaped: bool,
     scalar: bool,
-    /// Number of objects and arrays that the scanner has found so far in the value. A value that is an object
-    /// or array counts too.
+    /// Number of objects and arrays that the scanner has found so far, including the value itself.
     opened: usize,
     /// Number of objects and arrays that have ended so far and are direct children of the outermost object or
     /// array.
     pub(crate) closed_inside: u32,
 }
 
-/// The result of a scan of some bytes of a chunk.
+/// Whether the value ends in the scanned bytes of a chunk.
 enum Step {
     /// The value ends in this chunk. Contains the index of the first byte after the value.
     Ends(usize),
@@ -67,8 +66,8 @@ impl Marks {
     }
 }
 
-/// Returns a mask of the bytes inside strings, given a mask of the unescaped quotes. In the result, an
-/// opening quote is inside its string and a closing quote is not.
+/// Returns a mask of the bytes inside strings, for a block that starts outside of a string. `bits` is a mask
+/// of the unescaped quotes. An opening quote is inside its string, and a closing quote is not.
 ///
 /// Each bit of the result is the parity of the input bits at this position and below.
 #[inline(always)]
@@ -82,7 +81,7 @@ fn odd(mut bits: u64) -> u64 {
 /// Returns a mask of the escaped bytes in a block, and whether the first byte of the next block is escaped.
 ///
 /// A byte is escaped if an unescaped backslash precedes it. `escapes` is a mask of all backslashes in the
-/// block. `first` is whether a backslash at the end of the previous block escapes the first byte of this
+/// block. `first` is true if a backslash at the end of the previous block escapes the first byte of this
 /// block.
 #[inline(always)]
 fn escaped(escapes: u64, first: bool) -> (u64, bool) {
@@ -136,8 +135,8 @@ impl ValueScanner {
         None
     }
 
-    /// Scans whole blocks while the scanner is inside an object or array. Stops at a block that must be
-    /// scanned byte by byte, and at an incomplete block.
+    /// Scans whole blocks while the scanner is inside an object or array. Stops at a block with a backslash
+    /// outside of a string, and at an incomplete block.
     #[inline(always)]
     fn scan_blocks<S: Simd>(&mut self, simd: S, bytes: &[u8]) -> Step {
         let mut at = 0;

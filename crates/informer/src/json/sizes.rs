@@ -1,9 +1,9 @@
 //! Decodes JSON, and estimates the heap memory of the decoded value.
 //!
 //! Guarantees: the value or error equals that of [`serde_json::from_slice`].
-//!
-//! The functions that a type's `Deserialize` implementation calls are `#[inline]`, because this
-//! implementation is compiled in another crate.
+
+// The methods that a type's `Deserialize` implementation calls are `#[inline]`. The compiler could otherwise
+// not inline them into this implementation, which belongs to another crate.
 
 mod access;
 mod key;
@@ -71,8 +71,7 @@ impl Heap {
 /// Returns the number of heap bytes of a `BTreeMap` with `entries` entries that were inserted in the order of
 /// their keys.
 ///
-/// A node has room for eleven entries. A split leaves six entries in the left node. Each node thus has six
-/// entries, except the last node of each level.
+/// In such a map, each node has room for eleven entries and contains six, except the last node of each level.
 fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     const NODE: usize = 11;
     const PER_SPLIT: usize = 7;
@@ -97,9 +96,8 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Size in bytes of the type to which the current value is decoded, for example the type of a field. If a
-    /// struct is larger than this type, the type stores the struct in a box, and the size of the struct is
-    /// counted as heap memory.
+    /// Size in bytes of the type to which the current value is decoded, for example the type of a field. A
+    /// struct of a larger size must be in a box, and its size is counted as heap memory.
     room: usize,
 }
 
@@ -185,8 +183,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
     /// Decodes a value that a type converts from text, and estimates the heap bytes of the converted value.
     ///
     /// A type that stores the text, such as `String`, calls `deserialize_string` instead. The estimate is
-    /// three quarters of the text's length, as for base64. If the type is smaller than a `Vec`, such as a
-    /// time, it has no heap memory and the estimate is zero.
+    /// three quarters of the text's length, as for base64. The estimate is zero for a type that is smaller
+    /// than a `Vec`, such as a time, because the type has no heap memory.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

@@ -2,16 +2,15 @@
 //!
 //! First, `simd-json` writes all values of a JSON text to a tape, which is a flat list of nodes. Then the
 //! type's `Deserialize` implementation reads from the tape. Both steps together take two thirds of the time
-//! of `serde_json`. Ignored fields cost almost nothing, and the length of an array is known before its first
-//! element.
+//! of `serde_json`.
 //!
-//! The functions return no value for input that `simd-json` rejects or may read differently from
-//! `serde_json`. The caller must then decode the text with `serde_json`.
+//! The functions return `None` for input that `simd-json` rejects or may read differently from `serde_json`.
+//! The caller must then decode the text with `serde_json`.
 //!
 //! Guarantees:
 //! - a value decoded by this module equals the value that `serde_json` decodes;
-//! - if a `Deserialize` implementation does not read an array or map to its end, this module returns no
-//!   value. `serde_json` then reports the unread elements as an error.
+//! - if a `Deserialize` implementation does not read an array or map to its end, this module returns `None`,
+//!   because `serde_json` reports an error in this case.
 
 mod value;
 
@@ -23,11 +22,12 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum length in bytes of a JSON text after which a thread keeps its decoding buffers for the next text.
+/// Maximum length in bytes of a JSON text whose decoding buffers a thread keeps for the next text. After a
+/// longer text, the thread frees the buffers.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// Maximum length in bytes of a JSON text that `simd-json` decodes. `simd-json` uses 32-bit positions in the
-/// text, and many times the memory of the text.
+/// Maximum length in bytes of a JSON text that `simd-json` decodes. Longer texts are decoded with
+/// `serde_json`, because `simd-json` uses many times the memory of the text.
 const TEXT_MAX: usize = 16 << 20;
 
 /// Decoding buffers of a thread, which are reused for the next JSON text.

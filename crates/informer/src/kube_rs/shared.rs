@@ -1,5 +1,5 @@
-//! [`Shared`]: a handle to a cached object. kube's store contains this handle instead of a copy of the
-//! object.
+//! Defines [`Shared`], a handle to a cached object. kube's store contains this handle instead of a copy of
+//! the object.
 
 use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 
@@ -41,7 +41,7 @@ impl<K> Shared<K> {
 }
 
 impl<K: Resource> Shared<K> {
-    /// Returns the name of the object, for example to read its newest state from a
+    /// Returns the name of the object, for example to read the newest cached state of the object from a
     /// [`Lister`](crate::lister::Lister).
     ///
     /// The name is empty if the object has no `metadata.name`. Informers do not deliver such objects.
@@ -75,8 +75,8 @@ impl<K: Resource> fmt::Debug for Shared<K> {
     }
 }
 
-/// kube requires `Deserialize` of every type that a `Controller` reconciles. This library does not call this
-/// implementation.
+/// Decodes an object into a new handle. kube requires `Deserialize` of every type that a `Controller`
+/// reconciles, but this library does not call this implementation.
 impl<'de, K: Deserialize<'de>> Deserialize<'de> for Shared<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         K::deserialize(deserializer).map(|object| Arc::new(object).into())

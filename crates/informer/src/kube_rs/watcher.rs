@@ -1,4 +1,4 @@
-//! [`watcher`]: converts the events of an informer to the events of kube's `watcher`.
+//! Converts the events of an informer to the events of kube's `watcher`.
 //!
 //! Guarantees: the stream that `watcher` returns reports each deletion that the informer's watch missed, and
 //! delivers exactly one `Init` sequence. The stream sends no requests.
@@ -23,9 +23,9 @@ use crate::{
 /// Returns the events of an informer as the events of kube's `watcher`, without a second watch.
 ///
 /// The stream first delivers the current objects of the cache: one `Init`, one `InitApply` per object, and
-/// one `InitDone`. It delivers all later changes as `Apply` and `Delete`, and no second `Init`. After a
-/// relist, the informer delivers the differences as changes. The stream therefore reports deletions that the
-/// watch has missed. kube's own watcher does not report such deletions as `Delete`.
+/// one `InitDone`. It then delivers all later changes as `Apply` and `Delete`, and never a second `Init`.
+/// After a relist, the stream delivers only the differences. It reports the deletions that the watch has
+/// missed as `Delete`, which kube's own watcher does not do.
 ///
 /// The stream never yields an error, although its item type is a `Result`. It needs no `default_backoff`,
 /// because the informer retries by itself. The informer reports errors through its `status` and `on_error`.
@@ -36,8 +36,9 @@ use crate::{
 /// Events wait in the subscription's buffer until the stream is polled. For the reconciled kind, use a buffer
 /// that merges the events of an object ([`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce), with
 /// [`subscribe_with`](crate::SharedInformer::subscribe_with)). Merged events are sufficient, because kube
-/// keeps only one reconciliation request per object. For an owned kind, such a buffer drops the events of an
-/// object that is added and deleted before the stream is polled.
+/// keeps only one reconciliation request per object. Do not use such a buffer for an owned kind: it drops the
+/// events of an object that is added and deleted before the stream is polled, and kube then does not
+/// reconcile the owner.
 ///
 /// # Decode errors and transforms
 ///
@@ -99,9 +100,8 @@ impl<K> Stream for Watcher<K> {
 
 /// Converts events of an informer to kube's events, one by one.
 ///
-/// If the informer has several sources, the watch of one source may deliver a deletion before another source
-/// has completed its first list. kube's stores treat all events before `InitDone` as the initial list, and
-/// can't apply a deletion there. This type therefore delivers such a deletion after `InitDone`.
+/// An informer with several sources may report a deletion before `InitDone`. kube's stores accept no deletion
+/// before `InitDone`, so this type delivers the deletion after `InitDone`.
 #[derive_where(Default)]
 struct Words<K> {
     synced: bool,
@@ -110,8 +110,7 @@ struct Words<K> {
     gone: BTreeMap<ObjectName, Shared<K>>,
     /// For each object that the cache decodes on the first read, the last state that kube has received.
     ///
-    /// kube's deletion event must contain an object. If the final state does not decode, the event contains
-    /// the state from this map.
+    /// kube's deletion event contains this state if the final state of the object does not decode.
     given: BTreeMap<ObjectName, Object<K>>,
 }
 

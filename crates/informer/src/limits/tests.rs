@@ -15,7 +15,7 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// Formats a number with a comma before each group of three digits.
+/// Formats a number with commas between groups of three digits, such as `5,000,000`.
 fn number(count: usize) -> String {
     let digits = count.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();

@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Maximum number of log lines of one kind that are written per [`WINDOW`], or per list. Ten lines are enough
-/// to recognize a common cause.
+/// Maximum number of log lines of one kind that are written per window of one minute, or per list.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
-/// Length of a window, which is the period to which the limit applies. A window starts with the first line of
-/// a kind. In a day, one kind of line thus causes at most 14,400 lines, and 1,440 lines with the number of
-/// omitted lines.
+/// Length of a window, which is the period to which [`LINES_PER_WINDOW`] applies. A window starts with the
+/// first line of a kind.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Counts the log lines of one kind in the current window of one minute.
@@ -30,8 +28,8 @@ impl LogLimiter {
     /// Ends the window if it has expired. Returns the number of lines above the limit in this window, which
     /// were not written. Returns 0 if the window has not expired.
     ///
-    /// Call this method before each call of [`line`](Self::line), because no timer reports the number when a
-    /// window ends.
+    /// Call this method before each call of [`line`](Self::line), because only this method ends an expired
+    /// window.
     pub(crate) fn left_out(&mut self, now: Instant) -> usize {
         let is_over = |began| now.duration_since(began) >= WINDOW;
         if !self.began.is_some_and(is_over) {

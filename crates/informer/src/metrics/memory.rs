@@ -1,5 +1,5 @@
-//! [`Memory`]: the memory of an informer's cache, with the numbers of changes that wait for the cache or for
-//! handlers.
+//! Defines [`Memory`], which reports the memory of an informer's cache, and the numbers of changes that wait
+//! for the cache or for handlers.
 
 use std::fmt;
 

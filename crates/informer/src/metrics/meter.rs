@@ -1,4 +1,4 @@
-//! [`Meter`]: reports the events of one informer to the program's metrics collector.
+//! Reports the events of one informer to the program's metrics collector.
 //!
 //! Without a collector, a meter does nothing and measures nothing.
 
@@ -15,7 +15,8 @@ use tokio::time::Instant;
 use super::{InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, Sampled, Told};
 use crate::panics::confined;
 
-/// Reports the events of one informer to the program's metrics collector. `None` if there is no collector.
+/// Reports the events of one informer to the program's metrics collector. The field is `None` if there is no
+/// collector.
 ///
 /// The informer's tasks share clones of the meter. The collector's [`InformerMetrics`] are dropped with the
 /// last clone.
@@ -57,7 +58,7 @@ impl Meter {
         self.0.is_some()
     }
 
-    /// Returns the current time, or `None` if there is no collector that needs the time.
+    /// Returns the current time, or `None` if there is no collector.
     pub(crate) fn now(&self) -> Option<Instant> {
         self.0.is_some().then(Instant::now)
     }

@@ -1,8 +1,8 @@
-//! [`Prometheus`]: exports the library's metrics to a `prometheus_client` registry, or as text.
+//! Exports the library's metrics to a `prometheus_client` registry, or as text.
 //!
 //! Guarantees: series have client-go's names where client-go has the same metric. Times are in seconds, and
 //! sizes in bytes. After an informer has ended, a scrape no longer contains the informer's series. A scrape
-//! holds no lock that an informer waits for.
+//! samples informers and queues without holding a lock of the collector.
 
 mod encode;
 mod series;
@@ -23,12 +23,13 @@ use super::{
 /// The series of an informer have the labels `name`, `group`, `version` and `resource`, as in client-go, and
 /// `namespace`, which is empty for all namespaces. The series of a work queue have the label `name`.
 ///
-/// Informers with equal labels share their series. Their counters, lengths and sizes are added, and the
-/// greatest age is exported. The same applies to handlers and to work queues with equal names.
+/// Informers with equal labels share their series: counters, lengths and sizes are added, and the greatest
+/// age is exported. Handlers with equal names, and work queues with equal names, share their series in the
+/// same way.
 ///
-/// The totals of index errors, panics, adds and retries are sums over the running instances. If several
-/// instances share a series, the total decreases when one of them ends, and Prometheus interprets the
-/// decrease as a restart. To avoid this, use different names.
+/// The totals of index errors, panics, adds and retries are sums over the running informers or queues. If
+/// several informers or queues share a series, the total decreases when one of them ends, and Prometheus
+/// interprets the decrease as a counter reset. Different names avoid this problem.
 ///
 /// | series | type | further labels |
 /// | --- | --- | --- |

@@ -1,8 +1,8 @@
-//! Samplers, through which a metrics collector reads the current values of an informer or a work queue.
+//! Defines samplers, through which a metrics collector reads the current values of an informer or a work
+//! queue.
 //!
 //! Guarantees: a sampler does not keep its informer or queue alive, and returns `None` after the informer or
-//! queue has ended. Taking a sample holds no lock for long, because objects and indices are counted in a
-//! snapshot.
+//! queue has ended. Objects and indices are counted in a snapshot, without a lock.
 
 use std::{
     sync::{Arc, Weak},
@@ -38,8 +38,7 @@ pub struct StoreSample {
     /// Number of JSON bytes that the server sent for the objects, or that the informer read at its start from
     /// a saved store.
     ///
-    /// The store maintains this number, so reading it takes constant time. A decoded object uses more memory
-    /// than its JSON. An object from which a transform has removed fields may use far less.
+    /// This number is not the memory that the objects use, which is [`rest_bytes`](Self::rest_bytes).
     pub wire_bytes: u64,
     /// Estimated memory of the objects and their handles, in bytes.
     ///

@@ -1,18 +1,17 @@
 //! [`Lapsed`] is a stream of the names of objects whose local write or deletion in a [`MutationCache`]
-//! lapsed. A write or deletion lapses when the `MutationCache`, an overlay over an informer's cache, drops it
-//! although the cache never showed its effect. Handlers may receive no event for a lapse.
+//! lapsed. The `MutationCache` is an overlay over an informer's cache. A write or deletion lapses if the
+//! overlay drops it although the cache never contained its result.
 //!
 //! Guarantees:
 //!
-//! - Each stream receives every lapse that happens after the stream was created.
+//! - Each stream delivers the name of each object whose write or deletion lapses after the stream was
+//!   created.
 //! - The overlay drops the write or deletion before the stream delivers the name. A read of that object after
-//!   the delivery therefore returns the state after the lapse.
-//! - A read or write through any clone of the overlay detects the lapses up to that time. A waiting stream
-//!   also detects lapses each time the informer applies a batch, and when the oldest write or deletion
-//!   expires.
+//!   the delivery therefore ignores the dropped write or deletion.
+//! - A waiting stream detects lapses at each read or write through a clone of the overlay, each time the
+//!   informer applies a batch, and when the oldest write or deletion expires.
 //!
-//! If the overlay has no stream, the module runs no timer and records no lapse. While the overlay is empty, a
-//! stream waits for the next write or deletion.
+//! If the overlay has no stream, the module runs no timer and records no lapse.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,8 +27,8 @@ use kube_core::Resource;
 use super::MutationCache;
 use crate::{clock, object::ObjectName};
 
-/// Stream of the names of objects whose local write or deletion in an overlay was dropped without an effect
-/// in the cache; see [`MutationCache::lapsed`]. The stream ends when the informer ends.
+/// Stream of the names of objects whose local write or deletion in an overlay was dropped although the cache
+/// never contained its result; see [`MutationCache::lapsed`]. The stream ends when the informer ends.
 ///
 /// While the stream is not polled, it holds each name at most once. After the stream is dropped, the overlay
 /// no longer records names for it.
@@ -77,8 +76,8 @@ impl Stream for Lapsed {
     }
 }
 
-/// The registered [`Lapsed`] streams of one overlay, with the lapsed names that each stream has not delivered
-/// yet. The key of `waiting` is the number that a stream received at its registration.
+/// The registered [`Lapsed`] streams of one overlay, with the object names that each stream has not delivered
+/// yet. `waiting` maps the identifier of each stream to these names.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,

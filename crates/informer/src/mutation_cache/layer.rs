@@ -1,12 +1,11 @@
 //! [`Layer`] stores the local writes and deletions of a `MutationCache`, an overlay over an informer's cache,
 //! and decides when each write or deletion ends.
 //!
-//! This module has no side effects and reads only tokio's clock. A method that receives a snapshot of the
-//! cache first drops the writes and deletions that have ended.
+//! The methods that receive a snapshot of the cache first drop the writes and deletions that have ended. The
+//! module uses tokio's clock for expiry, and starts no task or timer.
 //!
-//! A write or deletion lapses if it ends although the cache never showed its effect. Readers then see another
-//! state than before, and handlers may have received no event. The layer records the names of the objects
-//! whose write or deletion lapsed, and [`Layer::take_lapsed`] returns these names.
+//! A write or deletion lapses if it ends although the cache never contained its result. The layer records the
+//! names of the objects whose write or deletion lapsed, and [`Layer::take_lapsed`] returns these names.
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,20 +19,17 @@ use crate::{
     shared_informer::reached,
 };
 
-/// Setting of an overlay that determines whether readers see a local write while the cache has no object of
-/// the written object's name.
+/// Whether readers of a `MutationCache` see the local write of an object that the cache does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     Shown,
     Hidden,
 }
 
-/// The state that readers of the overlay see for one object name. The variant says where the state comes
-/// from.
+/// The state that readers of a `MutationCache` see for one object name.
 #[derive(Debug)]
 pub(super) enum View<K> {
-    /// Readers see the cached state. The overlay has no write or deletion for the name, or only one that does
-    /// not affect reads at the moment.
+    /// Readers see the object in the cache, or no object if the cache does not contain the name.
     Cache,
     /// Readers see this local write.
     Written(Object<K>),
@@ -41,10 +37,11 @@ pub(super) enum View<K> {
     Gone,
 }
 
-/// Configuration of an overlay: the limits of its writes and deletions, and their visibility.
+/// Configuration of a `MutationCache`: its capacity, and the lifetime and visibility of its local writes and
+/// deletions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Maximum number of local writes. The maximum number of local deletions is the same.
+    /// Maximum number of local writes, and also the maximum number of local deletions.
     pub(super) capacity: usize,
     pub(super) ttl: Duration,
     pub(super) absent: Absent,
@@ -60,21 +57,22 @@ pub(super) struct Layer<K> {
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
     /// Number of writes and deletions that have been added since the layer was created.
     came: u64,
-    /// Value of [`Snapshot::rollbacks`] in the last snapshot that the layer received: the number of times
-    /// that the server's revision went backwards.
+    /// Number of times that the server's revision had gone backwards, as counted by [`Snapshot::rollbacks`]
+    /// of the last snapshot that the layer received.
     rollbacks: u64,
-    /// Objects of rejected and ended writes. The caller drops these objects after it has released the
-    /// overlay's lock.
+    /// Objects of the local writes that the layer rejected or dropped. The caller drops these objects after
+    /// it has released the overlay's lock.
     pub(super) released: Vec<Object<K>>,
-    /// Names of the objects whose write or deletion lapsed since the last call of [`Layer::take_lapsed`].
+    /// Names of the objects whose write or deletion lapsed since the last call of [`Layer::take_lapsed`]. A
+    /// write or deletion lapses if it ends although the cache never contained its result.
     lapsed: Vec<ObjectName>,
 }
 
 /// The reason why a local write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The cache contains the written state or a newer state, or the object was deleted from the cache after
-    /// the cache had contained it. Handlers receive an event in each of these cases.
+    /// The cache contains the written state or a newer state. This reason also applies if the cache contained
+    /// the object after the write, and no longer contains it.
     Seen,
     /// The cache reached the revision of the write, but contains neither the written state nor a newer state.
     Lapsed,
@@ -83,16 +81,12 @@ enum End {
 struct PendingWrite<K> {
     object: Object<K>,
     since: Since,
-    /// Whether the cache has contained an object with the written object's uid since the write.
-    ///
-    /// If the cache contained the object and no longer contains it, the object was deleted and the write
-    /// ends. This holds even before the cache reaches the revision of the write, because a `DeltaFifo` may
-    /// deliver objects that are newer than the cache's revision.
+    /// Whether any snapshot of the cache since the write contained an object with the uid of `object`. If
+    /// that object is missing in a later snapshot, it was deleted and the write ends.
     cached: bool,
 }
 
-/// Time at which a write or deletion was added to the overlay, and its position in the order of all
-/// additions.
+/// Time at which a write or deletion was added to the layer, and its position in the order of all additions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     order: u64,
@@ -141,8 +135,9 @@ impl<K> Layer<K> {
 }
 
 impl<K: Resource> Layer<K> {
-    /// Adds a local write, unless the layer contains a newer write of the same name or a deletion of the same
-    /// uid.
+    /// Adds a local write. Rejects the write if the layer contains a newer write of the same name, or a
+    /// deletion of the same name and uid. If the layer then exceeds its capacity, its oldest write is
+    /// dropped.
     pub(super) fn put(&mut self, object: Object<K>, cache: &Snapshot<K>) {
         self.settle(cache);
         let name = object.object_name().clone();
@@ -171,8 +166,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Adds a local deletion of the object with this name and uid. The deletion also ends a local write of
-    /// the same name and uid.
+    /// Adds a local deletion of the object with this name and uid, and drops the local write of the object.
+    /// If the layer then exceeds its capacity, its oldest deletion is dropped.
     pub(super) fn delete(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         self.settle(cache);
         let written = self.written.get(&name);
@@ -197,8 +192,8 @@ impl<K: Resource> Layer<K> {
         self.look(name, cache)
     }
 
-    /// Returns each object name for which readers of the overlay do not see the cached state, with the state
-    /// that they see instead.
+    /// Returns the names and states of all objects for which readers of the overlay see another state than
+    /// the cached one.
     pub(super) fn views(&mut self, cache: &Snapshot<K>) -> BTreeMap<ObjectName, View<K>> {
         self.settle(cache);
         let gone = self.gone.keys().map(|(name, _)| name);
@@ -209,7 +204,7 @@ impl<K: Resource> Layer<K> {
             .collect()
     }
 
-    /// Returns the number of local writes that the cache does not contain yet.
+    /// Returns the number of local writes that have not ended.
     pub(super) fn pending(&mut self, cache: &Snapshot<K>) -> usize {
         self.settle(cache);
         self.written.len()
@@ -232,7 +227,7 @@ impl<K: Resource> Layer<K> {
         View::Cache
     }
 
-    /// Drops all writes and deletions that have ended.
+    /// Drops all expired writes and deletions, and all writes that have ended according to `cache`.
     pub(super) fn settle(&mut self, cache: &Snapshot<K>) {
         self.forget(cache);
         let names: Vec<_> = self.written.keys().cloned().collect();
@@ -241,8 +236,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops expired writes and deletions. Drops all writes and deletions if the server's revision went
-    /// backwards.
+    /// Drops expired writes and deletions. If the server's revision went backwards since the last call, drops
+    /// all writes and deletions.
     fn forget(&mut self, cache: &Snapshot<K>) {
         let went_back = cache.rollbacks() != self.rollbacks;
         self.rollbacks = cache.rollbacks();
@@ -267,7 +262,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the local write of an object if the write has ended.
+    /// Drops the local write of the object if the write has ended according to `cache`.
     fn settle_name(&mut self, name: &ObjectName, cache: &Snapshot<K>) {
         let Some(written) = self.written.get_mut(name) else {
             return;
@@ -279,7 +274,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the local write of an object, if the layer has one, and records the object's name as lapsed.
+    /// Drops the local write of the object, and adds the object's name to the names that
+    /// [`take_lapsed`](Self::take_lapsed) returns. Does nothing if the layer has no write of the object.
     fn lapse(&mut self, name: &ObjectName) {
         if self.written.contains_key(name) {
             self.lapsed.push(name.clone());
@@ -287,7 +283,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops a local deletion. Records the object's name as lapsed if the cache still contains the object.
+    /// Drops a local deletion. If the cache still contains the object, also adds the object's name to the
+    /// names that [`take_lapsed`](Self::take_lapsed) returns.
     fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
         if hidden {
@@ -311,8 +308,8 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> PendingWrite<K> {
-    /// Returns the reason why the write ended. Returns `None` while the write has not ended, because the
-    /// cache has not reached the write's revision yet. `sources` is the number of sources of the cache.
+    /// Returns the reason why the write ended, or `None` if the write has not ended. `sources` is the number
+    /// of sources of the cache; each source is one reflector.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

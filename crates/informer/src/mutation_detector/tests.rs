@@ -1,5 +1,5 @@
-//! Tests of the mutation detector without an informer: which states the detector copies, when it compares
-//! them, and when it drops a copy.
+//! Tests which object states the mutation detector copies, when it compares them, and when it drops a copy.
+//! The tests run without an informer.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use tokio::time::advance;
 
 use super::*;
 
-/// An object type with interior mutability, which a test can change inside an `Arc`. A comparison panics if
-/// one `count` is [`POISON`].
+/// An object type with interior mutability, so a test can change a value inside an `Arc`. A comparison of two
+/// values panics if the `count` of one of them is [`POISON`].
 #[derive(Debug, Default)]
 struct Tally {
     metadata: ObjectMeta,

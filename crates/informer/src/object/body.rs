@@ -1,8 +1,8 @@
 //! [`Body`] is the stored content of one object. [`Form`] is the form in which a cache stores its objects:
 //! decoded, lazy (as bytes until the first read) or packed (as compressed bytes).
 //!
-//! Code outside this module works with [`Object`] and does not depend on the form. The reflector calls
-//! [`Housekeeping`], which does the form's background work, such as compression.
+//! Code outside this module works with [`Object`] and does not depend on the form. [`Housekeeping`] does the
+//! background work of a form, such as compression.
 
 mod lazy;
 #[cfg(feature = "packed")]
@@ -29,7 +29,7 @@ use crate::codec::{Encoded, Identity, Unfit};
 /// A function that decodes the bytes of one object into `K`.
 pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
-/// A callback that the cache calls for each object that fails to decode when a reader reads it.
+/// A callback that the cache calls when a reader reads an object that fails to decode.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
 /// The content of one object, stored in the form that the cache uses.
@@ -45,9 +45,7 @@ pub(super) enum Body<K> {
 #[derive_where(Clone)]
 pub(super) struct Live<K> {
     pub(super) object: Arc<K>,
-    /// Number of heap bytes that the decoded object takes, as the decoder counted them. Storing the number
-    /// here does not make `Object` larger, because this variant of [`Body`] is smaller than the packed
-    /// variant.
+    /// Number of heap bytes that the decoded object uses, as counted by the decoder.
     pub(super) heap_bytes: u32,
 }
 
@@ -136,8 +134,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Calls `read` with the encoded bytes of the object, and returns its result. Returns `None` without a
-    /// call if the body stores the object decoded, or if the object is known to have failed to decode.
+    /// Calls `read` with the encoded bytes of the object, and returns the result of `read`. Returns `None`
+    /// and does not call `read` if the body stores a decoded object or a decode error.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match self {
             #[cfg(feature = "packed")]
@@ -147,7 +145,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the flags that record whether this body was decoded, and the counter of objects in the store
+    /// Returns the flags that record whether this body was decoded, and the counter of the cache's objects
     /// that have not been decoded yet. Returns `None` for a body that is never decoded on demand.
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
         match self {
@@ -158,8 +156,8 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns a body with the decode error in place of the bytes, if this body's bytes failed to decode.
-    /// Returns `None` if the bytes were decoded successfully or were not read yet.
+    /// Returns the decode error with the object's uid and labels, if a read of this body failed to decode it.
+    /// Returns `None` if the body was decoded successfully or was not read yet.
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {
             #[cfg(feature = "packed")]
@@ -218,7 +216,7 @@ impl<K: crate::pruning::Storable> FormOptions<K> {
 }
 
 impl<K> FormOptions<K> {
-    /// Returns either `self` or `general`, whichever form takes less memory. A packed cache takes less memory
+    /// Returns the form that takes less memory, either `self` or `general`. A packed cache takes less memory
     /// than a lazy cache, and a lazy cache takes less than a decoded one.
     pub(crate) fn or(self, general: Self) -> Self {
         if self.rank() >= general.rank() {
@@ -254,8 +252,8 @@ pub(crate) enum Form<K> {
     #[cfg(feature = "packed")]
     Packed {
         decoder: Arc<PackedDecoder<K>>,
-        /// Whether [`Housekeeping`] does slow work, such as the compression of an object, after the object's
-        /// event is delivered. If false, the slow work is done before the delivery.
+        /// Whether a received object is stored uncompressed until [`Housekeeping`] compresses it. If false,
+        /// the object is compressed before its event is delivered.
         is_urgent: bool,
     },
 }
@@ -273,8 +271,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns this form with slow work postponed, for objects whose events must not be delayed.
-    /// [`Housekeeping`] does the slow work after the events are delivered.
+    /// Returns this form, changed to leave the compression of received objects to [`Housekeeping`]. Events
+    /// then do not wait for the compression. The decoded form and the lazy form are returned unchanged.
     pub(crate) fn urgent(self) -> Self {
         match self {
             Self::Decoded | Self::Lazy(_) => self,
@@ -297,7 +295,7 @@ impl<K> Form<K> {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
 
-    /// Returns the counter of objects in the store that have not been decoded yet. Returns `None` for the
+    /// Returns the counter of the cache's objects that have not been decoded yet. Returns `None` for the
     /// decoded form, which decodes each object on receipt.
     pub(crate) fn unread(&self) -> Option<&Arc<UnreadCount>> {
         match self {
@@ -331,10 +329,8 @@ impl<K> Form<K> {
         Some(Object::with_body(name, identity, wire_bytes, body))
     }
 
-    /// Converts a decoded object to this form, for a cache whose transform has already changed the object.
-    /// The packed form encodes the object again, and reads its uid and labels from the decoded object.
-    ///
-    /// The lazy form and the decoded form return the object unchanged.
+    /// Converts a decoded object to this form after a transform has changed the object. The packed form
+    /// encodes the object again. The lazy form and the decoded form return the object unchanged.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
             Self::Decoded | Self::Lazy(_) => object,
@@ -356,8 +352,8 @@ impl<K> Form<K> {
         }
     }
 
-    /// Does the form's background work immediately for `objects`, which are not in a store yet. The call may
-    /// block. `more_comes` says whether more objects will follow these.
+    /// Does the form's background work, such as compression, for `objects` before the call returns. The
+    /// objects are not in a store yet. `more_comes` says whether more objects follow.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}
@@ -377,20 +373,19 @@ pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 /// `None`, the function returns the first object.
 pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<Object<K>>;
 
-/// The background work that a form needs for the objects of one store, such as compression. The reflector
-/// calls these methods.
+/// The background work, such as compression, for the objects of one store. The reflector calls these methods.
 pub(crate) trait Housekeeping<K>: Send {
     /// Accepts one added or updated object for background work. The reflector calls this method before it
     /// adds the object to the informer's queue.
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// Starts the work on all accepted objects that still wait for it. The reflector calls this method at a
-    /// bookmark, after it has added all earlier objects to the queue.
+    /// Starts the background work on all accepted objects. The reflector calls this method when it receives a
+    /// bookmark.
     fn paused(&mut self);
 
-    /// Does the background work that is due after a received chunk of objects has been decoded. `staged`
-    /// returns the objects received so far of an incomplete list. `more_comes` says whether more objects of
-    /// that list follow.
+    /// Does the background work that is due after the reflector has decoded a received chunk. `staged`
+    /// returns the objects that have been received of an incomplete list. `more_comes` says whether more
+    /// objects of that list follow.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,
@@ -400,7 +395,7 @@ pub(crate) trait Housekeeping<K>: Send {
     /// Returns whether background work is left. If so, the reflector calls [`step`](Self::step).
     fn has_work(&self) -> bool;
 
-    /// Does one step of the remaining background work. A step takes about half a millisecond. `after` reads
-    /// the objects of the store in their order.
+    /// Does one step of the remaining background work, which takes about half a millisecond. `after` returns
+    /// the object that follows a given name in the store's order.
     fn step(&mut self, after: ObjectAfter<'_, K>);
 }

@@ -27,10 +27,8 @@ struct DecodeErrorInner {
 }
 
 impl DecodeError {
-    /// Creates the error for the object `name`, with the path of the invalid `field` and the `reason`.
-    ///
-    /// `field` is truncated, because it consists of field names and map keys, and a server may send keys of
-    /// any length.
+    /// Creates the error for the object `name`, with the path of the invalid `field` and the `reason`. Texts
+    /// longer than [`MESSAGE_BYTES`] bytes are truncated, because a server may send map keys of any length.
     pub(crate) fn new(name: Option<ObjectName>, field: &str, reason: &str) -> Self {
         Self {
             inner: Arc::new(DecodeErrorInner {

@@ -18,7 +18,7 @@ pub enum Deleted<K> {
         /// The name of the deleted object.
         name: ObjectName,
         /// The last state of the object in the cache, which may be stale. A handler always receives `Some`.
-        /// `None` is possible in a queue, if the cache had no state of the object.
+        /// In a queue, `None` means that the cache had no state of the object.
         last_known: Option<Object<K>>,
     },
 }
@@ -36,9 +36,9 @@ impl<K> Deleted<K> {
         }
     }
 
-    /// Returns the last known state of the object. If the watch reported the deletion, this is the object's
-    /// final state, otherwise the last state in the cache. Returns `None` if no state is known. A handler
-    /// never receives a deletion without a state.
+    /// Returns the last known state of the object: the final state if the watch reported the deletion,
+    /// otherwise the last state in the cache. A handler always receives a deletion with a state. In a queue,
+    /// `None` means that the cache had no state of the object.
     #[doc(alias = "OptionalObj")]
     pub fn object(&self) -> Option<&Object<K>> {
         match self {

@@ -1,22 +1,13 @@
-//! [`Epoch`] identifies a period between two restores of a server from a backup. Revisions of different
-//! epochs can't be compared.
+//! [`Epoch`] identifies a period in a server's history between two detected or suspected restores from a
+//! backup.
 
-/// A period in a server's history between two restores from a backup.
+/// A period in a server's history between two detected or suspected restores from a backup.
 ///
-/// A restored server uses the same revisions again for other states, so a revision identifies a state within
-/// one epoch only. A reflector delivers all objects in its current epoch. Only these transitions change the
-/// epoch:
-///
-/// | transition | condition | meaning for readers |
-/// | --- | --- | --- |
-/// | [`after_rollback`](Self::after_rollback) | the reflector has detected a restore | revisions start over; readers stop waiting for a revision, and overlays drop pending writes |
-/// | [`after_suspicion`](Self::after_suspicion) | the server may have been restored | an equal revision does not prove an equal state |
-///
-/// Each transition sets one counter to one more than its value in the epoch of the objects in the store.
-/// Several equal transitions before the next list therefore have the effect of a single transition.
-///
-/// The counters wrap around. A repeated epoch is not confused with the earlier one, because each list
-/// replaces all objects of the store and assigns the new epoch to them.
+/// A restored server uses the same revisions again for other states, so a revision identifies a state only
+/// together with its epoch. A reflector assigns its current epoch to the revisions of all objects that it
+/// delivers. The methods [`after_rollback`](Self::after_rollback) and
+/// [`after_suspicion`](Self::after_suspicion) return a new epoch. Several detections of a restore before the
+/// next list yield one new epoch only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
     /// Number of restores of the server that the reflector has detected.
@@ -26,23 +17,21 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// The first epoch of a reflector. Newly decoded objects, and objects that users create, also have this
-    /// epoch.
+    /// The first epoch of a reflector. Objects that no reflector has delivered yet also have this epoch.
     pub(crate) const FIRST: Self = Self {
         rollbacks: 0,
         suspicions: 0,
     };
 
-    /// The epoch of objects that were loaded from a saved store and not delivered by a reflector. The first
-    /// list of a reflector always has another epoch, and therefore replaces these objects even at equal
-    /// revisions.
+    /// The epoch of objects that were loaded from a saved store. The first list has another epoch, and
+    /// therefore replaces these objects even if their revisions are equal.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,
     };
 
     /// Returns the epoch after the reflector has detected a restore of the server. `known` is the epoch of
-    /// the objects in the store.
+    /// the objects in the store. Repeated calls with the same `known` return the same epoch.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -51,7 +40,7 @@ impl Epoch {
     }
 
     /// Returns the epoch after the reflector has suspected a restore of the server. `known` is the epoch of
-    /// the objects in the store.
+    /// the objects in the store. Repeated calls with the same `known` return the same epoch.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),
@@ -59,8 +48,8 @@ impl Epoch {
         }
     }
 
-    /// Returns whether a reflector detected a restore of the server between the `earlier` epoch and this
-    /// epoch.
+    /// Returns whether a restore of the server was detected, and not only suspected, between the `earlier`
+    /// epoch and this epoch.
     pub(crate) fn rolled_back_since(self, earlier: Self) -> bool {
         self.rollbacks != earlier.rollbacks
     }

@@ -2,15 +2,15 @@
 
 use super::{Object, ObjectName, SourceId};
 
-/// Read access to the objects of a store. The caller of a queue's `replace` or `resync` passes this access
-/// for the duration of that call, and the queue does not keep the access afterwards.
+/// Read access to the objects of a store. The caller of a queue's `replace` or `resync` passes this access to
+/// the queue, which uses it only during that call.
 #[doc(alias = "KeyListerGetter")]
 #[doc(alias = "KnownObjects")]
 #[doc(alias = "KeyLister")]
 #[doc(alias = "KeyGetter")]
 pub trait Known<K> {
-    /// Returns the newest state of an object in the store, with the source that delivered the state. Returns
-    /// `None` if the store does not contain the object.
+    /// Returns the state of an object in the store, with the source (a reflector) that delivered the state.
+    /// Returns `None` if the store does not contain the object.
     #[doc(alias = "GetByKey")]
     fn known(&self, name: &ObjectName) -> Option<(SourceId, Object<K>)>;
 
@@ -20,7 +20,7 @@ pub trait Known<K> {
     fn for_each(&self, visit: &mut dyn FnMut(SourceId, &ObjectName, &Object<K>));
 }
 
-/// Represents a store that contains no objects.
+/// The unit type represents a store that contains no objects.
 impl<K> Known<K> for () {
     fn known(&self, _: &ObjectName) -> Option<(SourceId, Object<K>)> {
         None

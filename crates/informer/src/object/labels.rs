@@ -1,5 +1,5 @@
-//! [`Labels`] gives access to the labels of one object, independently of whether the cache stores the object
-//! decoded or as bytes.
+//! [`Labels`] gives access to the labels of one object, whether the cache stores the object decoded or as
+//! bytes.
 //!
 //! Objects that are stored as bytes and have equal labels share one label set ([`LabelSets`]).
 
@@ -26,13 +26,13 @@ enum Repr<'a> {
 /// A shared set of labels. All objects of a cache with equal labels refer to the same set.
 pub(super) type LabelSet = Arc<Joined>;
 
-/// A set of labels, ordered by key, with each key once. All keys and values are concatenated in one string. A
-/// comparison of two sets therefore reads one allocation per set, instead of one per key and value.
+/// A set of labels, ordered by key, with each key once. All keys and values are concatenated in one string,
+/// which saves an allocation for each key and value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     text: Box<str>,
-    /// Byte positions in `text` at which the keys and values end: a key's end, then its value's end, and so
-    /// on.
+    /// Byte positions in `text` at which the keys and values end, alternating between the end of a key and
+    /// the end of its value.
     ends: Box<[u32]>,
 }
 
@@ -54,8 +54,8 @@ impl Joined {
         self.ends.len() / 2
     }
 
-    /// Returns the key or value at the given position. The key of label `n` has position `2n`, and the value
-    /// of label `n` has position `2n + 1`.
+    /// Returns the key or value with this number. The key of label `n` has the number `2n`, and the value of
+    /// label `n` has the number `2n + 1`.
     fn text(&self, number: usize) -> &str {
         let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
         let from = number.checked_sub(1).map_or(0, end);
@@ -122,15 +122,13 @@ pub(super) struct LabelSets(Mutex<Sets>);
 #[derive(Default)]
 struct Sets {
     /// The label sets in use, by the hash of their labels. If two sets have the same hash, the map contains
-    /// only the first set, and the second is not shared. Hash collisions that an attacker provokes therefore
-    /// do not slow the search.
+    /// only the first set, and objects do not share the second set.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// Number of entries in `known` at which unused entries are removed. An entry is unused if no object uses
-    /// its label set.
+    /// Number of entries in `known` at which the entries of label sets that no object uses are removed.
     full_at: usize,
 }
 
-/// Minimum number of entries in [`Sets::known`] at which unused entries are removed.
+/// Minimum value of [`Sets::full_at`], the number of entries at which unused entries are removed.
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {

@@ -75,8 +75,7 @@ impl ObjectName {
     }
 
     /// Returns whether the library accepts this name from a server. Namespace and name must each have at most
-    /// [`NAME_BYTES`] bytes and no control characters. The reason is that names are stored, and are printed
-    /// in logs and on terminals.
+    /// [`NAME_BYTES`] bytes and no control characters.
     pub(crate) fn is_fit(&self) -> bool {
         let namespace = self.namespace().unwrap_or_default();
         // A shortcut for printable ASCII, which nearly all names are.
@@ -129,7 +128,7 @@ impl fmt::Debug for ObjectName {
 impl FromStr for ObjectName {
     type Err = NameError;
 
-    /// Parses `namespace/name` or `name`, which are the texts that `Display` prints.
+    /// Parses `namespace/name` or `name`.
     #[doc(alias = "SplitMetaNamespaceKey")]
     #[doc(alias = "ParseObjectName")]
     fn from_str(text: &str) -> Result<Self, NameError> {

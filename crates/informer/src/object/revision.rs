@@ -16,19 +16,19 @@ use crate::{
 /// A Kubernetes resource version, which this crate calls a revision.
 ///
 /// Two revisions of one kind on one server can be compared if both are decimal numbers, of any length
-/// ([KEP-5504](https://kep.k8s.io/5504)). Any other text is stored and sent back unchanged, and is only
-/// comparable with itself.
+/// ([KEP-5504](https://kep.k8s.io/5504)). Any other text is stored and sent back unchanged, and is only equal
+/// to itself.
 ///
 /// A server that is restored from a backup uses the same revisions again for other states. A revision that a
-/// reflector has delivered therefore also has an internal epoch, which identifies the period between two such
-/// restores. The public API ignores the epoch: two revisions with the same text are equal.
+/// reflector has delivered therefore also has an internal epoch, which changes with each restore. The public
+/// API ignores the epoch: two revisions with the same text are equal.
 #[doc(alias = "ResourceVersionComparator")]
 #[doc(alias = "CompareResourceVersion")]
 #[derive(Clone, Default)]
 pub struct ResourceVersion(Repr);
 
-/// The content of a revision: unset, a number, or any other text. Each set revision has an epoch, which fits
-/// into the padding of its variant.
+/// The content of a revision: unset, a number, or any other text. The variants of set revisions also contain
+/// the epoch, which identifies the period between two restores of the server from a backup.
 #[derive(Clone, Default)]
 enum Repr {
     #[default]
@@ -37,7 +37,7 @@ enum Repr {
     Text(Epoch, Arc<str>),
 }
 
-/// A revision without its epoch. Comparing, hashing and printing a [`ResourceVersion`] use this type.
+/// The content of a [`ResourceVersion`] without its epoch, for comparing, hashing and printing.
 #[derive(PartialEq, Eq, Hash)]
 enum Shown<'a> {
     Unset,
@@ -46,9 +46,10 @@ enum Shown<'a> {
 }
 
 impl ResourceVersion {
-    /// The unset revision. A request with this revision reads the most recent state.
+    /// The unset revision. A request for a list with this revision selects the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
-    /// The revision `"0"`. A request with this revision accepts any state in the server's cache, however old.
+    /// The revision `"0"`. A request for a list with this revision selects any state that the server has
+    /// cached, however old.
     pub const ZERO: Self = Self(Repr::Number(Epoch::FIRST, 0));
 
     /// Returns the revision as a number. Returns `None` if the revision is not a number that fits into 64
@@ -65,8 +66,8 @@ impl ResourceVersion {
         matches!(self.0, Repr::Unset)
     }
 
-    /// Returns whether this revision is a positive decimal number. Only such revisions have an order
-    /// ([KEP-5504](https://kep.k8s.io/5504)).
+    /// Returns whether this revision is a positive decimal number, which [KEP-5504](https://kep.k8s.io/5504)
+    /// requires for ordering revisions.
     pub fn is_comparable(&self) -> bool {
         *self > Self::ZERO
     }
@@ -87,8 +88,8 @@ impl ResourceVersion {
         matches!(self.0, Repr::Number(_, 0))
     }
 
-    /// Returns this revision with the given epoch. An epoch is the period between two restores of the server
-    /// from a backup. An unset revision has no epoch and is returned unchanged.
+    /// Returns this revision with the epoch `current`, the period between two restores of the server from a
+    /// backup. An unset revision has no epoch and is returned unchanged.
     pub(crate) fn in_epoch(mut self, current: Epoch) -> Self {
         if let Repr::Number(epoch, _) | Repr::Text(epoch, _) = &mut self.0 {
             *epoch = current;
@@ -96,8 +97,9 @@ impl ResourceVersion {
         self
     }
 
-    /// Returns the epoch that was assigned to this revision. Returns [`Epoch::FIRST`] for an unset revision,
-    /// and for a revision to which no reflector has assigned an epoch.
+    /// Returns the epoch that was assigned to this revision. An epoch is a period between two restores of the
+    /// server from a backup. Returns [`Epoch::FIRST`] for an unset revision, and for a revision to which no
+    /// reflector has assigned an epoch.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,
@@ -105,8 +107,9 @@ impl ResourceVersion {
         }
     }
 
-    /// Returns whether this revision is lower than `reached`, which is the revision that a source has
-    /// reached. Returns false for revisions of different epochs, because such revisions can't be compared.
+    /// Returns whether this revision is lower than `reached`. Returns false if the revisions have different
+    /// epochs: the server may have been restored from a backup between them, so the numbers can't be
+    /// compared.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         self.epoch() == reached.epoch() && self < reached
     }
@@ -134,9 +137,9 @@ impl Hash for ResourceVersion {
     }
 }
 
-/// Compares two revisions as decimal numbers. Two revisions with the same text are equal. The result is
-/// `None` if the texts differ and one of them is not a well-formed decimal number, or if only one revision is
-/// unset.
+/// Compares two revisions as decimal numbers. Revisions with the same text are equal. The result is `None` if
+/// the texts differ and at least one of them is not a decimal number without leading zeros. The unset
+/// revision is not such a number.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {

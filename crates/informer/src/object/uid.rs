@@ -1,11 +1,11 @@
-//! [`UidHash`] is a four-byte hash of an object's uid. It distinguishes a recreated object from the deleted
-//! object with the same name.
+//! [`UidHash`] is a four-byte hash of an object's uid, which distinguishes a recreated object from the
+//! deleted object with the same name.
 
 use std::hash::{DefaultHasher, Hasher};
 
 use kube_core::Resource;
 
-/// A hash of an object's uid; 0 if the uid is unknown. Two different uids have the same hash with a
+/// A four-byte hash of an object's uid; 0 if the uid is unknown. Two different uids have the same hash with a
 /// probability of one in four billion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UidHash(u32);
@@ -29,7 +29,8 @@ impl UidHash {
         Self::of(object.meta().uid.as_deref().unwrap_or_default())
     }
 
-    /// Returns whether both hashes can be from the same uid. The hash of an unknown uid matches every hash.
+    /// Returns whether both hashes can be from the same uid: the hashes are equal, or one of the uids is
+    /// unknown.
     pub(crate) fn may_be(self, other: Self) -> bool {
         self == other || self == Self::default() || other == Self::default()
     }

@@ -1,4 +1,4 @@
-//! Tests which packed objects are decoded in advance, and for which handlers objects are decoded in advance.
+//! Tests which packed objects are decoded in advance, and for which handlers.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::{
 
 const OBJECTS: usize = 200;
 
-/// Creates [`OBJECTS`] packed objects, each with `bytes` bytes of data, and the events of one notification
-/// that delivers all of them.
+/// Creates [`OBJECTS`] packed objects, each with `bytes` bytes of data. Returns the objects, and the events
+/// of one notification that delivers all of them.
 fn deliver(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
     let form = Form::new(FormOptions::packed(None), open, Box::new(|_| {}));
     let decoder = Decoder::<ConfigMap>::new(&(), None).keeping(form);
@@ -38,7 +38,7 @@ fn deliver(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
 }
 
 /// Delivers the next event to a handler, which reads the event's object if `reads` is true. Returns the
-/// number of the object, or `None` after the last event.
+/// number in the object's name, or `None` after the last event.
 fn next(prefetch: &mut Prefetch<ConfigMap>, reads: bool) -> Option<usize> {
     let event = prefetch.next()?;
     let object = now(&event).unwrap();

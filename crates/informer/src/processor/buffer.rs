@@ -1,4 +1,4 @@
-//! [`Buffer`] is the queue of notifications between the controller and one listener: a handler or a
+//! [`Buffer`] is the queue of notifications between the controller and one listener, which is a handler or a
 //! subscription.
 //!
 //! Guarantees: the listener receives notifications in order. Each event is counted as told (delivered),
@@ -45,13 +45,13 @@ pub(crate) struct Buffer<K> {
     caller: OnceLock<Caller>,
     /// Wakes the listener when a notification was pushed or the buffer was closed.
     ready: Notify,
-    /// Wakes tasks that wait for the listener to handle notifications or to end.
+    /// Wakes tasks that wait until the listener has handled notifications or has ended.
     idle: Notify,
-    /// Wakes the controller when the full buffer can accept a notification again.
+    /// Wakes the controller when a full buffer can accept a notification again.
     room: Arc<Notify>,
 }
 
-/// Identifies the tokio task, or the thread outside of any task, that calls a handler.
+/// Identifies the task that calls a handler, or the thread if the caller is not a tokio task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     Task(task::Id),
@@ -84,8 +84,8 @@ struct State<K> {
     watchers: usize,
 }
 
-/// Registration of one task in [`State::watchers`], for a task that waits for the listener's progress.
-/// Dropping the value removes the registration.
+/// Registration of one task that waits on [`Buffer::idle`], counted in [`State::watchers`]. Dropping the
+/// value removes the registration.
 ///
 /// A task must register before it reads the state. Otherwise it could miss a change between its read and its
 /// registration.
@@ -104,10 +104,11 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the waiting notifications during the time in which another thread owns and expands them.
+/// Summary of the waiting notifications while another thread owns them and expands them.
 struct Unfolding {
     messages: usize,
-    /// Sequence number of the oldest waiting notification, and the time at which it was pushed.
+    /// Sequence number of the oldest waiting notification, and the time at which its changes were applied to
+    /// the cache.
     oldest: Option<(u64, Instant)>,
     has_resync: bool,
 }
@@ -127,8 +128,8 @@ impl<K> State<K> {
         }
     }
 
-    /// Returns the sequence number and the push time of the oldest notification that is not delivered
-    /// completely.
+    /// Returns the sequence number of the oldest notification that is not delivered completely, and the time
+    /// at which its changes were applied to the cache.
     fn oldest(&self) -> Option<(u64, Instant)> {
         let call = self.call.as_ref().map(|call| (call.number, call.since));
         let unfolding = self.unfolding.as_ref();
@@ -189,8 +190,8 @@ impl<K> Buffer<K> {
         self.push_all([notification], Instant::now());
     }
 
-    /// Appends notifications in order, and wakes the listener once after the last one. `since` is the time at
-    /// which the changes in these notifications were applied to the cache.
+    /// Appends notifications in order, and wakes the listener. `since` is the time at which the changes in
+    /// these notifications were applied to the cache.
     pub(super) fn push_all(
         &self,
         notifications: impl IntoIterator<Item = Notification<K>>,
@@ -224,8 +225,8 @@ impl<K> Buffer<K> {
     }
 
     /// Appends notifications like [`push_all`](Self::push_all), but a `Coalesce` buffer expands a long list
-    /// on the pool for blocking work, without holding the lock. The caller must not push other notifications
-    /// until the future completes.
+    /// into its events on the pool for blocking work, without holding the buffer's lock. The caller must not
+    /// push other notifications until the future completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses the notifications if the expansion has not started.
@@ -356,8 +357,8 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether the next event may be delivered, and counts that event as told (delivered) if so. If
-    /// the result is false, the caller must discard the remaining events.
+    /// Returns whether the next event may be delivered, and counts the event as delivered if so. If the
+    /// result is false, the caller must discard the remaining events.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
         let may = state.closing != Some(Closing::Discard);
@@ -376,8 +377,7 @@ impl<K> Buffer<K> {
         self.state.lock().panics += 1;
     }
 
-    /// Returns whether the buffer was closed with [`Closing::Discard`], so the remaining events must be
-    /// discarded.
+    /// Returns whether the buffer was closed with [`Closing::Discard`].
     pub(crate) fn is_discarding(&self) -> bool {
         self.state.lock().closing == Some(Closing::Discard)
     }
@@ -408,8 +408,8 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// Records that the listener has ended. Wakes the tasks that wait for the listener's progress, and the
-    /// controller if it waits for a full buffer.
+    /// Records that the listener has ended, and wakes the tasks and the controller that wait for the
+    /// listener.
     pub(crate) fn ended(&self) {
         let mut state = self.state.lock();
         state.ended = true;

@@ -17,10 +17,8 @@ use crate::{
 /// Delay between a panic of the handler and the delivery of the next event, equal to the delay in client-go.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// Duration above which a callback is logged as slow, if other events are waiting. The duration is equal to
-/// the one in client-go.
-///
-/// The rate of these logs is limited, because a slow handler is usually slow on every call.
+/// Duration above which a callback is logged as slow if other events are waiting, equal to the duration in
+/// client-go. The rate of these logs is limited.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// Owns one handler and calls it with one event after the other.
@@ -41,8 +39,8 @@ impl<H> Calls<H> {
 
     /// Calls the handler with an event, and waits until the handler has completed or panicked.
     ///
-    /// After a panic, the method also waits for [`AFTER_PANIC`]. This additional wait ends early if the
-    /// buffer's remaining events must be discarded.
+    /// After a panic, the method also waits for [`AFTER_PANIC`]. This additional wait ends early if `buffer`
+    /// is closed and must discard its remaining events.
     pub(super) async fn call<K>(&mut self, event: Event<K>, buffer: &Buffer<K>)
     where
         K: Send + Sync + 'static,

@@ -8,9 +8,8 @@ use super::ListenerBuffer;
 
 /// A snapshot of the event counters and the lag of one handler or subscription.
 ///
-/// Each event for the handler is in exactly one state: it is waiting, or it is counted in `told`, `coalesced`
-/// or `discarded`. An object that fails to decode is not delivered. If its list is discarded, the object is
-/// nevertheless counted in `discarded`.
+/// Each event for the handler is either waiting or counted in exactly one of `told`, `coalesced` and
+/// `discarded`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerStatus {
@@ -23,20 +22,18 @@ pub struct HandlerStatus {
     /// notification.
     pub depth: usize,
     /// Age of the oldest notification that is not completely handled: the time since its change was applied
-    /// to the cache, measured with tokio's clock. Zero if there is no such notification.
+    /// to the cache, measured with tokio's clock. Zero if no notification is waiting or in progress.
     pub lag: Duration,
     /// Number of events that were delivered to the handler, including the event in progress.
     pub told: u64,
-    /// Number of events that were never delivered because a later event of the same object replaced or
-    /// cancelled them while they were waiting.
-    ///
-    /// The number is always zero unless the buffer is [`ListenerBuffer::Coalesce`].
+    /// Number of events that were not delivered because a later event of the same object replaced or
+    /// cancelled them while they were waiting. Zero unless the buffer is [`ListenerBuffer::Coalesce`].
     pub coalesced: u64,
-    /// Number of events that were still waiting when the handler was removed or the informer stopped. These
-    /// events were not delivered.
+    /// Number of events that were not delivered because the handler was removed or the informer stopped while
+    /// they were waiting. If a list is discarded, its objects that fail to decode are also counted.
     pub discarded: u64,
     /// Number of times that the handler panicked.
     pub panics: u64,
-    /// Whether the handler has handled the `Synced` event, and thus all objects of its initial state.
+    /// Whether the handler has handled all objects of its initial state, which ends with the `Synced` event.
     pub synced: bool,
 }

@@ -1,18 +1,17 @@
 //! [`Listener`] and [`Listening`] connect the processor to one listener, which is a handler or a
-//! subscription, from its registration to its end.
+//! subscription.
 //!
 //! Each listener has a buffer with two ends. The processor owns the sending end, [`Listener`]. The handler's
-//! task, or the subscription, owns the receiving end, [`Listening`]. The two ends interact as follows:
+//! task, or the subscription, owns the receiving end, [`Listening`].
 //!
-//! - When the listener is added, the buffer receives the objects of the cache, then `Synced` if the informer
-//!   has synced.
-//! - When a batch is applied, the buffer receives the events of the batch for this listener.
-//! - When the sending end is dropped, the buffer is closed. This happens when the listener is removed or
-//!   never added, or when the informer is dropped. The callback in progress runs to its end. The waiting
-//!   events are discarded and counted.
-//! - When the informer stops with a deadline, waiting events are delivered until the deadline.
-//! - When the receiving end is dropped, even before its first poll, the listener has ended. Tasks no longer
-//!   wait for the listener, and its buffer accepts no more events.
+//! Guarantees:
+//!
+//! - When the listener is added, the buffer receives the initial events; see [`Delivery`].
+//! - When the sending end is dropped, the buffer is closed, and its waiting events are discarded and counted.
+//!   The callback in progress runs to its end. If the informer has stopped with a deadline before the drop,
+//!   the waiting events are still delivered until the deadline.
+//! - When the receiving end is dropped, even before its first poll, the buffer accepts no more events and no
+//!   task waits for the listener any longer.
 
 use std::{
     sync::{
@@ -42,12 +41,12 @@ pub(crate) struct ListenerId(pub(crate) u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     /// The listener receives the objects that are in the cache when the listener is added, then all changed
-    /// objects. It receives unchanged objects, from a list or a resync, only when its resync period has
+    /// objects. It receives the unchanged objects of a list or a resync only when its resync period has
     /// elapsed.
     Changes,
-    /// The listener receives all changed objects and all objects of every list. It receives the objects of a
-    /// resync only when its resync period has elapsed. It does not receive the objects that are in the cache
-    /// when the listener is added, because it has received them earlier.
+    /// The listener receives all changed objects and all objects of every list, but not the objects that are
+    /// in the cache when the listener is added. It receives the objects of a resync only when its resync
+    /// period has elapsed.
     All,
 }
 
@@ -58,8 +57,8 @@ pub(crate) struct Listener<K> {
     /// Resync period that the handler requested; `None` selects the informer's default period.
     pub(crate) resync: Option<Duration>,
     pub(crate) delivery: Delivery,
-    /// Whether a task of the informer receives from the buffer. If false, the listener is a subscription, and
-    /// the owner of the subscription receives from the buffer.
+    /// Whether a task of the informer receives from the buffer. If false, the owner of a subscription
+    /// receives from the buffer.
     pub(crate) has_task: bool,
 }
 
@@ -135,7 +134,8 @@ impl<K: Send + Sync + 'static, E: Events<K> + Send> Listening<K, E> {
         }
     }
 
-    /// Waits for the next event, and returns it. Returns `None` when the listener must end.
+    /// Waits for the next event, and returns it. Returns `None` when the buffer is closed and the listener
+    /// must end.
     ///
     /// With each call, the caller confirms that it has handled the previous event.
     ///
@@ -161,11 +161,10 @@ impl<K, E> Drop for Listening<K, E> {
     }
 }
 
-/// Sender of the report that a handler has handled its initial state, which ends with the `Synced` event. The
-/// handler's registration receives the report.
+/// Reports to a handler's registration that the handler has handled its initial state, which ends with the
+/// `Synced` event.
 pub(crate) struct SyncReport {
-    /// Whether the handler has handled its initial state. The flag is atomic, so it can be read without a
-    /// lock.
+    /// Whether the handler has handled its initial state.
     handled: Arc<AtomicBool>,
     waiters: watch::Sender<bool>,
 }
@@ -182,7 +181,7 @@ impl SyncReport {
 }
 
 /// Calls a handler with each event from its buffer until the listener must end. After the handler has handled
-/// the `Synced` event, reports this through `synced`.
+/// the `Synced` event, reports to the handler's registration through `synced`.
 pub(crate) async fn listen<K, E, H>(
     handler: H,
     listening: Listening<K, E>,

@@ -8,11 +8,11 @@ use std::num::NonZeroUsize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ListenerBuffer {
-    /// The buffer grows without limit, and every change is delivered.
+    /// The buffer grows without limit, and every change is delivered. A warning is logged when more than
+    /// 1,024 notifications are waiting.
     ///
-    /// The buffer contains the changes that the handler has not handled yet. A list or a resync counts as one
-    /// change. All objects that were in the cache when the handler was registered also count as one change. A
-    /// warning is logged when more than 1,024 changes are waiting.
+    /// A list or a resync is one notification. All objects that were in the cache when the handler was
+    /// registered are also one notification.
     #[default]
     Grow,
     /// Waiting notifications are merged per object.
@@ -29,20 +29,20 @@ pub enum ListenerBuffer {
     /// | updated | deleted | deleted |
     /// | deleted | added | both, in this order, even if the uids are equal |
     ///
-    /// An object keeps the position of its first waiting change, so an object that changes constantly is not
-    /// delayed indefinitely. The order of changes of different objects is not preserved. A merged update has
-    /// the cause of its last change that was not a resync. A resync of an object that already has a waiting
-    /// change has no effect. `Synced` is delivered after all notifications that were added before it.
+    /// An object keeps the position of its first waiting change. The order of changes of different objects is
+    /// not preserved. A merged update has the cause of its last change that was not a resync. A resync of an
+    /// object that already has a waiting change has no effect. `Synced` is delivered after all notifications
+    /// that were added before it.
     ///
-    /// A list or a resync counts as one notification while no other notification is waiting, and so do the
-    /// objects that were in the cache at registration. Otherwise each of these is expanded into one
-    /// notification per object.
+    /// A list is one notification if no other notification is waiting. Otherwise the list is expanded into
+    /// one notification per object. Resyncs, and the objects that were in the cache at registration, are
+    /// treated like a list.
     Coalesce,
     /// The buffer holds at most this number of waiting notifications. A full buffer blocks the informer, and
     /// no change is dropped.
     ///
-    /// While the buffer is full, the informer applies no changes. This delays all handlers of the informer,
-    /// and eventually the watch.
+    /// While the buffer is full, the informer applies no changes. All handlers of the informer are then
+    /// delayed, and eventually the watch.
     ///
     /// The limit does not apply to `Synced`, to the objects that were in the cache at registration, or to the
     /// notifications of the first lists, which the informer needs to become synced. With a

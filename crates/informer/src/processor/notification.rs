@@ -13,10 +13,8 @@ use crate::{
     object::{Deleted, ObjectName},
 };
 
-/// A message in a listener's buffer, with the events of one object or of many objects.
-///
-/// A list is one message per listener. With 64 handlers, a list of a million objects therefore adds 64
-/// messages, instead of 64 million.
+/// A message in a listener's buffer, with the events of one object or of many objects. A list is one message
+/// for each listener.
 pub(crate) enum Notification<K> {
     One(Event<K>),
     /// A deletion of an object and a later addition of an object with the same name, in this order.
@@ -49,7 +47,7 @@ impl<K> Notification<K> {
         )
     }
 
-    /// Returns an upper limit for the number of events in this message, without an iteration over the events.
+    /// Returns an upper limit for the number of events in this message. The call does not visit the events.
     pub(super) fn events_max(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -68,8 +66,8 @@ impl<K> Notification<K> {
         }
     }
 
-    /// Returns the number of events in this message. If some objects failed to decode, fewer events are
-    /// delivered.
+    /// Returns the number of events in this message. Objects that failed to decode are counted, although they
+    /// are not delivered.
     pub(super) fn events(&self) -> u64 {
         let events = match self {
             Self::Replaced {
@@ -85,12 +83,10 @@ impl<K> Notification<K> {
     }
 }
 
-/// Iterates over the events of notifications, one notification after the other.
-///
-/// [`Expansion`] returns the events unchanged. Another implementation may decode objects ahead of their
-/// delivery.
+/// Iterates over the events of notifications, one notification after the other. An implementation may decode
+/// objects ahead of their delivery.
 pub(crate) trait Events<K> {
-    /// Starts the iteration over another notification, and drops the remaining events of the previous
+    /// Starts the iteration over a new notification, and drops the remaining events of the previous
     /// notification.
     fn begin(&mut self, expansion: Expansion<K>);
 
@@ -107,8 +103,8 @@ pub(crate) trait Events<K> {
 #[derive_where(Default)]
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
-    /// Index of the next event in a [`Notification::Both`] or [`Notification::Replaced`]. For a snapshot of
-    /// the cache, the position is stored in `after` instead, as the name of the last returned object.
+    /// Index of the next event in a [`Notification::Both`] or [`Notification::Replaced`]. Not used for a
+    /// snapshot, for which `after` contains the name of the last returned object.
     at: usize,
     after: Option<ObjectName>,
     /// Number of events that have been returned.
@@ -123,7 +119,7 @@ impl<K> Expansion<K> {
         }
     }
 
-    /// Returns whether the notification is a list, a resync or an initial state, which may have many events.
+    /// Returns whether the notification is a list, a resync or an initial state.
     pub(crate) fn is_bulk(&self) -> bool {
         matches!(
             self.notification,

@@ -1,5 +1,5 @@
-//! [`Schedule`] determines which listeners receive a resync because their resync period has elapsed. A
-//! listener is a registered handler or subscription.
+//! [`Schedule`] determines when each listener receives a resync. A listener is a registered handler or
+//! subscription.
 //!
 //! This module does not wait and does not read the clock: the caller passes the current time.
 
@@ -18,10 +18,10 @@ const MINIMUM: Duration = Duration::from_secs(1);
 
 /// Resync period of each listener of one informer, and the time of the listener's next resync.
 ///
-/// All listeners share one timer. The timer's interval is the check period, which is initially the informer's
-/// default resync period. A listener that requests a shorter period before the informer starts lowers the
-/// check period. A listener that does so after the start is resynced at the check period instead. If the
-/// check period is zero, resyncs are disabled for all listeners.
+/// All listeners share one timer with one interval, the check period. The check period is the shortest of the
+/// informer's default resync period and the periods that listeners requested before the informer started. A
+/// shorter period that a listener requests after the start is raised to the check period. If the default
+/// period is zero, resyncs are disabled for all listeners.
 #[derive(Debug)]
 pub(super) struct Schedule<Id> {
     default: Duration,
@@ -120,8 +120,8 @@ impl<Id: Ord + Copy> Schedule<Id> {
     }
 }
 
-/// Returns the resync period in effect for a listener, which is the longer of the requested period and the
-/// check period. Returns zero if either of them is zero.
+/// Returns the resync period in effect for a listener: the longer of the requested period and the check
+/// period, or zero if either period is zero.
 fn effective(requested: Duration, check: Duration) -> Duration {
     if requested.is_zero() || check.is_zero() {
         return Duration::ZERO;

@@ -146,7 +146,7 @@ impl World {
         self.apply(kind, in_initial_list);
     }
 
-    /// Applies updates of single objects to the store in one batch, and distributes the changes. Each element
+    /// Updates objects of the store in one batch, and distributes the changes to the listeners. Each element
     /// of `objects` is the name and the new revision of one object.
     fn update(&mut self, objects: &[(&str, u64)]) {
         let updated = |(name, at): &(&str, u64)| {

@@ -38,7 +38,7 @@ pub(super) struct Waiting<K> {
 enum Slots<K> {
     Each {
         slots: VecDeque<Slot<K>>,
-        /// Number of waiting messages that are periodic resyncs, which deliver unchanged objects again.
+        /// Number of waiting messages that are periodic resyncs.
         resyncs: usize,
     },
     Merged(Merged<K>),
@@ -67,7 +67,7 @@ impl<K> Waiting<K> {
     /// Adds a message to the end of the queue, or merges it with waiting messages about the same objects.
     /// `since` is the time at which the oldest change in the message was applied to the cache.
     ///
-    /// Returns the number of events that merging has eliminated. The handler never receives these events.
+    /// Returns the number of events that merging eliminated, which the handler never receives.
     pub(super) fn push(&mut self, notification: Notification<K>, since: Instant) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
@@ -98,10 +98,11 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns the maximum number of single events that [`push`](Self::push) must insert or merge one by one
-    /// for this message. Returns 0 if the message can't be merged with a waiting message.
+    /// Returns the maximum number of single events that [`push`](Self::push) inserts or merges one by one for
+    /// the message `pushed`. The number includes the events of a waiting bulk message, such as a list, that
+    /// `push` must expand.
     ///
-    /// If `push` must expand a waiting bulk message, the events of the bulk message are included.
+    /// Returns 0 if `push` adds the message without merging.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -109,7 +110,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Moves all messages to a new queue and returns that queue. This queue is empty afterwards.
+    /// Moves all messages to a new queue, and returns the new queue.
     pub(super) fn take(&mut self) -> Self {
         let slots = match self.slots {
             Slots::Each { .. } => Self::each().slots,
@@ -156,7 +157,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Reduces the allocated memory. The queue keeps memory for at least `capacity` messages.
+    /// Releases unused memory, but keeps memory for at least `capacity` messages.
     pub(super) fn shrink_to(&mut self, capacity: usize) {
         match &mut self.slots {
             Slots::Each { slots, .. } => slots.shrink_to(capacity),
@@ -173,24 +174,22 @@ impl<K> Waiting<K> {
 type Positions = std::collections::HashMap<ObjectName, Position>;
 
 /// Position of a message in the queue. The first number is the sequence number of the pushed message. The
-/// second is the index of the single event within an expanded message, or 0 for a message that is not
-/// expanded.
+/// second number is the index of a single event within an expanded message, and 0 for all other messages.
 type Position = (u64, u64);
 
 /// A queue that contains at most one message per object.
 ///
-/// A bulk message (a list, a resync, or the initial objects of a listener) is kept as one message while no
-/// other message about objects waits. When another message about objects is pushed, the bulk message is
-/// expanded into single events, because only events of single objects can be merged. The expansion costs as
-/// much as applying the list to the cache.
+/// A bulk message (a list, a resync, or the initial objects of a listener) is kept as one message until
+/// another message about objects is pushed. The bulk message is then expanded into single events, because
+/// only events of single objects can be merged.
 #[derive_where(Default)]
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the waiting bulk message that is not expanded; `None` if there is no such message. While
-    /// such a message waits, the queue contains no message about a single object.
+    /// Position of the bulk message, such as a list, that is not expanded; `None` if there is no such
+    /// message. While such a message waits, the queue contains no message about a single object.
     whole: Option<Position>,
-    /// Number of waiting messages that are periodic resyncs, or single events of an expanded resync.
+    /// Number of waiting messages that are periodic resyncs or single events of an expanded resync.
     resyncs: usize,
 }
 
@@ -240,11 +239,11 @@ impl<K> Merged<K> {
         whole.map_or(0, |slot| self.unfold(slot))
     }
 
-    /// Expands a message into its single events, and adds each event to the queue. An event is merged with
-    /// the waiting message of the same object if there is one. Otherwise, the event is inserted at the
-    /// position of the expanded message.
+    /// Expands a message into its single events, and adds each event to the queue. An event about an object
+    /// with a waiting message is merged with that message. All other events are inserted at the position of
+    /// the expanded message.
     ///
-    /// Returns the number of events that merging has eliminated. The handler never receives these events.
+    /// Returns the number of events that merging eliminated, which the handler never receives.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {
         let (number, since) = (slot.number, slot.since);
         let mut events = Expansion::new(slot.notification);
@@ -263,10 +262,10 @@ impl<K> Merged<K> {
         never_told
     }
 
-    /// Adds one event to the queue: merges the event with the waiting message of the same object, or inserts
-    /// the event at `position` if there is no such message.
+    /// Adds one event to the queue. If a message about the same object waits, the event is merged with that
+    /// message. Otherwise, the event is inserted at `position`.
     ///
-    /// Returns the number of events that merging has eliminated. The handler never receives these events.
+    /// Returns the number of events that merging eliminated, which the handler never receives.
     fn take_in(&mut self, position: Position, slot: Slot<K>) -> u64 {
         let Some(name) = slot.notification.object_name().cloned() else {
             self.insert(position, slot);

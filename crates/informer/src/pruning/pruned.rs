@@ -28,8 +28,9 @@ use serde::{Deserialize, Serialize, Serializer};
 /// ```
 ///
 /// An `Api<Pruned<Pod>>` can read, but not write. The compiler can't prevent a write through `Deref`:
-/// `Api<Pod>::replace` accepts a `&Pruned<Pod>`, because it dereferences to a `&Pod`, and `(*pod).clone()` is
-/// a `Pod`. So fetch the whole object before you replace it, or send a patch that contains only the changes.
+/// `Api<Pod>::replace` accepts a `&Pruned<Pod>`, which dereferences to a `&Pod`, and `(*pod).clone()` is a
+/// `Pod`. To change an object, fetch the whole object before you replace it, or send a patch that contains
+/// only the changes.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -51,8 +52,8 @@ impl<K> Pruned<K> {
     /// Returns a mutable reference to the contained object, for use in a
     /// [transform](crate::shared_informer::Builder::transform).
     ///
-    /// Call this associated function as `Pruned::get_mut(pod)`. It is not a method, because a method would
-    /// hide a method `get_mut` of `K`. The function can't modify objects in a cache, because they are shared.
+    /// Call this associated function as `Pruned::get_mut(pod)`. The function is not a method, because a
+    /// method would hide a method `get_mut` of `K`.
     pub fn get_mut(pruned: &mut Self) -> &mut K {
         &mut pruned.0
     }
@@ -108,12 +109,12 @@ impl<K: Resource> Resource for Pruned<K> {
     }
 }
 
-/// Types whose fields can be pruned.
+/// A type whose fields can be pruned.
 ///
-/// The trait is sealed, and implemented for two groups of types. From types that implement `Serialize`, only
-/// managed fields and annotations can be pruned, because their objects can be written back to the server.
-/// From [`Pruned`] types, all fields can be pruned except those that identify the object or that selectors
-/// read.
+/// The trait is sealed, and is implemented for types that implement `Serialize` and for [`Pruned`] types. An
+/// object that implements `Serialize` can be written back to the server, so only its managed fields and
+/// annotations can be pruned. From a [`Pruned`] object, all fields can be pruned except those that identify
+/// the object or that selectors read.
 #[diagnostic::on_unimplemented(
     message = "objects of `{Self}` can't be pruned",
     note = "`Pruned<{Self}>` can: it is for types that are never written back"
@@ -123,7 +124,7 @@ pub trait Prunable {
     const FIELDS: Fields;
 }
 
-/// Types that the library can serialize, to store objects as bytes in a cache or in a file.
+/// A type that the library can serialize, to store objects as bytes in a cache or in a file.
 ///
 /// The trait is implemented for all types that implement `Serialize`, and for all [`Pruned`] types. The trait
 /// is sealed, and only the library can call its method.
@@ -156,8 +157,8 @@ pub(super) enum Cuttable {
     AllButIdentity,
 }
 
-/// An argument of [`Storable::write`] that only the library can construct, so that other code can't call the
-/// method.
+/// An argument of [`Storable::write`]. Only the library can construct this argument, so other code can't call
+/// the method.
 #[doc(hidden)]
 #[expect(
     unnameable_types,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::Codec;
 
-/// Creates a [`Pruning`] that removes the fields at these paths. The object type is an ordinary JSON value,
-/// not a [`Pruned`] one, so only managed fields and annotations are allowed.
+/// Creates a [`Pruning`] that removes the fields at these paths. Only managed fields and annotations are
+/// allowed, because the object type is an ordinary JSON value and not [`Pruned`].
 fn pruning(paths: &[&str]) -> Pruning {
     pruning_of::<Value>(paths).unwrap()
 }
@@ -343,7 +343,7 @@ fn object() -> impl Strategy<Value = Value> {
     map(value)
 }
 
-/// Prunes a parsed JSON tree: the reference implementation for the pruning of JSON text.
+/// Prunes a parsed JSON tree. The tests compare the result with the pruning of JSON text.
 ///
 /// Removes each member whose path is in `pruned`. If `kept` is not empty, also removes each member for which
 /// `kept` contains neither the path of the member nor the path of a field around or inside the member.

@@ -29,10 +29,11 @@ use crate::{
 ///
 /// - A new delta of a queued key does not change the key's position. [`pop`](Self::pop) returns all deltas of
 ///   the first key, oldest first.
-/// - If two consecutive deltas of a key are deletions, the queue keeps only the older one, or only the newer
-///   one if the final state in the older one is unknown. No other deltas are merged.
-/// - A list queues its objects. It then queues a [`Deleted::FinalStateUnknown`] with the last known state for
-///   each queued or known object of the source that the list does not contain.
+/// - If two consecutive deltas of a key are deletions of the same source, the queue keeps only the older
+///   deletion. Exception: if the final state in the older deletion is unknown, the queue keeps only the newer
+///   deletion. No other deltas are merged.
+/// - A list queues its objects, and then a [`Deleted::FinalStateUnknown`] with the last known state for each
+///   queued or known object of the source that the list does not contain.
 /// - A resync skips keys with queued deltas, so that an old state never follows a newer one.
 ///
 /// The store of known objects is an argument of [`delete`](Self::delete), [`replace`](Queue::replace) and
@@ -51,13 +52,11 @@ pub struct DeltaFifo<K> {
     /// Total number of queued deltas over all keys.
     waiting: usize,
     population: Population,
-    /// Sources whose first list was popped completely, although no batch has reported this in
-    /// [`Batch::completes`] yet. Either the first list was empty, or one popped key completed the first lists
-    /// of several sources.
+    /// Sources whose first list was popped completely, but is not reported in [`Batch::completes`] yet. A
+    /// batch reports only one source.
     completed: VecDeque<SourceId>,
     key: Option<KeyFunc<K>>,
-    /// Whether the objects of a list are queued as `Sync` deltas. If false, they are queued as `Replaced`
-    /// deltas.
+    /// Whether the objects of a list are queued as `Sync` deltas; if false, as `Replaced` deltas.
     emits_sync: bool,
 }
 
@@ -127,8 +126,8 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues one change. Because this method has no access to the store, a deletion is ignored unless its
-    /// key is queued. [`delete`](Self::delete) has an argument for the store.
+    /// Queues one change. A deletion is ignored unless its key is queued, because this method has no access
+    /// to the store. [`delete`](Self::delete) also queues deletions of objects in the store.
     ///
     /// # Errors
     /// Returns an error if the key function fails. The change is not queued.
@@ -245,8 +244,7 @@ impl<K> DeltaFifo<K> {
         self.population.has_synced()
     }
 
-    /// Returns an iterator that pops all keys with their deltas, in the order of the queue. A caller can use
-    /// it to process the remaining deltas before it drops the queue.
+    /// Returns an iterator that pops all keys with their deltas, in the order of the queue.
     #[doc(alias = "Close")]
     #[doc(alias = "IsClosed")]
     #[doc(alias = "ErrFIFOClosed")]

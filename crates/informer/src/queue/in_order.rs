@@ -85,8 +85,7 @@ impl<K> InOrder<K> {
     /// Returns the number of changes at the start of the queue that can form one batch.
     ///
     /// Such a batch contains only changes of single objects, at most one change per object, and at most
-    /// `room` changes. Returns 0 if the first change is a list, a resync or a bookmark, which must form a
-    /// batch of its own.
+    /// `room` changes. Returns 0 if the first change is a list, a resync or a bookmark.
     fn batchable(&self, room: usize) -> usize {
         // A shortcut for a single change, which is the usual case.
         if let [only] = self.items.as_slices().0
@@ -172,8 +171,8 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
 /// Returns the capacity to which the queue is reduced while it contains `left` changes; `None` to keep the
 /// current `capacity`.
 ///
-/// The result releases the memory of a burst of changes, but keeps some spare capacity. A queue whose length
-/// varies therefore does not reallocate constantly.
+/// The queue is reduced if it uses less than a quarter of a capacity above `4 * BATCH`. Its new capacity is
+/// twice the number of its changes.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }

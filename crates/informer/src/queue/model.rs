@@ -2,8 +2,7 @@
 //!
 //! Each test runs a series of random changes, lists, bookmarks, resyncs and pops. After each operation, the
 //! queue and its reference implementation must contain the same deltas, and must have returned the same
-//! batches. The reference implementations use plain lists and linear searches. There are two sources, and
-//! each object name belongs to one source, as in an informer of two namespaces.
+//! batches.
 
 mod delta_fifo;
 mod in_order;
@@ -32,10 +31,10 @@ enum Operation {
     Add(usize),
     Update(usize),
     Delete(usize),
-    /// Queues a deletion whose final state is unknown.
+    /// Queues a deletion of the object with this index in `NAMES`. The final state of the object is unknown.
     Missing(usize),
-    /// Queues a list of the source with this number. The names are indices of `NAMES`, and a name may occur
-    /// twice.
+    /// Queues a list of the source with the given number. The listed names are indices of `NAMES`, and a name
+    /// may occur twice.
     List(u32, Vec<usize>),
     Bookmark(u32),
     Resync,
@@ -86,7 +85,7 @@ impl Known<K> for Cache {
 }
 
 impl Cache {
-    /// Creates a store that contains the objects with these indices of `NAMES`, all at revision 0.
+    /// Creates a store that contains the objects with the given indices in `NAMES`, all at revision 0.
     fn with(names: &BTreeSet<usize>) -> Self {
         let mut cache = Self::default();
         for name in names.iter().map(|name| NAMES[*name]) {
@@ -175,8 +174,8 @@ fn replaced(source: u32, names: &[usize], revision: u64) -> Replaced<K> {
     }
 }
 
-/// The content of a popped batch as text and numbers. The tests compare the batches of the tested queue with
-/// those of the reference implementation as values of this type.
+/// The content of a popped batch as text and numbers, to compare the batches of the tested queue with those
+/// of the reference implementation.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
     deltas: Vec<String>,
@@ -194,7 +193,7 @@ fn unit(batch: &Batch<K>) -> Unit {
 
 /// Counts, by source number, the items of each source's first list that were not popped yet.
 ///
-/// A source has synced if its count exists and is zero. client-go counts in the same way.
+/// A source has synced if its count exists and is zero.
 #[derive(Debug, Default)]
 struct Sync(BTreeMap<u32, usize>);
 

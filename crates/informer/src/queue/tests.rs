@@ -1,4 +1,4 @@
-//! Tests the message and the source of the error that a queue returns for listed objects without a key.
+//! Tests the error that a queue returns for listed objects without a key: its message and its source error.
 
 use super::{
     KeyError, KeyErrors,

@@ -12,19 +12,19 @@ use tokio::time::Instant;
 /// up to `cap`.
 ///
 /// If no attempt has failed for `reset_after`, counted from the first success, the next failure resets d to
-/// `initial`. During an outage, d therefore stays at the cap. (client-go measures the time since its last
-/// reset, so the pauses of a long outage start at the minimum again every two minutes.)
+/// `initial`.
 #[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
     /// Minimum of the first pause, which is random and less than twice this value. Default: 800 ms, as in
-    /// client-go's `NewReflectorWithOptions`. The minimum is limited to `cap`, and is never less than 1 ms.
+    /// client-go's `NewReflectorWithOptions`. Values above `cap` count as `cap`, and values below 1 ms count
+    /// as 1 ms.
     pub initial: Duration,
-    /// Limit up to which each failure doubles the minimum of the next pause. Default: 30 s, so that a pause
-    /// is at most 60 s.
+    /// Limit of the minimum pause, which doubles with every failure. A pause is less than twice its minimum.
+    /// Default: 30 s, so a pause is at most 60 s.
     pub cap: Duration,
-    /// Time since the first success, without a failure, after which the pauses start again with `initial`.
-    /// Default: 2 min.
+    /// Time without a failure after which the pauses start again with `initial`, counted from the first
+    /// success. Default: 2 min.
     pub reset_after: Duration,
 }
 
@@ -51,9 +51,8 @@ pub(crate) struct Backoff {
     next: Duration,
     /// Time of the first success since the last failure; `None` after a failure.
     healthy_since: Option<Instant>,
-    /// Whether one retry without a pause is allowed. The retry is used by the next watch or list that ends in
-    /// a way that may be harmless. True at the start, after `reset_after` without a failure, and after an
-    /// outage.
+    /// Whether one retry without a pause is allowed after a watch or a list that ended in a way that may be
+    /// harmless. True at the start, after `reset_after` without a failure, and after an outage.
     fresh: bool,
 }
 
@@ -84,9 +83,7 @@ impl Backoff {
     /// Records that the server can't be reached or is unavailable, and returns the pause before the next
     /// attempt.
     ///
-    /// Also allows one retry without a pause: see [`first_is_free`](Self::first_is_free). A failure after the
-    /// outage has another cause than the outage, so it is retried at once. There is at most one such retry
-    /// for each pause of the outage, so the number of requests at most doubles.
+    /// Also allows one retry without a pause, which [`first_is_free`](Self::first_is_free) uses.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         let pause = self.failed(now, rng);
         self.fresh = true;

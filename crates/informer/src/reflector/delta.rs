@@ -76,8 +76,8 @@ pub enum DeltaType {
 
 impl<K> DeltaKind<K> {
     /// Sets the epoch of all revisions in the change that were received from the server, and returns the
-    /// change. Revisions of objects from the store keep their epoch. (A new epoch begins when the server goes
-    /// back to an earlier state.)
+    /// change. Revisions of objects from the store keep their epoch. A new epoch begins when the server goes
+    /// back to an earlier state.
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
             return self; // decoded revisions have the first epoch

@@ -10,19 +10,8 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// The store's position in the server's history of revisions. An epoch is the part of the history between two
-/// rollbacks of the server to an earlier state.
-///
-/// | event | effect |
-/// | --- | --- |
-/// | the store has accepted a list ([`accepted`](Self::accepted)) | sets `last` in the current epoch; clears `is_unavailable` and `is_server_behind` |
-/// | the store has accepted an event ([`observed`](Self::observed)) | sets `last`, unless the event is older |
-/// | the server has gone back to an earlier state ([`rolled_back`](Self::rolled_back)) | sets `epoch` to a later one than that of `last` |
-/// | the server may have gone back to an earlier state ([`suspected`](Self::suspected)) | sets `epoch` to a later one than that of `last` |
-/// | the server responds that it has not reached `last` ([`note`](Self::note)) | sets `is_server_behind`: equal revisions may mean different states |
-/// | the server can't serve `last` ([`unavailable`](Self::unavailable)) | sets `is_unavailable`: the next list requests the newest state |
-/// | a watch from `last` expired ([`expired`](Self::expired)) | sets `stuck_at`; also sets `is_unavailable` if `stuck_at` was already `last` |
-/// | a watch from `last` sent unreadable data, or data that the store rejected ([`stuck`](Self::stuck)) | sets `stuck_at` |
+/// The newest revision that the store has accepted, and the failures that determine the revision of the next
+/// list. An epoch is the part of the server's history between two rollbacks to an earlier state.
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// The newest revision that the store has accepted; unset before the first list. Events never decrease
@@ -33,14 +22,13 @@ pub(super) struct History {
     /// accepted the next list.
     epoch: Epoch,
     /// Whether the server can't serve a state that is at least as new as `last`. The next list then requests
-    /// the newest state of the server.
+    /// the newest state.
     is_unavailable: bool,
-    /// Whether the server responded that it has not reached `last`. Either the server has gone back to an
-    /// earlier state, or it is one of several servers and lags behind.
+    /// Whether the server responded that it has not reached `last`. Equal revisions of an object may then
+    /// mean different states.
     is_server_behind: bool,
-    /// Revision from which the last failed watch was requested; `None` if no watch has failed yet. Only three
-    /// kinds of failures count: the revision expired, the watch sent unreadable data, or the store rejected
-    /// the data. A watch after a list at exactly this revision may fail in the same way.
+    /// Revision from which a watch expired, sent unreadable data, or sent data that the store rejected. If
+    /// several watches failed in these ways, the revision of the most recent one. `None` if no watch did.
     stuck_at: Option<ResourceVersion>,
 }
 
@@ -56,12 +44,13 @@ impl History {
         &self.last
     }
 
-    /// Returns the epoch of the revisions that the reflector receives.
+    /// Returns the epoch of the revisions that the reflector receives. An epoch is a period between two
+    /// rollbacks of the server to an earlier state.
     pub(super) fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// Returns whether a watch can begin at the last revision, which is neither unset nor 0.
+    /// Returns whether a watch can begin at the last revision. The revision must be neither unset nor 0.
     pub(super) fn can_resume(&self) -> bool {
         !(self.last.is_unset() || self.last.is_zero())
     }
@@ -80,14 +69,14 @@ impl History {
         self.is_unavailable
     }
 
-    /// Returns whether a watch from this revision has failed, and a watch after a list at exactly this
-    /// revision may fail in the same way.
+    /// Returns whether the most recent watch that expired or sent unusable data was requested from this
+    /// revision.
     pub(super) fn is_stuck_at(&self, revision: &ResourceVersion) -> bool {
         self.stuck_at.as_ref() == Some(revision)
     }
 
-    /// Returns whether equal revisions of an object mean equal states. The result is false from the time at
-    /// which the server responds that it has not reached the last revision, until the store has accepted the
+    /// Returns whether equal revisions of an object mean equal states. The result becomes false when the
+    /// server responds that it has not reached the last revision, and true when the store has accepted the
     /// next list.
     pub(super) fn believes_revisions(&self) -> bool {
         !self.is_server_behind
@@ -101,7 +90,8 @@ impl History {
         }
     }
 
-    /// Records that the store has accepted a list at this revision.
+    /// Records that the store has accepted a list at this revision. Resets the failures that
+    /// [`unavailable`](Self::unavailable) and [`note`](Self::note) have recorded.
     pub(super) fn accepted(&mut self, revision: ResourceVersion) {
         self.last = revision.in_epoch(self.epoch);
         self.is_unavailable = false;
@@ -131,7 +121,8 @@ impl History {
     ///
     /// `WentBack` starts another epoch, because the server has gone back to an earlier state.
     /// `TooLargeResourceVersion` starts no epoch, because the response may come from a server that lags
-    /// behind the other servers. Until the next list, however, equal revisions may mean different states.
+    /// behind other servers. Until the store has accepted the next list, however, equal revisions may mean
+    /// different states.
     pub(super) fn note(&mut self, class: Class) {
         if class == Class::WentBack {
             self.rolled_back();
@@ -144,14 +135,15 @@ impl History {
         self.is_unavailable = true;
     }
 
-    /// Records that a watch from the last revision expired. If [`stuck`](Self::stuck) or this method was
-    /// called before for the same revision, the next list requests the newest state.
+    /// Records that a watch from the last revision expired. If this method or [`stuck`](Self::stuck) was
+    /// called before at the same last revision, the next list requests the newest state.
     pub(super) fn expired(&mut self) {
         self.is_unavailable |= self.is_stuck_at(&self.last);
         self.stuck();
     }
 
-    /// Records that a watch from the last revision failed, and would fail in the same way again.
+    /// Records that a watch from the last revision expired, sent unreadable data, or sent data that the store
+    /// rejected.
     pub(super) fn stuck(&mut self) {
         self.stuck_at = Some(self.last.clone());
     }

@@ -1,5 +1,5 @@
-//! Measures how long a list waits for responses, reads them, and waits for the store. Logs these durations if
-//! the list took more than ten seconds.
+//! Measures the steps of a list: waiting for responses, reading them, and waiting for the store. Logs the
+//! duration of each step if the list took more than ten seconds.
 
 use std::time::Duration;
 

@@ -1,87 +1,68 @@
-//! Decides which request follows each response: a state machine without I/O, which does not receive objects.
+//! Decides which request follows each response of the server. The state machine does no I/O, and does not
+//! receive objects.
 //!
-//! The requested revision depends on the situation. The names in client-go are in parentheses:
+//! Terms in the following tables:
 //!
-//! | situation | requested revision |
+//! - A *list* is a streaming list (a watch with `sendInitialEvents`) if the options request one and the
+//!   server is not known to reject it, and otherwise a LIST.
+//! - The *last revision* is the newest revision that the store has accepted.
+//! - *At once if healthy*: the first such request after a healthy period or an outage is sent at once, and
+//!   each further such request after a pause.
+//! - *Bad data* is unreadable, or was rejected by the store.
+//! - `TooLarge` is the error "too large resource version".
+//!
+//! # Requested revision
+//!
+//! | request | revision |
 //! | --- | --- |
+//! | first LIST | `"0"`: any state in the server's watch cache |
 //! | first streaming list | `""`: the newest state |
-//! | first list | `"0"`: any state in the server's cache |
 //! | any list with [`InitialList::Pages`] | `""` |
-//! | first request, with a store that was filled before | a watch at the revision of the store's content |
-//! | first request after the server serves the kind again | the last revision seen |
-//! | relist, LIST or streaming | the last revision seen (`lastSyncResourceVersion`), so never an older state |
-//! | after Expired or `TooLarge` ("too large resource version") from a LIST or a streaming list (`isLastSyncResourceVersionUnavailable`) | `""`, at once, but only once per attempt |
-//! | list after a watch that expired at a revision at which an earlier watch had already expired, or had sent bad data (see below) | `""` |
-//! | LIST in pages after a watch that expired or sent bad data, because the pages would return exactly the state at the revision of that watch | `""` |
-//! | watch | the last revision seen |
+//! | first request, if the store was filled before the reflector started | a watch from the revision of the store's content |
+//! | watch, or any later list | the last revision (client-go: `lastSyncResourceVersion`) |
+//! | list after 410 or `TooLarge` in response to a list (client-go: `isLastSyncResourceVersionUnavailable`) | `""` |
+//! | list after a watch that expired, if an earlier watch from the same revision expired or sent bad data | `""` |
+//! | LIST in pages after a watch that expired or sent bad data | `""`, because pages at the last revision would be followed by the watch that failed |
 //!
-//! In the tables below, "a list" is a streaming list (a watch with `sendInitialEvents`) if the options
-//! request one and the server is not known to reject it. "At once if healthy" means: the first such request
-//! after a healthy period or an outage is sent at once, and each further one after a pause. Data is "bad" if
-//! it is unreadable or the store rejects it.
+//! # Streaming lists
 //!
 //! | a streaming list | is followed by |
 //! | --- | --- |
 //! | sent its end bookmark (`k8s.io/initial-events-end`) | a watch: the same response continues |
-//! | 429 as response or inside the stream, rejected with `Retry-After`, or connection refused | the same streaming list, after a pause |
-//! | 410 or `TooLarge`, as response or inside the stream, for a request with a revision | a streaming list at `""`, at once |
-//! | sent an end bookmark older than the requested revision | a list at `""`, at once if healthy |
-//! | complete without objects, although the cache has objects | LIST at `""`, at once, whose result is applied |
-//! | rejected as an invalid request (400, 405, 406, 422, …) | LIST, at once; no streaming list for an hour |
-//! | rejected otherwise (401, 403, 404, 5xx), an error inside the stream, or unreadable data | LIST, at once |
-//! | no new object for `TimeoutConfig::initial_events`, and no end bookmark | LIST, at once; no streaming list for an hour |
-//! | closed after five minutes or more, without an end bookmark | LIST, at once; no streaming list for an hour |
-//! | closed within five minutes, before its end bookmark | another streaming list, at once if healthy |
-//! | connection broken, no response, or 410 or `TooLarge` for a request at `""` | another streaming list, after a pause |
-//! | closed or failed as in the two rows above, for the third time in a row | LIST, at once; no streaming list for an hour |
-//! | the store rejected its objects | another streaming list, after a pause |
-//! | complete with objects taken from the cache, but a consistency check has requested a list (also after a LIST) | another list at `""`, at once if healthy |
+//! | failed with 429, was rejected with `Retry-After`, or its connection was refused | the same streaming list, after a pause |
+//! | failed with 410 or `TooLarge`, and requested a revision | a streaming list at `""`, at once |
+//! | sent an end bookmark older than the last revision | a list at `""`, at once if healthy |
+//! | is complete without objects, although the cache has objects | a LIST at `""`, at once; its result is applied |
+//! | was rejected as an invalid request (400, 405, 406, 422, …) | a LIST, at once; no streaming list for an hour |
+//! | was rejected otherwise (401, 403, 404, 5xx), or sent another error or unreadable data | a LIST, at once |
+//! | sent neither a new object nor its end bookmark for `TimeoutConfig::initial_events` | a LIST, at once; no streaming list for an hour |
+//! | was closed after five minutes or more, without an end bookmark | a LIST, at once; no streaming list for an hour |
+//! | was closed within five minutes, without an end bookmark | another streaming list, at once if healthy |
+//! | lost its connection, got no response, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
+//! | ended as in the two rows above, for the third time in a row | a LIST, at once; no streaming list for an hour |
+//! | sent objects that the store rejected | another streaming list, after a pause |
+//! | is complete with objects taken from the cache, after a consistency check requested a list (also applies to a LIST) | a list at `""`, at once if healthy |
+//!
+//! # Watches
 //!
 //! | a watch | is followed by |
 //! | --- | --- |
-//! | rejected with 429 or with `Retry-After`, connection broken before the response, or connection refused | the same watch, after a pause |
-//! | rejected with 401, 502, 503 or 504 | the same watch, after a pause; after ten minutes of such rejections a list, after a pause (client-go always sends a list) |
-//! | without response headers for `TimeoutConfig::watch_headers`, doubled for each timeout in a row | the same watch, after a pause; a list, after a pause, if the header timeout was as long as the watch itself may last |
-//! | rejected otherwise | a list, after a pause |
-//! | ended with 410 inside the stream | a list from the last revision, at once if healthy |
-//! | sent an event older than the object in the cache (not noticed by client-go) | a list at `""`, at once if healthy |
+//! | was rejected with 429 or `Retry-After`, or its connection was refused, or broke before the response | the same watch, after a pause |
+//! | was rejected with 401, 502, 503 or 504 | the same watch, after a pause; after ten minutes of such rejections a list, after a pause (client-go always sends a list) |
+//! | received no response headers for `TimeoutConfig::watch_headers`, doubled for each timeout in a row | the same watch, after a pause; a list, after a pause, if the header timeout was as long as the watch may last |
+//! | was rejected otherwise | a list, after a pause |
+//! | was rejected with 410, or ended with 410 inside the stream | a list, at once if healthy |
+//! | sent an event older than the object in the cache (client-go does not detect this) | a list at `""`, at once if healthy |
 //! | sent any other event or bookmark below the last revision | the event is applied, the watch continues, and a probe is sent in parallel: at most one answered probe until the next list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
 //! | ended with an internal error, within the time set with `internal_error_retry` | the same watch, at once if healthy |
-//! | broken (connection reset, truncated inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
+//! | broke (connection reset, truncated inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
 //! | ended with another error, with bad data, or with an event of an unknown type | a list, after a pause |
-//! | closed within a second without an event (`VeryShortWatchError`) | a list, after a pause |
-//! | closed otherwise | the same watch, at once (after a pause if it is the second in a row that lasted less than a second) |
-//! | closed by the reflector, because the store did not accept a change in time | the same watch, at once |
-//! | open when its probe shows that the server has gone back, or may have gone back | a list at `""`, at once |
-//! | closed by the reflector, because a consistency check found a difference | a list at `""`, at once if healthy |
-//!
-//! A probe requests one object, with the last revision as minimum revision. It is sent before the next watch
-//! if the last watch lost its connection, was closed early, was refused a connection, was rejected with 502,
-//! 503 or 504, or received no headers. If the last probe was sent less than a minute ago, the next is sent
-//! later, in parallel to the open watch. A 401 requires no probe: credentials are unrelated to the server's
-//! history. No probe is sent if [`RollbackDetection`] is disabled, or for sources without revision support.
-//!
-//! | the probe | is followed by |
-//! | --- | --- |
-//! | answered | the watch |
-//! | `TooLarge`, or answered at an older revision | a list at `""`, at once |
-//! | connection refused | the same probe, after a pause |
-//! | 401, 429, 502, 503, 504, connection broken, no response | the watch, after a pause; another probe a minute after that, then two, four, up to an hour |
-//! | rejected otherwise | the watch, at once |
-//! | failed in parallel to an open watch, except as in the second row of this table | the watch continues; if it ends before the pause is over, the rest of the pause follows |
-//!
-//! Some responses show that the server has gone back (was restored from a backup), or may have gone back. The
-//! next list then starts another [`Epoch`](crate::object::Epoch), and is applied even if it is older.
-//!
-//! | observation | meaning |
-//! | --- | --- |
-//! | an event older than the object in the cache | the server has gone back |
-//! | a probe, a list or an end bookmark older than the last revision | the server has gone back |
-//! | any other event, or a bookmark, below the last revision | nothing: an aggregated API server may send old objects late; a probe decides |
-//! | `TooLarge`, for any request | nothing yet: the server lags behind, or the list that follows is older |
-//! | a request for a list by a consistency check, even during another list | the server may have gone back; waits for a revision and pending writes continue |
-//! | the start of a reflector after an earlier reflector of the source, which may have observed any of these | the server may have gone back |
+//! | was closed within a second without an event (client-go: `VeryShortWatchError`) | a list, after a pause |
+//! | was closed otherwise | the same watch, at once (after a pause if it is the second in a row that lasted less than a second) |
+//! | was closed by the reflector, because the store did not accept a change in time | the same watch, at once |
+//! | was open when its probe showed that the server has gone back, or may have gone back | a list at `""`, at once |
+//! | was closed by the reflector, because a consistency check found a difference | a list at `""`, at once if healthy |
 
 use std::time::Duration;
 
@@ -117,8 +98,8 @@ pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 /// The next step of the reflector, which the caller executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Request a page of a list. If `first` is set, the page is the first one: drop the objects that an
-    /// earlier attempt has received.
+    /// Request a page of a list. If `first` is set, the page is the first one, and all objects received so
+    /// far must be dropped.
     List { options: ListOptions, first: bool },
     /// Send all received objects to the store, as a list at this revision. Call [`Machine::replaced`] once
     /// the store has accepted the list.
@@ -175,7 +156,8 @@ enum State {
     Streaming(Stream),
     /// A watch, from its request until it ends.
     Watching(Watch),
-    /// A probe before a watch. During a probe in parallel to an open watch, the state is `Watching`.
+    /// A probe before a watch: a request for one object, whose response shows whether the server has gone
+    /// back to an earlier state. During a probe in parallel to an open watch, the state is `Watching`.
     Probing,
     /// A pause before the next operation.
     Pausing(Next),
@@ -184,7 +166,8 @@ enum State {
 #[derive(Debug)]
 struct Listing {
     pager: Pager,
-    /// Whether this list is an immediate retry at revision `""`, which is not followed by another one.
+    /// Whether this list is an immediate retry at revision `""`. If this list fails too, the next list
+    /// follows after a pause.
     retried_unset: bool,
 }
 
@@ -199,7 +182,7 @@ struct Watch {
 /// Properties of the server that its responses have shown.
 #[derive(Debug, Default)]
 struct Server {
-    /// Whether a list at `"0"` had several pages, as on a server without watch cache. Later lists are then
+    /// Whether a list at `"0"` had several pages, as on a server without a watch cache. Later lists are then
     /// requested in pages too.
     pages_at_zero: bool,
     /// Whether the server has sent a bookmark.
@@ -218,9 +201,11 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no watch is requested, because a probe failed during the last open watch.
+    /// Time before which no watch is requested, because a probe failed during the last open watch; `None`
+    /// without such a failure.
     held_until: Option<Instant>,
-    /// Whether a watch was opened since the last list, perhaps by an earlier reflector.
+    /// Whether a watch was opened since the last list. Also true if the store was filled before the reflector
+    /// started.
     has_watched: bool,
     short_closes: u32,
 }
@@ -358,9 +343,9 @@ impl Machine {
     /// Records that the store has accepted an event; `revision` is `None` if the event's revision is
     /// unreadable.
     ///
-    /// The last revision never decreases, because an older revision does not show the position of the watch.
-    /// A watch from `""` or `"0"` begins with the existing objects, in any order of revision. Revisions then
-    /// count only from the first event whose type is not Added.
+    /// The last revision never decreases. A watch from `""` or `"0"` begins with the existing objects, in any
+    /// order of revision. Such a watch changes the last revision only from its first event whose type is not
+    /// Added.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;
         let State::Watching(watch) = &mut self.state else {
@@ -390,8 +375,9 @@ impl Machine {
         }
     }
 
-    /// Returns the step after an end that may be harmless: `next` itself for the first such end after a
-    /// healthy period or an outage, otherwise a pause before `next`.
+    /// Returns the step after a watch or a list that ended in a way that may be harmless. The step is `next`
+    /// itself for the first such end after a healthy period or an outage, and otherwise a pause before
+    /// `next`.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
@@ -420,7 +406,8 @@ impl Machine {
         pause.max(asked_for)
     }
 
-    /// Returns the request of all objects: a streaming list if one may be requested now, otherwise a LIST.
+    /// Returns the request for a complete list: a streaming list if one may be requested now, otherwise a
+    /// LIST.
     fn everything(&mut self, now: Instant) -> Action {
         if self.streaming.is_due(now) {
             return self.stream(now);
@@ -477,8 +464,8 @@ impl Machine {
         })
     }
 
-    /// Returns a random server-side timeout, and the options that all watches have in common. The options
-    /// contain the timeout.
+    /// Returns a random server-side timeout, and options that contain this timeout and are common to all
+    /// watches.
     fn watch_options(&mut self) -> (Duration, ListOptions) {
         let min = self.options.watch_timeout_min().max(WATCH_TIMEOUT_MIN);
         let min = min.as_secs();

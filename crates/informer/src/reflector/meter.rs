@@ -12,11 +12,10 @@ use crate::{
 /// Reports the metrics of one reflector. A reflector has one list or one watch in progress at a time.
 pub(super) struct ReflectorMeter {
     meter: Meter,
-    /// Start time of the list in progress. Immediate repetitions belong to the same list. `None` if no list
-    /// is in progress or metrics are disabled.
+    /// Start time of the list in progress, including its immediate repetitions. `None` if no list is in
+    /// progress or metrics are disabled.
     listing: Option<Instant>,
-    /// Reason for the next list, which the metrics report; `None` if the next list is the first list of the
-    /// source.
+    /// Reason for the next list, for the metrics; `None` if the next list is the first list of the source.
     reason: Option<RelistReason>,
     /// Time at which the bytes of the event in processing were received; `None` if metrics are disabled.
     received: Option<Instant>,
@@ -47,9 +46,7 @@ impl ReflectorMeter {
     }
 
     /// Records the end of the list in progress. `items` is the number of listed objects. `accepted` is
-    /// whether the store has accepted the list; otherwise the list has failed.
-    ///
-    /// Has no effect if no list is in progress.
+    /// whether the store has accepted the list. Has no effect if no list is in progress.
     pub(super) fn list_ended(&mut self, items: usize, accepted: bool) {
         let Some(began) = self.listing.take() else {
             return;
@@ -64,14 +61,14 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that the server has not opened a watch. The class of the error determines the reason for the
-    /// next list.
+    /// Records that the server has not opened a watch. `class` is the class of the error, which determines
+    /// the reason for the next list.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// Records that a probe has failed with an error of this class, which determines the reason for the next
-    /// list.
+    /// Records that a probe, which checks whether the server has gone back to an earlier state, has failed.
+    /// `class` is the class of the error, which determines the reason for the next list.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,
@@ -79,8 +76,7 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records the reason for which a consistency check has requested a list. It becomes the reason for the
-    /// next list.
+    /// Records that a consistency check has requested a list. `reason` becomes the reason for the next list.
     pub(super) fn relist_requested(&mut self, reason: RelistReason) {
         self.reason = Some(reason);
     }
@@ -127,7 +123,7 @@ impl ReflectorMeter {
     }
 
     /// Sets the receive time of the change to that of the event in processing, and returns the change. A
-    /// complete list gets no receive time, because its bytes were received over a longer time.
+    /// complete list gets no receive time.
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {
         if !matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
             delta.received = self.received;

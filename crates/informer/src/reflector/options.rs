@@ -1,10 +1,10 @@
 //! Defines the options for the requests of a reflector, and the builder methods that set them.
 //!
 //! The macro `options!` defines [`RequestOptions`] from a table with the name, the type and the default of
-//! each option. The macro `request_methods!` defines and documents the builder methods.
+//! each option. The macro `request_methods!` defines the builder methods.
 //!
-//! An option that was not set is `None`. The options of one informer can therefore override the options that
-//! are common to all informers ([`RequestOptions::or`]).
+//! An option that was not set is `None`, so the options of one informer can override the options that are
+//! common to all informers ([`RequestOptions::or`]).
 
 use std::time::Duration;
 
@@ -31,12 +31,13 @@ macro_rules! options {
                 }
             )*
 
-            /// Returns these options. An option that is not set gets its value from `general`.
+            /// Returns the options in `self`. An option that is not set in `self` gets its value from
+            /// `general`.
             pub(crate) fn or(self, general: Self) -> Self {
                 Self { $($name: self.$name.or(general.$name),)* }
             }
 
-            /// Returns the first option that differs between `self` and `other`, by its name in error
+            /// Returns the name of the first option that differs between `self` and `other`, as used in error
             /// messages. Returns `None` if all options are equal.
             pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
                 let differ = [$(($called, self.$name != other.$name)),*];
@@ -69,8 +70,8 @@ macro_rules! request_methods {
         /// Sets the number of objects per page of a list. Zero restores the default.
         ///
         /// By default, [`InitialList::Pages`](crate::reflector::InitialList) requests pages of 500 objects.
-        /// [`InitialList::List`](crate::reflector::InitialList) also requests pages of this size with
-        /// `resourceVersion=0`, but an API server with a watch cache then ignores the page size.
+        /// [`InitialList::List`](crate::reflector::InitialList) requests pages of 500 objects only with
+        /// `resourceVersion=0`, for which an API server with a watch cache ignores the page size.
         ///
         /// If a page size is set, `InitialList::List` also requests pages at other revisions. The API server
         /// reads these pages from etcd instead of its watch cache, which is much more expensive for the
@@ -84,7 +85,7 @@ macro_rules! request_methods {
         /// Sets the minimum server-side timeout of a watch.
         ///
         /// Each watch requests a random timeout between one and two times this value, in whole seconds.
-        /// Values below 5 minutes count as 5 minutes.
+        /// Values below 5 minutes count as 5 minutes, which is the default.
         #[doc(alias = "MinWatchTimeout")]
         pub fn watch_timeout_min(mut self, timeout: ::std::time::Duration) -> Self {
             self.$($path).+.watch_timeout_min = Some(timeout);
@@ -94,22 +95,25 @@ macro_rules! request_methods {
         /// Sets the maximum time for which the reflector resumes a watch that ends with internal errors (HTTP
         /// 500, `InternalError`).
         ///
-        /// After such an error, the watch is requested again from the last revision. If the first error of
-        /// the series is longer ago than this time, a list follows instead. A minute without such an error
-        /// ends the series. With zero, the default, every such error is followed by a list.
+        /// After an internal error, the watch is requested again from the last revision. If the first error
+        /// of a series of internal errors is longer ago than `budget`, a list follows instead. A minute
+        /// without such an error ends the series. With zero, the default, a list follows after every internal
+        /// error.
         #[doc(alias = "MaxInternalErrorRetryDuration")]
         pub fn internal_error_retry(mut self, budget: ::std::time::Duration) -> Self {
             self.$($path).+.internal_error_retry = Some(budget);
             self
         }
 
-        /// Sets the pauses between failed attempts.
+        /// Sets the pauses between failed attempts. See [`BackoffConfig`](crate::reflector::BackoffConfig)
+        /// for the defaults.
         pub fn backoff(mut self, backoff: crate::reflector::BackoffConfig) -> Self {
             self.$($path).+.backoff = Some(backoff);
             self
         }
 
-        /// Sets the timeouts of streaming lists, of watches, and of a store that accepts no changes.
+        /// Sets the timeouts of streaming lists, of watches, and of a store that accepts no changes. See
+        /// [`TimeoutConfig`](crate::reflector::TimeoutConfig) for the defaults.
         pub fn timeouts(mut self, timeouts: crate::reflector::TimeoutConfig) -> Self {
             self.$($path).+.timeouts = Some(timeouts);
             self
@@ -125,7 +129,7 @@ macro_rules! request_methods {
         /// Sets the kind of request with which the reflector lists all objects, at the start and whenever a
         /// watch can't be resumed.
         ///
-        /// By default, the reflector requests pages of the newest state, which costs the server least.
+        /// By default, the reflector requests the newest state in pages.
         /// [`InitialList::List`](crate::reflector::InitialList) is for servers before Kubernetes 1.34, whose
         /// watch cache does not serve pages.
         pub fn initial_list(mut self, initial_list: crate::reflector::InitialList) -> Self {

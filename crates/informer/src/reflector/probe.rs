@@ -15,19 +15,20 @@ use crate::{
     transport::{Body, Error, ListOptions, ListerWatcher, ResourceVersionMatch},
 };
 
-/// Minimum time between two probes. It limits the load that an unstable connection causes.
+/// Minimum time between an answered probe and the next probe. The minimum limits the load on the server if
+/// watches often lose their connection.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum delay of the next probe after failed probes. Each failed probe doubles the delay of the next one,
-/// because each probe before a watch delays the watch.
+/// Maximum delay between a failed probe and the next probe. Each failed probe doubles the delay.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
-/// State of the probes of one reflector: whether a probe is required, and when it is due.
+/// State of the probes of one reflector: whether a probe is required, and when it is due. A probe is a
+/// request for one object, and shows whether the server has gone back to an earlier state.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
-    /// Whether a watch ended in a way that a restart of the server can cause. Reset by an answered probe and
-    /// by a list.
+    /// Whether a watch has ended in a way that a restart of the server can cause. An answered probe or a
+    /// completed list resets the flag.
     is_required: bool,
     order: Order,
     /// Time before which no probe is due; `None` before the first probe.
@@ -41,10 +42,10 @@ pub(super) struct Probe {
 enum Order {
     #[default]
     Ordered,
-    /// An event below the last revision was received, and no probe was answered after it.
+    /// An event was out of order, and no probe was answered after the event.
     Suspected,
-    /// An event below the last revision was received, and a probe was answered after it. Further events below
-    /// the last revision require no probe.
+    /// An event was out of order, and a probe was answered after the event. Further events out of order
+    /// require no probe.
     Unordered,
 }
 
@@ -61,14 +62,13 @@ impl Probe {
         self.is_enabled = false;
     }
 
-    /// Marks a probe as required. Called after the connection was lost or refused, or after a watch was
-    /// rejected or ended early.
+    /// Marks a probe as required, because a watch ended in a way that a restart of the server can cause.
     pub(super) fn require(&mut self) {
         self.is_required = true;
     }
 
-    /// Records an event below the last revision. The first such event since the last list marks a probe as
-    /// required.
+    /// Records an event whose revision is below the last revision that the store has accepted. The first such
+    /// event since the last list marks a probe as required.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;
@@ -91,8 +91,8 @@ impl Probe {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// Delays the next probe after a probe has failed temporarily. Each failure doubles the delay. The delay
-    /// begins at `watched`, the time at which the reflector requests the next watch.
+    /// Delays the next probe after a probe has failed temporarily. The delay begins at `watched`, the time at
+    /// which the reflector requests the next watch. Each failure doubles the delay.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
@@ -100,7 +100,7 @@ impl Probe {
 
     /// Records that a probe was answered, or failed permanently. No probe is required anymore.
     ///
-    /// Returns true if the reason for the probe was an event below the last revision. Such events then
+    /// Returns true if the probe was required because of an event below the last revision. Such events then
     /// require no probe until the next list.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
@@ -113,8 +113,8 @@ impl Probe {
         was_suspected
     }
 
-    /// Records that a list was completed. No probe is required anymore, and earlier failures do not delay the
-    /// next probe.
+    /// Records that a list was completed. No probe is required anymore, and earlier failures no longer delay
+    /// probes.
     pub(super) fn listed(&mut self) {
         self.is_required = false;
         self.order = Order::Ordered;
@@ -123,8 +123,8 @@ impl Probe {
     }
 }
 
-/// Returns the options of a probe: a list that is limited to one object. `revision` is the minimum revision
-/// of the response, which the server has reached before.
+/// Returns the options of a probe: a LIST that is limited to one object. `revision` is the minimum revision
+/// of the response.
 pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
     ListOptions {
         resource_version: revision,
@@ -134,7 +134,7 @@ pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
     }
 }
 
-/// Sends a probe, and returns the revision of its response. The object in the response is ignored.
+/// Sends a probe, and returns the revision of its response.
 pub(crate) async fn read_probe(
     lister_watcher: &dyn ListerWatcher,
     options: &ListOptions,
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::transport::{Class, Response};
 
-    /// A test source that responds to every LIST with this text as the body.
+    /// A test source that responds to every LIST with the contained text.
     struct Says(&'static str);
 
     impl ListerWatcher for Says {

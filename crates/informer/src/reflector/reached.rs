@@ -9,7 +9,7 @@ use crate::object::ResourceVersion;
 /// Revision up to which the store has accepted the changes of one source; unset before the first list.
 ///
 /// The reflectors of a source run one after the other and share this value. Each reflector sets the value
-/// when the reflector is dropped, and the next reflector reads it.
+/// when the reflector is dropped, and the next reflector reads the value.
 #[derive(Clone, Default)]
 pub(crate) struct Reached(Arc<Mutex<ResourceVersion>>);
 

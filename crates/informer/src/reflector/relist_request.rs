@@ -10,14 +10,14 @@ use tokio::sync::watch;
 
 use crate::metrics::RelistReason;
 
-/// The consistency check's end of the channel to a reflector: requests lists from the reflector.
+/// The sending half of the channel, owned by a consistency check: requests lists from a reflector.
 pub(crate) struct RelistRequest {
     reason: watch::Sender<Option<RelistReason>>,
     is_watching: Arc<AtomicBool>,
 }
 
-/// The reflector's end of the channel from a consistency check: receives requests for lists. The default
-/// value is not connected to a check, and never receives a request.
+/// The receiving half of the channel, owned by a reflector: receives requests for lists from a consistency
+/// check. The default value has no consistency check, and never receives a request.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
     reason: Option<watch::Receiver<Option<RelistReason>>>,
@@ -39,13 +39,14 @@ impl RelistRequest {
         (request, signal)
     }
 
-    /// Requests a list from the reflector. The reflector receives the request while it watches. If the
-    /// reflector completes a list before it receives the request, that list fulfills the request.
+    /// Requests a list from the reflector, which receives the request while it watches. If the reflector
+    /// completes a list before it receives the request, that list fulfills the request.
     pub(crate) fn send(&self, reason: RelistReason) {
         self.reason.send_replace(Some(reason));
     }
 
-    /// Returns whether the reflector watches. The store then has a complete list, and no failure is known.
+    /// Returns whether the reflector has an open watch, which implies that the store has accepted a complete
+    /// list.
     pub(crate) fn is_watching(&self) -> bool {
         self.is_watching.load(Ordering::Acquire)
     }
@@ -71,7 +72,7 @@ impl RelistSignal {
     }
 
     /// Removes the pending request, and returns its reason; `None` if no request is pending. The caller must
-    /// then apply a complete list, which fulfills the request.
+    /// fulfill the request with a complete list.
     pub(super) fn take(&mut self) -> Option<RelistReason> {
         let receiver = self.reason.as_mut()?;
         if !receiver.has_changed().unwrap_or_default() {

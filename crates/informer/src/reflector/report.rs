@@ -12,8 +12,8 @@ use crate::{
     status::{FailureCause, InformerError, StatusWriter, WaitForSync},
 };
 
-/// Reports the failures of one reflector or informer. Contains the reflector's name, status, metrics and
-/// error handler.
+/// Reports the failures of one reflector or informer to the log, the metrics, the status and the user's error
+/// handler.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     pub(crate) name: Arc<str>,
@@ -28,8 +28,7 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// Returns a future that completes once the store has accepted the first list. The future does not borrow
-    /// the reporter.
+    /// Returns a future that completes once the store has accepted the first list.
     pub(crate) fn wait_for_sync(&self) -> WaitForSync {
         let (name, expects) = (Arc::clone(&self.name), Arc::clone(&self.expects));
         WaitForSync::informer(name, expects, self.status.reader())
@@ -63,8 +62,8 @@ impl Reporter {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
 
-    /// Logs the number of log lines that the limiter has suppressed. Logs nothing before the limiter's time
-    /// window has ended.
+    /// Logs the number of log lines that the limiter has suppressed in the last time window. Logs nothing
+    /// before the time window has ended.
     pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
         let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {
@@ -72,7 +71,7 @@ impl Reporter {
         }
     }
 
-    /// Reports that an object in the cache was modified in place. Does not restore the object.
+    /// Reports that an object in the cache was modified in place. The object stays modified.
     pub(crate) fn mutated(&self, error: &Error) {
         tracing::error!(reflector = %self.name, expects = %self.expects, %error, "mutated");
         self.status.update(|status| status.mutated += 1);
@@ -104,8 +103,8 @@ impl Reporter {
         }
     }
 
-    /// Marks the informer as failed, and wakes all tasks that wait for the informer. If the informer has
-    /// failed before, the first failure is kept. Returns the error that is kept.
+    /// Marks the informer as failed, and wakes all tasks that wait for the informer. Returns the first
+    /// failure of the informer, which is `cause` if the informer has not failed before.
     pub(crate) fn fail(&self, cause: FailureCause) -> Arc<InformerError> {
         let error = InformerError {
             name: Arc::clone(&self.name),

@@ -42,8 +42,8 @@ impl RetryBudget {
         allowed
     }
 
-    /// Records the pause before the retry. The pause does not count toward the time without an error that
-    /// ends a series.
+    /// Records the pause before the retry. The time without an error, which ends a series, is counted from
+    /// the end of the pause.
     pub(crate) fn paused(&mut self, pause: Duration) {
         if let Some((_, last)) = &mut self.series {
             *last = clock::after(*last, pause);

@@ -38,8 +38,8 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// Time for which the store may delay a change before the status reports the store as full. Bursts of events
-/// cause shorter delays.
+/// Time for which the store may delay a change before the status reports the store as full. The delays that
+/// bursts of events cause are shorter.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
 /// The reason why the current list or watch does not continue.
@@ -54,8 +54,8 @@ enum Stop {
 
 /// The reason why the reflector requests a complete list again.
 enum Again {
-    /// A consistency check has requested a list while the reflector received this list. This list contains
-    /// objects that were taken from the cache instead of decoded, so it does not correct the cache.
+    /// A consistency check has requested a list while the reflector received a list. The received list does
+    /// not correct the cache, because it contains objects that were taken from the cache instead of decoded.
     Requested(RelistReason),
     /// A streaming list is complete without objects, although the cache contains objects.
     Unconfirmed,
@@ -67,7 +67,7 @@ impl From<transport::Error> for Stop {
     }
 }
 
-/// An error: the store accepts no more changes, so the reflector must end.
+/// The error returned when the store accepts no more changes, so the reflector must end.
 struct Gone;
 
 pub(super) struct Running<K, S> {
@@ -79,8 +79,7 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// The list in progress, stored here between two requests and until it is sent to the store. `None` while
-    /// a page is being received, and if no list is in progress.
+    /// The list in progress. `None` while a page is being received, and if no list is in progress.
     list: Option<List<K>>,
     /// Limits the number of log lines about objects of watches that were skipped or failed to decode.
     skips: LogLimiter,
@@ -228,8 +227,8 @@ where
         })
     }
 
-    /// Reports that a list has failed, and returns the next step. If the next step is a pause, drops the list
-    /// before it, so that the objects of the list use no memory during the pause.
+    /// Reports that a list has failed, and returns the next step. Drops the list to release its memory,
+    /// unless the next step repeats the list at once.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -237,8 +236,8 @@ where
         action
     }
 
-    /// Keeps the list if the next step repeats the list at once, because the repetition belongs to the same
-    /// attempt. Otherwise, drops the list and reports its end to the metrics and the log.
+    /// Keeps the list if the next step repeats the list at once. Otherwise, drops the list and reports its
+    /// end to the metrics and the log.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -274,7 +273,7 @@ where
         }
     }
 
-    /// Sends the complete list to the store as one change. After the store has accepted it, reports the list
+    /// Sends the complete list to the store as one change. After the store has accepted the list, reports it
     /// to the metrics, the log and the status.
     async fn hand_on_all(
         &mut self,
@@ -320,8 +319,8 @@ where
         Ok(())
     }
 
-    /// Runs the background work on stored objects after received bytes were decoded. `list` is the list in
-    /// progress; `None` if there is none. `more_comes` is whether more objects of the list follow.
+    /// Runs the background conversion of stored objects after received bytes were decoded. `list` is the list
+    /// in progress; `None` if there is none. `more_comes` is whether more objects of the list follow.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -442,8 +441,7 @@ where
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// Passes the last accepted revision to the next reflector of the source, whether this reflector has
-    /// ended or was cancelled.
+    /// Passes the last accepted revision to the next reflector of the source.
     fn drop(&mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "stopped");

@@ -74,8 +74,8 @@ macro_rules! settings_methods {
 
         /// Sets a function that modifies every object, as with `transform`, and that can return an error.
         ///
-        /// If the function returns an error or panics, the object counts as broken: the cache keeps the name
-        /// of the object and the error, and not the content. Other objects are not affected.
+        /// If the function returns an error or panics, the cache keeps the name of the object and the error,
+        /// but not the content of the object. Other objects are not affected.
         pub fn try_transform(
             mut self,
             transform: impl Fn(&mut K) -> Result<(), String> + Send + Sync + 'static,
@@ -120,15 +120,14 @@ pub(crate) use settings_methods;
 /// Texts that identify an informer or a reflector in logs, errors and metrics.
 pub(crate) struct Title {
     pub(crate) name: Arc<str>,
-    /// Names of the listed namespaces, shortened after the third; empty if all namespaces are listed.
+    /// Names of the listed namespaces, such as `a, b, c and 2 more`. Empty if all namespaces are listed.
     pub(crate) namespace: String,
     /// API version and kind of the expected objects, or the configured type description.
     pub(crate) expects: Arc<str>,
 }
 
-/// Adds the prefix `metadata of` to the description of a set of objects if `K` contains only the metadata of
-/// its objects. For example, `pods in shop` becomes `metadata of pods in shop`. Otherwise returns `listed`
-/// unchanged.
+/// Adds the prefix `metadata of` to `listed` if `K` contains only the metadata of its objects. For example,
+/// `pods in shop` becomes `metadata of pods in shop`. Otherwise returns `listed` unchanged.
 pub(crate) fn named<K: Resource>(listed: &str) -> String {
     if K::metadata_api() {
         format!("metadata of {listed}")

@@ -36,10 +36,9 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// The reflector waits for the future before it delivers the next change. A slow store therefore slows
     /// down the watch, and does not increase memory use.
     ///
-    /// A complete list replaces all objects of its source. The store must also replace an object that already
-    /// has the revision of the listed object: after a restore from a backup, a server may assign the same
-    /// revision to a different state. An [`IndexerWriter`](crate::indexer::IndexerWriter) detects such a
-    /// restore. Without a restore, it keeps its stored object if the revision is the same.
+    /// A complete list replaces all objects of its source. The store must replace an object even if the
+    /// stored and the listed object have the same revision, because a server that was restored from a backup
+    /// may assign the same revision to a different state.
     ///
     /// # Errors
     /// After [`StoreError::Refused`], the reflector's last revision does not change, and the reflector lists
@@ -51,8 +50,8 @@ pub trait ReflectorStore<K>: Send + 'static {
 
     /// Returns whether `source` has more than `limit` objects in the store, and `object` is not one of them.
     ///
-    /// Broken objects count too. If a watch sends an object for which the method returns `true`, the watch
-    /// fails, with [`Limits::objects`](crate::limits::Limits::objects) as `limit`.
+    /// Objects that failed to decode count too. If a watch sends an object for which the method returns
+    /// `true`, the watch fails. In this call, `limit` is [`Limits::objects`](crate::limits::Limits::objects).
     ///
     /// The reflector also calls the method with a limit of 0 and an empty name after a streaming list without
     /// objects. If the method then returns `true`, the store has objects of the source, and a LIST must
@@ -64,12 +63,12 @@ pub trait ReflectorStore<K>: Send + 'static {
         false
     }
 
-    /// Returns the current objects of all sources; `None` if the store does not provide them.
+    /// Returns the current objects of all sources; `None` if the store does not provide them. The default
+    /// implementation returns `None`.
     ///
     /// If a listed object has the same uid and revision as a stored object, the reflector delivers the stored
-    /// object, and does not decode the listed one. If the object of an event has an older revision than the
-    /// stored object, the reflector concludes that the server was restored from a backup. The default
-    /// implementation returns `None`.
+    /// object, and does not decode the listed object. If the object of an event has an older revision than
+    /// the stored object, the reflector concludes that the server was restored from a backup.
     fn known(&self) -> Option<Arc<dyn Known<K> + Send + Sync>> {
         None
     }
@@ -77,8 +76,8 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// Returns the first object whose name follows `name` in the order of names. If `name` is `None`, returns
     /// the first object of the store.
     ///
-    /// The reflector may convert the returned objects to a form that needs less memory. The default
-    /// implementation returns `None`.
+    /// The reflector calls this method to visit the stored objects, and may compress their content to save
+    /// memory. The default implementation returns `None`.
     fn object_after(&self, name: Option<&ObjectName>) -> Option<Object<K>> {
         let _ = name;
         None

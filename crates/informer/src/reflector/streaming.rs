@@ -9,15 +9,11 @@ use tokio::time::Instant;
 
 use crate::{clock, codec::FrameKind, object::ResourceVersion};
 
-/// Number of consecutive streaming lists without an end bookmark after which the reflector sends a LIST. A
-/// restart of the server can end a single streaming list, so the reflector first requests another one.
+/// Number of consecutive streaming lists without an end bookmark after which the reflector sends a LIST.
 const ATTEMPTS: u32 = 3;
 
-/// Time for which the reflector requests no streaming list, after the server did not support or complete one.
-/// The time is longer than a control plane upgrade.
-///
-/// Each further attempt costs a rejected request, or a wait of
-/// [`TimeoutConfig::initial_events`](super::TimeoutConfig::initial_events).
+/// Time for which the reflector sends LISTs instead of streaming lists, after the server did not support or
+/// complete a streaming list.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The kind of request with which a reflector lists all objects, at the start and when a watch can't be
@@ -31,20 +27,20 @@ pub enum InitialList {
     /// The API server sends the objects from its watch cache, one at a time. If the server does not support
     /// or does not complete streaming lists, the reflector sends a LIST instead, without a pause.
     ///
-    /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. Other servers respond
-    /// with 422: `sendInitialEvents is forbidden for watch` if the feature is disabled,
-    /// `resourceVersionMatch is forbidden for watch` before 1.27. Servers before 1.19 ignore both parameters,
-    /// and never send the end bookmark.
+    /// Servers support streaming lists since Kubernetes 1.27, by default since 1.34. If the feature is
+    /// disabled, they respond with 422 `sendInitialEvents is forbidden for watch`. Servers from 1.19 to 1.26
+    /// respond with 422 `resourceVersionMatch is forbidden for watch`. Servers before 1.19 ignore
+    /// `sendInitialEvents` and `resourceVersionMatch`, and never send the end bookmark.
     Streaming,
-    /// A LIST of any state in the server's watch cache, then a watch from the revision of the list.
+    /// A LIST with `resourceVersion=0`, which the server may answer with any state of its watch cache. A
+    /// watch from the revision of the list follows.
     ///
-    /// The first LIST requests `resourceVersion=0`. Later LISTs request the last revision that the reflector
-    /// received.
+    /// Later LISTs request a state that is at least as new as the last revision that the reflector received.
     ///
     /// The server builds the whole response in memory, separately for each client that lists at the same
     /// time. A LIST needs about half the CPU time of a streaming list.
     List,
-    /// A LIST of the newest state in pages, then a watch from the revision of the pages.
+    /// A LIST of the newest state in pages, then a watch from the revision of that state.
     ///
     /// A page has 500 objects, or the number set with `page_size`.
     ///
@@ -63,8 +59,8 @@ pub(super) struct Streaming {
     wanted: bool,
     /// Number of consecutive streaming lists that ended before their end bookmark.
     failed: u32,
-    /// Time before which no streaming list is requested, because the server did not support or complete one.
-    /// `None` if a streaming list may be requested at any time.
+    /// Time before which no streaming list is requested, because the server did not support or complete a
+    /// streaming list. `None` if a streaming list may be requested at any time.
     refused_until: Option<Instant>,
 }
 
@@ -76,7 +72,7 @@ impl Streaming {
         }
     }
 
-    /// Returns whether a list that is requested now must be a streaming list.
+    /// Returns whether a list that is requested at the time `now` must be a streaming list.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.wanted && self.refused_until.is_none_or(|until| now >= until)
     }
@@ -111,12 +107,11 @@ pub(super) struct Stream {
     /// Server-side timeout (`timeoutSeconds`) of the request. The timeout covers the streaming list and the
     /// watch that follows on the same stream.
     lasts: Duration,
-    /// Time at which the last new object was received. Before the first object, the time at which the
-    /// response headers were received. Before the headers, the time of the request.
+    /// Time at which the last new object was received. Until the first object arrives, the time at which the
+    /// response headers were received. Until the headers arrive, the time of the request.
     progress: Instant,
     /// Revision of the first event that reports a change instead of an existing object; `None` before that
-    /// event. An object with this revision or a later one may be a change, and need not be part of the
-    /// initial list.
+    /// event.
     live_from: Option<ResourceVersion>,
 }
 
@@ -129,7 +124,8 @@ impl Stream {
         }
     }
 
-    /// Records that the response headers were received now. The wait for the first object starts again.
+    /// Records that the response headers were received at the time `now`. The timeout for the first object
+    /// starts at this time.
     pub(super) fn opened(&mut self, now: Instant) {
         self.progress = now;
     }
@@ -143,9 +139,10 @@ impl Stream {
     /// Records an event of the streaming list. `is_new` is `true` if the event contains an object that the
     /// stream has not sent before.
     ///
-    /// A server that ignores `sendInitialEvents` sends the existing objects, then changes without end. A new
-    /// object therefore counts as progress only before the first change, or if the object's revision is older
-    /// than that of the first change.
+    /// A new object extends the deadline of the list only if it belongs to the initial objects. An object
+    /// with the revision of the first change, or a later revision, does not extend the deadline. A server
+    /// that ignores `sendInitialEvents` sends changes without end, and would otherwise never exceed the
+    /// deadline.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,
@@ -163,8 +160,10 @@ impl Stream {
         }
     }
 
-    /// Returns the time by which the stream must send the next new object or the end bookmark. The time is
-    /// `allowed` after the last new object, or after the start of the wait for the first object.
+    /// Returns the time by which the stream must send the next new object or the end bookmark.
+    ///
+    /// The time is `allowed` after the last new object. Until the first object arrives, the time is `allowed`
+    /// after the response headers, or after the request if no headers have arrived.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

@@ -20,8 +20,10 @@ use crate::{
     transport::{ListOptions, Response},
 };
 
-/// A test server. Each LIST returns one object, and the next revision from the queue in the tuple field. If
-/// the queue is empty, a LIST never returns. Each watch sends a 410 `Expired` event, and ends.
+/// A test server. The tuple field is a queue of revisions.
+///
+/// Each LIST removes the next revision from the queue, and returns one object and this revision. If the queue
+/// is empty, a LIST never returns. Each watch sends a 410 `Expired` event, and ends.
 #[derive(Clone)]
 struct Source(Arc<Mutex<VecDeque<u64>>>);
 
@@ -51,8 +53,6 @@ impl ListerWatcher for Source {
 
 /// Runs the reflector for 20 seconds, and returns the epoch of every list that the reflector delivered. The
 /// reflector begins a new epoch when the server may have gone back to an earlier state.
-///
-/// Asserts that every list contains one object, and that the object's revision has the epoch of the list.
 async fn lists(
     reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
     received: &mut mpsc::Receiver<Delta<ConfigMap>>,

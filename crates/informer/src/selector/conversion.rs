@@ -1,8 +1,8 @@
 //! Converts kube's selectors, and the `LabelSelector` in objects, into a [`Selector`].
 //!
-//! A `LabelSelector` is part of an API object, and is validated as on the server. A selector of the crate
-//! kube is written in the program, and is not validated. If its key or value is invalid, the request contains
-//! the invalid text unchanged, and the server rejects the request.
+//! The keys and values of a `LabelSelector` are validated as on the server. Selectors of the crate kube are
+//! not validated. If such a selector has an invalid key or value, the server rejects the request that
+//! contains it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
@@ -46,9 +46,8 @@ impl TryFrom<LabelSelector> for Selector {
 
     /// Converts a `LabelSelector`. An empty `LabelSelector` selects all objects.
     ///
-    /// In most fields of the API, an absent `LabelSelector` selects no object. The expression
-    /// `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)` converts such an optional
-    /// field.
+    /// In most fields of the API, an absent `LabelSelector` selects no object. To convert an `Option` from
+    /// such a field, use `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)`.
     fn try_from(selector: LabelSelector) -> Result<Self, Self::Error> {
         let equalities = selector
             .match_labels

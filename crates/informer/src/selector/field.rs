@@ -4,11 +4,11 @@
 
 use std::{fmt, str::FromStr};
 
-/// Selects objects by their fields: an object must meet every requirement.
+/// A field selector, which selects the objects whose fields meet every requirement.
 ///
 /// [`str::parse`] reads `field=value`, `field==value` and `field!=value`, separated by commas. In a value, a
-/// backslash precedes each comma, equals sign and backslash. `Display` prints the same syntax, which is the
-/// syntax of the API server.
+/// backslash must precede each comma, equals sign and backslash. `Display` prints the same syntax, which is
+/// the syntax of the API server.
 ///
 /// ```
 /// use kube_informer::selector::FieldSelector;

@@ -1,21 +1,21 @@
 //! Validates label keys and values as the API server does.
 //!
-//! The limits are those of apimachinery's
+//! The length limits are defined in apimachinery's
 //! [`validation.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go).
 
-/// Maximum length in bytes of the name in a label key, which is the part after the slash. The same limit
-/// applies to a label value.
+/// Maximum length in bytes of a label value, and of the name in a label key. The name is the part after the
+/// slash.
 const NAME_MAX: usize = 63;
 
-/// Maximum length in bytes of the prefix of a label key, which is the part before the slash.
+/// Maximum length in bytes of the prefix in a label key. The prefix is the part before the slash.
 const PREFIX_MAX: usize = 253;
 
 /// The reason why the key or value of a label is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidLabel {
-    /// The name in the key is not 1 to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a
-    /// letter or a digit.
+    /// The name in the key is invalid. A valid name has 1 to 63 characters: letters, digits, `-`, `_` and
+    /// `.`. It begins and ends with a letter or a digit.
     #[error(
         "{0:?} is not a label key: its name must be 1 to 63 letters, digits, '-', '_' or '.', and \
          begin and end with a letter or a digit"
@@ -27,8 +27,8 @@ pub enum InvalidLabel {
          at most 253 characters"
     )]
     KeyPrefix(String),
-    /// The value is neither empty nor 1 to 63 letters, digits, `-`, `_` and `.`, beginning and ending with a
-    /// letter or a digit.
+    /// The value is invalid. A valid value is empty, or has 1 to 63 characters: letters, digits, `-`, `_` and
+    /// `.`. It then begins and ends with a letter or a digit.
     #[error(
         "{0:?} is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and \
          begin and end with a letter or a digit"

@@ -1,8 +1,7 @@
-//! Parses label selectors as Kubernetes' apimachinery library does.
+//! Parses label selectors with the rules of Kubernetes' apimachinery library.
 //!
-//! The parser returns a selector or an error with a position for every text, and never panics. The rules,
-//! including those for commas in an `in` list, are the rules of apimachinery's
-//! [`selector.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go).
+//! The parser returns a selector or an error with a position for every text, and never panics. The rules are
+//! those of [`selector.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go).
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -33,7 +32,7 @@ enum Problem {
     NotAnInteger(String),
 }
 
-/// A word or a symbol of a selector, and its byte position in the text.
+/// A key, a value, an operator, a comma or a parenthesis in a selector, and its byte position in the text.
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
     position: usize,
@@ -170,7 +169,7 @@ impl<'a> Parser<'a> {
 
     /// Parses a list of values in parentheses, in which a value may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
     ///
-    /// As in apimachinery, the list may not end with two commas.
+    /// Returns an error for a list that ends with two commas, as apimachinery does.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorParseError> {
         self.expect("(", "'('")?;
         let mut values = BTreeSet::new();

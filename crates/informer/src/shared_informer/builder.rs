@@ -39,8 +39,8 @@ pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
-    /// Request options of each source, in the order of the sources. A source without options in this list
-    /// uses the options of the field `reflectors`.
+    /// Request options of each source, in the order of the sources. If the list is shorter than the list of
+    /// sources, the remaining sources use the options in the field `reflectors`.
     pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,
@@ -93,7 +93,7 @@ where
     /// Sets the initial indices. [`SharedInformer::add_index`] can add more indices at any time.
     ///
     /// # Errors
-    /// Two of the indices have the same name.
+    /// Returns an error if two of the indices have the same name.
     pub fn indexers(mut self, indexers: Indexers<K>) -> Result<Self, DuplicateIndex> {
         self.store = indexer::new(indexers)?;
         Ok(self)
@@ -105,7 +105,8 @@ where
         self
     }
 
-    /// Returns the snapshotter, which saves and loads the cache; `None` if no saved store is configured.
+    /// Returns the snapshotter, which saves the cache and loads it at the next start. Returns `None` if no
+    /// saved store is configured.
     fn snapshotter(&self) -> Option<Arc<Snapshotter<K>>> {
         let storing = self.keeping.storing.clone()?;
         let snapshotter =
@@ -217,8 +218,7 @@ fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
 }
 
-/// Configures the empty cache of a new informer, and adds the `known` objects to it. These are objects of an
-/// earlier run, which the program has passed to the builder of a plain informer.
+/// Configures the empty cache of a new informer, and adds the `known` objects to it.
 fn prepare<K>(writer: &mut IndexerWriter<K>, decoder: &Decoder<K>, known: Vec<Object<K>>)
 where
     K: Send + Sync + 'static,
@@ -230,7 +230,7 @@ where
     writer.put_known(decoder.kept(known));
 }
 
-/// Returns the writer of a new status. The status contains the description of each source.
+/// Returns the writer of a new status that contains the description of each source.
 fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     let status = StatusWriter::new(sources.len());
     status.update(|status| {

@@ -1,7 +1,7 @@
 //! Defines the options of one informer: how its loop works, and how the cache keeps objects.
 //!
-//! Each option is defined once, in this module. The macros of the module generate the setter of an option in
-//! every builder. The options of requests are defined in the module `reflector`.
+//! The macros of the module generate the setters of these options for all builders. The options of requests
+//! are defined in the module `reflector`.
 
 use std::time::Duration;
 
@@ -44,20 +44,20 @@ macro_rules! loop_methods {
         /// Sets the resync period, the interval at which handlers receive every object again. Zero, the
         /// default, disables resyncs.
         ///
-        /// The period applies to handlers without a period of their own. It is also the interval at which the
-        /// informer checks which handlers are due for a resync. Zero therefore disables the resyncs of all
-        /// handlers.
+        /// The period applies to handlers without a period of their own. Zero also disables the resyncs of
+        /// handlers with a period of their own.
         #[doc(alias = "defaultResync")]
         pub fn resync(mut self, period: ::std::time::Duration) -> Self {
             self.$($path).+.resync = Some(period);
             self
         }
 
-        /// Sets the maximum number of changes that the informer applies to the cache in one batch.
+        /// Sets the maximum number of changes that the informer applies to the cache in one batch. A whole
+        /// list is one change.
         ///
-        /// Between batches, the informer processes other work. The default is [`BATCH`](crate::queue::BATCH),
-        /// and the minimum is 1. A whole list is one change. A queue set with
-        /// [`queue`](crate::shared_informer::Builder::queue) also has its own batch size.
+        /// The default is [`BATCH`](crate::queue::BATCH), and the minimum is 1. Between two batches, the
+        /// informer processes other requests, such as the registration of a handler. A queue that is set with
+        /// [`queue`](crate::shared_informer::Builder::queue) can have an additional limit of its own.
         #[doc(alias = "PopBatch")]
         pub fn batch_size(mut self, changes: usize) -> Self {
             self.$($path).+.batch_size = Some(changes);
@@ -65,15 +65,14 @@ macro_rules! loop_methods {
         }
 
         /// Sets the maximum number of changes in the queue. The channel from the reflectors to the queue has
-        /// the same limit, which counts separately.
+        /// a separate limit of the same number.
         ///
         /// Each limit applies to the changes of all sources together. The default is two batches, and the
         /// minimum is 1. When the queue and the channel are full, the reflector of each source keeps one more
-        /// change, and stops reading from its list or watch. A whole list is one change. In a
-        /// [`DeltaFifo`](crate::queue::DeltaFifo), a list is one change per object, and may exceed the limit.
+        /// change, and stops reading from its list or watch.
         ///
-        /// Changes stay in the queue for a long time only if the informer waits for a handler with a full
-        /// [`ListenerBuffer::Block`](crate::shared_informer::ListenerBuffer) buffer.
+        /// A whole list is one change. In a [`DeltaFifo`](crate::queue::DeltaFifo), a list is one change per
+        /// object, and may exceed the limit.
         pub fn queue_capacity(mut self, changes: usize) -> Self {
             self.$($path).+.queue_capacity = Some(changes);
             self
@@ -87,32 +86,26 @@ macro_rules! loop_methods {
         ///
         /// The check finds changes that a watch did not deliver. Examples are an event that a proxy or the
         /// server lost, and a server that was restored from a backup. The check requests the metadata of the
-        /// server's objects at the exact revision of the cache, and compares names, uids and revisions. Later
-        /// changes are therefore not differences.
+        /// server's objects at the exact revision of the cache, and compares names, uids and revisions.
+        /// Changes after that revision are therefore not reported as differences.
         ///
         /// A difference is reported to the log, to the error handler as
         /// [`Error::Inconsistent`](crate::reflector::Error::Inconsistent), and in
         /// [`Status::consistency`](crate::status::Status::consistency). The informer then lists all objects
-        /// again. Handlers receive every object of that list, even if the object looks unchanged: after a
-        /// restore, another state can have the same uid and revision.
+        /// again. Handlers receive every object of that list, even if its uid and revision are unchanged,
+        /// because a restored server can assign the same revision to another state.
         ///
         /// A difference that remains after the new list is counted but not reported again. It causes another
-        /// list after 1, 2, 4, … 64 checks, and then after every 64 checks. A difference remains if the new
-        /// list does not contain the missing change either, or if the cache can't keep the object.
-        ///
-        /// If a restored server passes the cache's revision before the reflector's next request, only this
-        /// check can detect the restore. The check detects the restore if at least one object is missing, is
-        /// surplus, or has another uid or revision. If all of these are equal, the restore can't be detected.
+        /// list after 1, 2, 4, … 64 checks, and then after every 64 checks.
         ///
         /// # Cost
         /// Each check requests one metadata list per source, in pages of 500 objects. A server with
         /// Kubernetes 1.34 or later responds from snapshots in its watch cache. An older server reads etcd,
-        /// so use a period of hours rather than minutes. In the informer, a check takes one pointer of memory
-        /// per object, and delays no event.
+        /// so use a period of hours rather than minutes. In the informer, a check needs 8 bytes of memory per
+        /// object, and delays no event.
         ///
         /// Checks run only while the cache is synced and the source has an open watch. A failed check is not
-        /// retried before the next interval. A revision that the server has compacted can't be checked.
-        /// Bookmarks, about one a minute, keep the cache's revision recent.
+        /// retried before the next interval. A check fails if the server has compacted the cache's revision.
         ///
         /// Custom sources are compared too: see
         /// [`ListerWatcher::list_metadata`](crate::transport::ListerWatcher::list_metadata).
@@ -133,13 +126,12 @@ pub(crate) struct Keeping<K> {
     pub(crate) pruning: Pruning,
     pub(crate) form: FormOptions<K>,
     pub(crate) storing: Option<Storing<K>>,
-    /// Function that creates the mutation detector; `None` if mutations are not detected. The setter stores a
-    /// function, because only the setter requires the trait bounds of the detector.
+    /// Function that creates the mutation detector; `None` if mutations are not detected.
     pub(crate) mutation_detector: Option<fn() -> MutationDetector<K>>,
 }
 
 impl<K> Keeping<K> {
-    /// Returns these options. An option that is not set has the value from `general`.
+    /// Returns `self`, in which each option that is not set has the value from `general`.
     pub(crate) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         Self {
@@ -187,14 +179,12 @@ macro_rules! keeping_methods {
         /// fields that identify the object. [`pruning`](crate::pruning) lists the requirements on the type.
         ///
         /// An update (PUT) of an object without its annotations deletes the annotations on the server. A
-        /// program that prunes annotations must write with patches.
+        /// program that removes annotations must write with patches.
         ///
         /// # Errors
         /// Returns an error if a field identifies the object or contains its labels. If the type is not
-        /// [`Pruned`](crate::pruning::Pruned), also returns an error if a field is neither
-        /// `metadata.managedFields`, nor `metadata.annotations`, nor a single annotation. The program does
-        /// not expect any other field to be missing, and an update of the object would delete the field on
-        /// the server.
+        /// [`Pruned`](crate::pruning::Pruned), also returns an error for every field except
+        /// `metadata.managedFields`, `metadata.annotations`, and a single annotation.
         pub fn prune(
             mut self,
             fields: impl IntoIterator<Item = crate::pruning::FieldPath>,
@@ -218,18 +208,18 @@ macro_rules! keeping_methods {
         /// handler that uses only the object's name, such as [`enqueue`](crate::enqueue), decodes nothing.
         /// The old state in an update is decoded only if the handler reads it. A transform, or an index by a
         /// function of the whole object, decodes each new state. The result of a transform is encoded as JSON
-        /// again. All other behavior is unchanged.
+        /// again.
         ///
-        /// An object that fails to decode is detected on the first read, not on arrival. `get` returns the
-        /// error, which is reported once, to the log and to the error handler. From then on, the object is
-        /// broken, as in a cache without this option: it is counted in
-        /// [`Status::broken`](crate::status::Status::broken) and omitted from later snapshots. Before that,
-        /// handlers receive the state of the object like any other state. The
-        /// [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences.
+        /// An object that fails to decode is detected on the first read. Until then, handlers receive the
+        /// object like any other object. On the first read, `get` returns the error, and the informer reports
+        /// it once, to the log and to the error handler. From then on, the object is counted in
+        /// [`Status::broken`](crate::status::Status::broken) and omitted from later snapshots. The
+        /// [guide](crate::guide#objects-that-cant-be-decoded) has a table of the differences to a cache of
+        /// decoded objects.
         ///
-        /// Training a dictionary takes about 20 ms for pods. The training is repeated when new states no
-        /// longer fit the dictionary, which means that the last thousand states are 1.5 times as large after
-        /// compression as the first thousand, relative to their uncompressed size.
+        /// Training a dictionary takes about 20 ms for pods. The dictionary is trained again if the ratio of
+        /// compressed size to uncompressed size becomes more than 1.5 times as high as after the last
+        /// training.
         #[cfg(feature = "packed")]
         pub fn packed(mut self) -> Self
         where
@@ -242,10 +232,12 @@ macro_rules! keeping_methods {
         /// Keeps objects [`packed`](Self::packed), and sets the number of received objects after which a
         /// dictionary is trained. The minimum is 8.
         ///
-        /// Use a smaller number for a small collection. Use a larger number if the objects have several kinds
-        /// of content, and all objects of one kind arrive before those of the next. The dictionary is trained
-        /// from at most 64 of the received objects, evenly spread. Until the cache has received `objects`
-        /// objects, or four times as many while a list is in progress, it keeps objects unpacked.
+        /// Use a smaller number for a small collection. Use a larger number if the first received objects do
+        /// not resemble the later objects.
+        ///
+        /// The dictionary is trained from at most 64 of the received objects, evenly spread. Until the
+        /// training, the cache keeps objects uncompressed. While a list is in progress, the training starts
+        /// only after four times as many objects.
         #[cfg(feature = "packed")]
         pub fn packed_from(mut self, objects: usize) -> Self
         where
@@ -261,18 +253,19 @@ macro_rules! keeping_methods {
         /// cache keeps the decoded object instead of the bytes. [`packed`](Self::packed) takes less memory,
         /// but more time if the same objects are read repeatedly.
         ///
-        /// A read of metadata decodes nothing, as with [`packed`](Self::packed). An object that fails to
-        /// decode is reported once, on the first read. The object counts as broken until a newer state
-        /// arrives. A [`transform`](Self::transform), or an index by a function of the whole object, decodes
-        /// every object on arrival. This option has no effect on a packed cache.
+        /// A read of the name, namespace, uid, revision or labels decodes nothing. An object that fails to
+        /// decode is reported once, on the first read, and is counted in
+        /// [`Status::broken`](crate::status::Status::broken) until a newer state arrives. A
+        /// [`transform`](Self::transform), or an index by a function of the whole object, decodes every
+        /// object on arrival. This option has no effect on a packed cache.
         pub fn lazy(mut self) -> Self {
             let form = &mut self.$($path).+.form;
             *form = form.or(crate::object::FormOptions::Lazy);
             self
         }
 
-        /// Loads the cache from `store` at the start, if the saved cache matches the informer. Saves the
-        /// cache at the end.
+        /// Loads the cache from `store` at the start, and saves the cache at the end. A store that was saved
+        /// from another server, kind or set of namespaces is not loaded.
         ///
         /// See [`warm_start`](crate::warm_start) for the guarantees.
         /// [`Status::warm_start`](crate::status::Status::warm_start) reports the result of the load. All
@@ -293,8 +286,8 @@ macro_rules! keeping_methods {
         /// Detects changes to cached objects, for types with interior mutability.
         ///
         /// The informer copies every state before readers can access it. It compares each state with its copy
-        /// every second of tokio's clock, and at the end. A state that differs is reported once: to the log,
-        /// to the error handler as [`Error::Mutated`](crate::reflector::Error::Mutated), and in
+        /// every second, and when the informer ends. A state that differs is reported once: to the log, to
+        /// the error handler as [`Error::Mutated`](crate::reflector::Error::Mutated), and in
         /// [`Status::mutated`](crate::status::Status::mutated).
         ///
         /// The option is off by default, and is intended for tests: it doubles the memory of the cache, and

@@ -51,7 +51,7 @@ pub struct HandlerBuilder<K, H> {
     buffer: ListenerBuffer,
     thread: bool,
     /// Whether the handler receives only changed objects (the default) or also the unchanged objects of each
-    /// list. The handler of a [plain informer](crate::informer) also receives the unchanged objects.
+    /// list.
     pub(crate) delivery: Delivery,
 }
 
@@ -88,16 +88,15 @@ where
     /// resync period is zero, no handler is resynced. Without this call, the informer's resync period
     /// applies.
     ///
-    /// The informer checks at fixed intervals which handlers are due for a resync. If the handler is
-    /// registered after the informer has started, a period that is shorter than this interval is raised to
-    /// the interval.
+    /// All handlers share one timer, whose interval is the shortest period that was set before the informer's
+    /// start. A shorter period of a handler that is registered after the start is raised to this interval.
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self
     }
 
-    /// Sets the policy of the buffer for events that arrive faster than this handler processes them.
+    /// Sets the buffer for events that arrive faster than this handler processes them.
     pub fn buffer(mut self, buffer: ListenerBuffer) -> Self {
         self.buffer = buffer;
         self
@@ -135,7 +134,7 @@ where
     /// is registered twice has two independent registrations.
     ///
     /// # Errors
-    /// The informer has stopped.
+    /// Returns an error if the informer has stopped.
     #[doc(alias = "AddEventHandler")]
     pub fn register(self) -> Result<Registration<K>, Stopped> {
         let name: Arc<str> = Arc::from(self.name);
@@ -212,8 +211,7 @@ where
 
 /// Runs a handler's event loop, and logs a panic that occurs outside of the handler's callbacks.
 ///
-/// Such a panic ends only this handler. The registration of the handler then never syncs. A panic inside a
-/// callback is caught before it reaches this function.
+/// Such a panic ends only this handler. The registration of the handler then never syncs.
 async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     if let Err(panic) = AssertUnwindSafe(listening).catch_unwind().await {
         let reason = panic_message(&*panic);
@@ -312,10 +310,8 @@ impl<K> Registration<K> {
         self.buffer.depth()
     }
 
-    /// Returns the age of the oldest notification in this handler's buffer: the time since its change was
-    /// applied to the cache, by tokio's clock.
-    ///
-    /// Returns zero if the buffer is empty.
+    /// Returns the time since the oldest change in this handler's buffer was applied to the cache. Returns
+    /// zero if the buffer is empty.
     pub fn lag(&self) -> Duration {
         self.status().lag
     }
@@ -323,7 +319,7 @@ impl<K> Registration<K> {
     /// Returns the number of events that this handler did not receive, because a later event of the same
     /// object replaced or cancelled the event in the buffer.
     ///
-    /// Only [`ListenerBuffer::Coalesce`] merges events.
+    /// Only a buffer with [`ListenerBuffer::Coalesce`] merges events. For other buffers, the number is zero.
     pub fn coalesced(&self) -> u64 {
         self.status().coalesced
     }
@@ -336,8 +332,8 @@ impl<K> Registration<K> {
     /// Removes the handler, and waits until the handler has ended.
     ///
     /// The callback in progress completes, and the remaining events are discarded. When the method returns,
-    /// the handler has been dropped. An informer that has stopped has already removed the handler. An
-    /// informer that is stopping removes the handler in the same way.
+    /// the handler has been dropped. The method can also be called while the informer stops or after it has
+    /// stopped.
     ///
     /// If a handler's own callback removes the handler, the method does not wait, because the wait would
     /// deadlock. The callback completes, and no other callback follows. Indirect deadlocks are not detected.
@@ -346,7 +342,7 @@ impl<K> Registration<K> {
     ///
     /// # Cancel safety
     /// The first poll starts the removal. Dropping the future after the first poll only stops the wait.
-    /// Dropping the future before the first poll detaches the handler, like dropping the registration.
+    /// Dropping the future before the first poll keeps the handler, which then runs until the informer ends.
     #[doc(alias = "RemoveEventHandler")]
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove(self) {

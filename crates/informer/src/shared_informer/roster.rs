@@ -1,7 +1,7 @@
-//! Keeps weak references to the buffers of an informer's handlers and subscriptions. The informer uses the
-//! references to report the status of the handlers and to wait until the handlers are idle.
+//! Keeps weak references to the buffers of an informer's handlers and subscriptions.
 //!
-//! A weak reference does not keep a buffer alive.
+//! The informer uses the references to report the status of the handlers and to wait until the handlers are
+//! idle. A weak reference does not keep a buffer alive.
 
 use std::sync::{Arc, Weak};
 
@@ -42,8 +42,8 @@ impl<K> Roster<K> {
 
     /// Waits until every handler has handled all events in its buffer.
     ///
-    /// Subscriptions are not included, because they may not be polled. A handler whose callback calls this
-    /// method is not included either.
+    /// The method does not wait for subscriptions, because they may never be polled. If a handler's callback
+    /// calls the method, the method does not wait for that handler.
     pub(super) async fn until_idle(&self) {
         for buffer in self.buffers(|member| member.has_task) {
             if !buffer.is_told_here() {

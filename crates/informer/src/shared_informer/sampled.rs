@@ -1,6 +1,7 @@
-//! Measures an informer for the metrics: its status, its queue, its handlers, and the memory of its cache.
+//! Returns the measured values of an informer for the metrics: its status, the length of its queue, the
+//! buffers of its handlers, and the memory of its cache.
 //!
-//! The module records no metrics. The metrics collector requests the measured values.
+//! The module sends no values to a metrics collector.
 
 use std::sync::{
     Arc,
@@ -19,17 +20,15 @@ use crate::{
     status::StatusReader,
 };
 
-/// Source of an informer's measured values, which the metrics collector requests.
-///
-/// The informer's tasks own this value and its handle to the cache. When the tasks end, both are dropped.
+/// Handles to the parts of an informer, from which the informer's measured values are read for the metrics.
 pub(super) struct Figures<K> {
     pub(super) indexer: Indexer<K>,
     pub(super) status: StatusReader,
     pub(super) roster: Arc<Roster<K>>,
     /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// Weak sender of the channel from the reflectors to the queue. It is used to count the changes in the
-    /// channel, and does not keep the channel open.
+    /// Sender that is used only to count the changes in the channel from the reflectors to the queue. The
+    /// sender is weak, and therefore does not keep the channel open.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 
@@ -46,15 +45,13 @@ impl<K: Send + Sync + 'static> Sampled for Figures<K> {
 }
 
 impl<K> SharedInformer<K> {
-    /// Returns the memory of the cache, and the number of changes and events that wait before and after the
-    /// cache.
+    /// Returns the memory of the cache: of its objects, dictionaries and indices.
     ///
-    /// The memory of the cache consists of objects, dictionaries and indices. [`Memory`] documents which of
-    /// its values are exact.
+    /// The result also contains the number of changes in the channel from the reflectors to the queue, and
+    /// the number of notifications that wait for handlers. [`Memory`] documents which values are exact.
     ///
     /// The method visits every object and index once, which takes some milliseconds per 100,000 objects. It
-    /// blocks neither the informer nor readers. The method can be called at any time, also after the informer
-    /// has ended.
+    /// blocks neither the informer nor readers, and can also be called after the informer has ended.
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;

@@ -13,9 +13,9 @@ where
     /// Saves a consistent snapshot of the cache for the next [warm start](crate::warm_start).
     ///
     /// The informer continues to work during the save. If another save is in progress, the method waits for
-    /// its end. With a queue that reorders objects, such as [`DeltaFifo`](crate::queue::DeltaFifo), the save
-    /// first waits until the queue is empty. The save fails if a handler with a full buffer prevents the
-    /// queue from becoming empty.
+    /// its end. With a queue that reorders objects, such as [`DeltaFifo`](crate::queue::DeltaFifo), the
+    /// method first waits until the queue is empty. The save fails if a handler with a full buffer prevents
+    /// the queue from becoming empty.
     ///
     /// # Errors
     /// Returns a [`SaveError`] if the cache was not saved. The previously saved store is then unchanged.

@@ -23,10 +23,7 @@ use crate::{
 /// [`SharedInformer::subscribe_with`]. An event counts as handled when the next event is polled. Dropping the
 /// stream ends the subscription.
 ///
-/// # Cancel safety
-/// Dropping a future that waits for the next event loses no event.
-///
-/// An event shares its object with the cache, and the program can't modify the object:
+/// The object of an event is the object in the cache, and the program can't modify it:
 ///
 /// ```compile_fail,E0594
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -37,6 +34,9 @@ use crate::{
 ///     }
 /// }
 /// ```
+///
+/// # Cancel safety
+/// Dropping a future that waits for the next event loses no event.
 #[derive_where(Debug)]
 pub struct Subscription<K> {
     #[derive_where(skip)]

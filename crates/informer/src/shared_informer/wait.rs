@@ -1,8 +1,8 @@
 //! Waits until the cache contains a write, or no longer contains a deleted object (read-your-writes).
 //!
-//! The waits do not poll at intervals. The controller notifies the waits after each batch of changes that is
-//! visible to readers. The revision and the objects of a batch become visible together, in one snapshot. A
-//! read after a completed wait therefore returns the awaited state or a newer state.
+//! A read after a completed wait returns the awaited state or a newer state, because the revision and the
+//! objects of a batch of changes become visible together. The waits do not poll at intervals: the controller
+//! notifies them after each batch.
 
 use std::{cmp::Ordering, time::Duration};
 
@@ -25,13 +25,12 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
-/// For an informer with one source, a revision and an object have the same effect. For an informer with
-/// several sources, an object also selects the source that must reach the revision. The revision must belong
-/// to an object of the informer's kind, because a revision of another kind does not show whether the cache
-/// contains the write.
+/// For an informer with several sources, an object also selects the source that must reach the revision. For
+/// an informer with one source, a revision and an object have the same effect.
 ///
-/// An aggregated API server may send an object late, when the cache has already passed the object's revision.
-/// A wait for that revision then ends before the object arrives.
+/// The revision must belong to an object of the informer's kind, because a revision of another kind does not
+/// show whether the cache contains the write. An aggregated API server may send an object after the cache has
+/// passed the object's revision. A wait for that revision then ends before the object arrives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     revision: ResourceVersion,
@@ -62,8 +61,8 @@ pub enum RevisionError {
     /// The server's revision went backwards, for example after a restore from a backup. The write may be
     /// lost: read the object from the server.
     ///
-    /// An informer that does not detect such a restore does not return this error. The wait then succeeds
-    /// once the server's revision has passed the awaited revision again.
+    /// If the informer does not detect the restore, the wait does not return this error. The wait then
+    /// succeeds when the server's revision has passed the awaited revision again.
     #[error("the server went back to revision {reached} during the wait for revision {wanted}")]
     WentBack {
         /// Revision that the caller waited for.
@@ -150,9 +149,9 @@ impl<K> From<&Object<K>> for Written {
 
 /// Returns the revision up to which the cache is complete for the object `name`.
 ///
-/// If the cache contains the object, the result is the revision of the object's source. Without a name, or
-/// without such an object, the result is the lowest revision of all sources, and is unset until all sources
-/// have listed. `sources` is the number of sources.
+/// If the cache contains the object, the result is the revision of the object's source. Otherwise, or if
+/// `name` is `None`, the result is the lowest revision of all sources, and is unset until all sources have
+/// listed. `sources` is the number of sources.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,
@@ -200,7 +199,7 @@ pub(super) fn for_written<K: Send + Sync + 'static>(
 }
 
 /// Returns the result of a wait for a revision; `None` while the cache has not reached the revision.
-/// `went_back` is whether the server's revision has gone backwards during the wait.
+/// `went_back` is `true` if the server's revision has gone backwards during the wait.
 fn verdict(
     wanted: &ResourceVersion,
     reached: &ResourceVersion,

@@ -18,7 +18,7 @@ pub struct ConsistencyChecks {
     pub same: u64,
     /// Number of checks that found a difference.
     pub different: u64,
-    /// Number of checks that failed: the server did not return the state at the cache's revision.
+    /// Number of checks that failed because the server did not return the state at the cache's revision.
     pub failed: u64,
     /// The last difference that a check found; `None` if no check found a difference. A later list may have
     /// repaired the difference.
@@ -45,8 +45,8 @@ pub struct Difference {
     pub missing: usize,
     /// Number of objects that have another revision on the server than in the cache.
     pub outdated: usize,
-    /// Number of objects that have another uid on the server than in the cache: they were deleted and created
-    /// again under the same name.
+    /// Number of objects that have another uid on the server than in the cache, because they were deleted and
+    /// created again under the same name.
     pub replaced: usize,
     /// Number of objects that are in the cache and not on the server.
     pub surplus: usize,

@@ -23,11 +23,11 @@ pub struct SourceStatus {
     pub revision: ResourceVersion,
     pub(super) last_event: Option<Instant>,
     pub(super) last_bookmark: Option<Instant>,
-    /// The last failure of a list or watch; `None` if none has failed. The failure may be old, and does not
-    /// show whether the reflector currently fails. [`SourceStatus::activity`] is the current state.
+    /// The last failure of a list or watch; `None` if none has failed. The failure may be old.
+    /// [`SourceStatus::activity`] shows whether the reflector currently waits after a failure.
     pub last_error: Option<Arc<transport::Error>>,
     pub(super) last_failure: Option<Instant>,
-    /// Time of the first failure after the last success; `None` if there was no such failure.
+    /// Time of the first failure after the last success; `None` if no failure followed the last success.
     pub(super) failing: Option<Instant>,
 }
 
@@ -57,8 +57,8 @@ pub enum Activity {
     Watching,
     /// The store has been full for at least one second, and does not accept the changes of the list or watch.
     ///
-    /// The reason is a handler with a full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer,
-    /// or a custom store. The reflector reads no changes in this state, so the cache becomes outdated.
+    /// The cause is a handler with a full [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer, or
+    /// a custom store. The reflector reads no changes in this state, so the cache becomes outdated.
     StoreFull,
     /// The reflector waits before the next request.
     BackingOff {
@@ -108,16 +108,14 @@ impl SourceStatus {
         self.failing.map(|at| at.elapsed())
     }
 
-    /// Returns whether the reflector has delivered a list to the queue, or resumed from a saved store.
-    ///
-    /// The list may not be in the cache yet. A handler with a full
-    /// [`Block`](crate::shared_informer::ListenerBuffer::Block) buffer can delay any list except the first.
+    /// Returns whether the reflector has delivered a list to the queue, or resumed from a saved store. The
+    /// cache may not contain the list yet.
     pub fn is_listed(&self) -> bool {
         !self.revision.is_unset()
     }
 
-    /// Returns the rank of the activity, from 0 for a stopped reflector to 6 for an open watch. For example,
-    /// a pause has a lower rank than a list.
+    /// Returns the rank of the activity in the order of [`Status::activity`](super::Status::activity): from 0
+    /// for a stopped reflector to 6 for an open watch.
     pub(super) fn rank(&self) -> u8 {
         match self.activity {
             Activity::Stopped => 0,

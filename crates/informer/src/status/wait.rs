@@ -16,10 +16,8 @@ use crate::{
 /// A future that waits until an informer or a handler has synced.
 ///
 /// The wait also ends when the informer ends or fails. [`deadline`](WaitForSync::deadline) and
-/// [`fail_fast`](WaitForSync::fail_fast) can end the wait earlier. A wait for an informer that has ended
-/// returns an error even if the informer had synced, because its cache is no longer updated. If the informer
-/// syncs exactly at the deadline, the wait succeeds. The future owns its state and can be awaited in any
-/// task.
+/// [`fail_fast`](WaitForSync::fail_fast) can end the wait earlier. If the informer has ended, the wait
+/// returns an error even if the informer had synced, because the cache is no longer updated.
 ///
 /// # Errors
 /// A [`SyncError`] contains the name of the informer or handler, and the reason.
@@ -63,7 +61,8 @@ pub struct SyncError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncFailure {
-    /// The informer or the handler did not sync before the deadline. The value is the allowed time.
+    /// The informer or the handler did not sync before the deadline. The value is the maximum time of the
+    /// wait.
     Deadline(Duration),
     /// The informer was stopped, or the handler was removed.
     Ended,
@@ -179,7 +178,7 @@ impl WaitForSync {
         }
     }
 
-    /// Returns a wait that fails at the first poll, because the informer's factory was not started.
+    /// Returns a wait that fails at the first poll with [`SyncFailure::NotStarted`].
     pub(crate) fn not_started(mut self) -> Self {
         self.is_unstarted = true;
         self
@@ -246,8 +245,8 @@ impl WaitForSync {
     }
 }
 
-/// Returns the result of a wait for an informer with this status; `None` while the wait continues.
-/// `fail_fast` is whether the wait fails at the first error that a retry does not solve.
+/// Returns the result of a wait for an informer with this status; `None` while the wait continues. If
+/// `fail_fast` is `true`, the wait fails at the first error that a retry does not solve.
 fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> {
     if status.failure.is_some() {
         Some(Err(SyncFailure::Failed))

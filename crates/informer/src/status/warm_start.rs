@@ -13,7 +13,7 @@ pub enum WarmStart {
     /// The cache was filled with the saved objects, and the watch resumes from the saved revision.
     #[non_exhaustive]
     Warm {
-        /// Number of objects loaded, including broken ones.
+        /// Number of objects loaded, including objects that failed to decode.
         objects: usize,
         /// The saved revision of the first source.
         revision: ResourceVersion,
@@ -64,7 +64,7 @@ pub enum ColdReason {
     /// The store was saved from another cluster.
     #[error("the store was saved from another server")]
     OtherServer,
-    /// The store contains objects of another kind. Whole objects and objects with only metadata also count as
+    /// The store contains objects of another kind. Whole objects and objects with only metadata count as
     /// different kinds.
     #[error("the saved store has other objects: {saved}")]
     OtherKind {
@@ -93,7 +93,7 @@ pub enum ColdReason {
     /// value is the saved revision.
     #[error("the server has not reached revision {0}, up to which the store was saved")]
     WentBack(ResourceVersion),
-    /// The source identifies neither its server nor its collection of objects, or only one of them. Custom
+    /// The source does not identify its server, or does not identify its collection of objects. Custom
     /// sources identify neither by default.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,

@@ -14,10 +14,11 @@ use crate::{
     warm_start::SaveError,
 };
 
-/// Asserts that the texts of `$errors` equal `$expected`: one line per error, with its cause after ` <- `.
+/// Asserts that the texts of `$errors` equal `$expected`: one line per error. If an error has a cause, its
+/// line ends with ` <- ` and the cause.
 ///
-/// The `$variant` patterns must be all variants of the error type. The macro does not compile if a variant is
-/// missing, and fails if `$errors` contains no error of a variant.
+/// The macro does not compile if the `$variant` patterns omit a variant of the error type, and fails if
+/// `$errors` contains no error of a variant.
 macro_rules! assert_texts {
     ($errors:expr, [$($variant:pat),+ $(,)?], $expected:expr) => {{
         let errors = $errors;
@@ -50,7 +51,7 @@ fn revision(text: &str) -> ResourceVersion {
     text.into()
 }
 
-/// Returns every class of transport errors. The function does not compile if its `match` omits a class.
+/// Returns every class of transport errors.
 pub(super) fn classes() -> Vec<Class> {
     let next = |class: &Class| match class {
         Class::Expired => Some(Class::TooLargeResourceVersion),
@@ -121,8 +122,8 @@ fn created() -> Vec<Error> {
     ]
 }
 
-/// Returns whether only the client (`transport/client/classify.rs`) or the reflector creates errors of this
-/// class. [`created`] contains no such errors. The texts of the reflector's errors are in `messages.txt`.
+/// Returns whether errors of this class are created only by the client (`transport/client/classify.rs`) or by
+/// the reflector.
 fn is_created_elsewhere(class: Class) -> bool {
     match class {
         Class::ConnectionRefused | Class::VeryShortWatch | Class::WentBack | Class::Store => true,

@@ -3,15 +3,16 @@
 //! The module reads text, not syntax trees. It recognizes comments, character literals and raw strings, and
 //! does not expand macros.
 
-/// A string literal in Rust code. `text` is the literal without quotes and with its escapes replaced.
+/// A string literal in Rust code. `text` is the literal without its quotes. In `text`, escaped quotes are
+/// replaced by quotes, and continued lines are joined.
 #[derive(Debug)]
 pub(super) struct Literal {
     pub(super) text: String,
     /// The name of the `tracing` macro that has the literal as an argument; `None` for other literals.
     pub(super) log: Option<String>,
-    /// About 400 bytes of code before the literal. `after` contains up to 40 characters of code after the
-    /// literal.
+    /// About 400 bytes of code before the literal.
     before: String,
+    /// Up to 40 characters of code after the literal.
     after: String,
 }
 
@@ -38,7 +39,7 @@ impl Literal {
     }
 }
 
-/// Returns the string literals in `code`, in order.
+/// Returns the string literals in `code`, in the order in which they appear.
 pub(super) fn literals(code: &str) -> Vec<Literal> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -101,7 +102,8 @@ fn quoted(rest: &str) -> usize {
     end.unwrap() + 2
 }
 
-/// Replaces escaped quotes, and joins lines that end with a backslash. Other escapes are kept.
+/// Returns `text` with each escaped quote replaced by a quote, and with each line that ends with a backslash
+/// joined to the next line. Other escapes are kept.
 fn unescaped(text: &str) -> String {
     let lines: Vec<_> = text.split("\\\n").collect();
     let continued = lines.iter().skip(1).map(|line| line.trim_start());

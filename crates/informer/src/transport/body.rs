@@ -1,7 +1,6 @@
-//! [`Body`] reads a response body chunk by chunk, and applies a deadline to each read.
+//! [`Body`] reads a response body chunk by chunk, with an optional deadline for each read.
 //!
-//! Guarantees: a chunk that has arrived is returned even if the deadline has passed. Receiving a chunk does
-//! not reset the timer, because a server may send one chunk for each object.
+//! Guarantees: a read returns a chunk that has already arrived, even if the deadline of the read has passed.
 
 use std::{
     fmt,
@@ -20,10 +19,10 @@ use crate::codec::Encoding;
 pub(crate) struct Body {
     encoding: Encoding,
     chunks: ByteStream,
-    /// Timer of the deadline. It fires at the deadline of the current read, or earlier if an earlier read set
-    /// it.
+    /// Timer that wakes a waiting read at its deadline. If an earlier read set an earlier deadline, the timer
+    /// first fires at that deadline.
     ///
-    /// `None` before the first wait with a deadline, and after a read has failed at its deadline.
+    /// `None` until a read waits with a deadline, and again after a read has failed at its deadline.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -54,10 +53,12 @@ impl Body {
         self.encoding
     }
 
-    /// Waits for the next chunk of the body. Returns the chunk, or `None` at the end of the body.
+    /// Waits for the next chunk of the body and returns the chunk. Returns `None` at the end of the body.
+    /// Waits without a limit if `deadline` is `None`.
     ///
-    /// Returns [`Late`] if no chunk arrives before `deadline`. Waits without a limit if `deadline` is `None`.
-    /// The inner error reports that the body can't be read.
+    /// # Errors
+    /// The outer error is [`Late`]: no chunk arrived before `deadline`. The inner error reports that the body
+    /// can't be read.
     ///
     /// # Cancel safety
     /// Dropping the future loses no bytes.
@@ -82,10 +83,8 @@ impl Body {
         }
     }
 
-    /// Returns `Ready` if `deadline` has passed, and `Pending` otherwise.
-    ///
-    /// If `deadline` is later than the deadline of the timer, the timer is reset only when it fires. Each
-    /// call therefore does not reset the timer.
+    /// Returns [`Late`] if `deadline` has passed. Otherwise returns `Pending`, and sets the timer to wake the
+    /// task at `deadline` or earlier.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Late> {
         let timer = self
             .timer

@@ -1,8 +1,8 @@
-//! [`ListWatch`] lists and watches objects with a [`kube_client::Client`]; [`connect`] creates such a client.
+//! [`ListWatch`] lists and watches objects with a [`kube_client::Client`]. [`connect`] creates such a client.
 //!
-//! `ListWatch` accepts any `kube_client::Client`. By default, a client of kube retries responses 429, 503 and
-//! 504 for minutes, and does not report these retries. [`connect`] disables kube's retries. The reflector
-//! then receives every error, and only the reflector backs off.
+//! A client of [`connect`] does not retry requests, so the reflector receives every error. By default, any
+//! other client of kube retries a request for minutes after the responses 429, 503 and 504, and does not
+//! report these responses.
 //!
 //! This module does not retry requests and does not decode objects.
 
@@ -45,8 +45,8 @@ pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION")
 
 /// Creates a client for informers from a kube configuration.
 ///
-/// The client authenticates as kube's own client does and sends a `User-Agent` header. Kube's own retries are
-/// disabled, because the reflector already backs off after an error such as 429.
+/// The client authenticates as kube's own client does, and sends a `User-Agent` header. The client does not
+/// retry requests, because the reflector already retries them with backoff.
 ///
 /// With feature `http2`, all informers that use the client share one connection to a server that supports
 /// HTTP/2 over TLS. Without the feature, through a proxy, or over OpenSSL, each open watch has its own
@@ -61,18 +61,18 @@ pub const USER_AGENT: &str = concat!("kube-informer/", env!("CARGO_PKG_VERSION")
 /// | `rustls-tls` | rustls with the crypto provider that the process has installed |
 /// | `openssl-tls` without `rustls-tls` | OpenSSL, HTTP/1.1 only |
 ///
-/// If the process has no default crypto provider of rustls, `connect` installs the provider that rustls was
-/// compiled with. Kube's client builder does the same.
+/// A crypto provider that the process has installed takes precedence over ring and aws-lc-rs. If the process
+/// has installed none, `connect` installs the provider in the table as the default of the process.
 ///
 /// `connect` removes the user and the password from an address such as `https://USER:PASSWORD@HOST`, because
-/// kube logs them but does not send them.
+/// kube would log them and would not send them to the server.
 ///
 /// The function must be called inside a Tokio runtime, because the client spawns tasks.
 ///
 /// # Errors
 /// Returns an error in these cases:
 /// - Kube can't build the client, for example because a CA can't be read or a proxy is invalid.
-/// - The address has no host, or no scheme such as `https`. Kube's client would panic.
+/// - The address has no host, or no scheme such as `https`.
 /// - With feature `http2`, `kube-client` has none of the sets of TLS features above. The error names these
 ///   sets.
 pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::Error> {
@@ -87,7 +87,7 @@ pub fn connect(mut config: kube_client::Config) -> Result<Client, kube_client::E
     Client::try_from(config)
 }
 
-/// Creates a client like [`connect`], for a server that is known to support HTTP/2, with or without TLS.
+/// Creates a client like [`connect`], but the client uses HTTP/2 without negotiation, with or without TLS.
 ///
 /// The client does not use a proxy, even if the configuration contains one.
 ///
@@ -124,10 +124,8 @@ fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error>
     }
 }
 
-/// Changes `config` for the clients of this module.
-///
-/// Disables kube's retries, and removes the user and the password from the server's address. Sets the
-/// `User-Agent` header if the configuration has none.
+/// Disables kube's retries in `config`, and removes the user and the password from the address of the server.
+/// Sets the `User-Agent` header if `config` has none.
 fn identify(config: &mut kube_client::Config) {
     config.default_retry = false;
     let mut address = config.cluster_url.clone().into_parts();
@@ -152,9 +150,7 @@ pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 
 /// Lists and watches the objects of one kind with a Kubernetes client, in all namespaces or in one namespace.
 ///
-/// `ListWatch` builds the query parameters itself, because kube's `ListParams` and `WatchParams` can't
-/// express the rules for resource versions. The type `K` determines only the URL and the representation of
-/// objects: with `PartialObjectMeta<K>`, `ListWatch` requests only metadata.
+/// `ListWatch<PartialObjectMeta<K>>` requests only the metadata of the objects of kind `K`.
 #[doc(alias = "NewListWatchFromClient")]
 #[doc(alias = "NewFilteredListWatchFromClient")]
 #[derive_where(Clone)]
@@ -185,8 +181,8 @@ impl<K: Resource> ListWatch<K> {
         Self::with_type(client, &K::DynamicType::default())
     }
 
-    /// Creates a `ListWatch` like [`ListWatch::new`], for a kind known only at run time. An example of `K` is
-    /// `DynamicObject`, whose `dyntype` is an `ApiResource`.
+    /// Creates a `ListWatch` like [`ListWatch::new`], for a kind that is known only at run time. `dyntype`
+    /// identifies the kind. If `K` is `DynamicObject`, `dyntype` is an `ApiResource`.
     pub fn with_type(client: impl ClientSource, dyntype: &K::DynamicType) -> Self {
         let (group, version) = (K::group(dyntype), K::version(dyntype));
         let base = if group.is_empty() {
@@ -209,8 +205,7 @@ impl<K: Resource> ListWatch<K> {
         }
     }
 
-    /// Restricts lists and watches to the objects of one namespace. With an empty name, they return the
-    /// objects of all namespaces.
+    /// Restricts lists and watches to the objects of one namespace. An empty name selects all namespaces.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into()).filter(|namespace| !namespace.is_empty());
@@ -225,7 +220,7 @@ impl<K: Resource> ListWatch<K> {
     }
 
     /// Restricts lists and watches to the objects whose fields match `selector`, for example
-    /// `spec.nodeName=node-1`. The server determines which fields a selector can use.
+    /// `spec.nodeName=node-1`. The server determines which fields a selector may contain.
     #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into()).filter(|selector| !selector.is_empty());
@@ -393,16 +388,15 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Box::pin(self.send(self.request(options, Wanted::Watch)))
     }
 
-    /// Returns true for every server. If a server does not support streaming lists, the reflector detects
-    /// this at the first request.
+    /// Always returns true. The reflector detects at its first request whether the server supports streaming
+    /// lists.
     fn streams_lists(&self) -> bool {
         true
     }
 
-    /// Returns the URI of a list request without a revision. The URI consists of the path, the selectors and
-    /// the options that the tweak functions set.
-    ///
-    /// Appends ` (metadata)` if `ListWatch` requests only metadata.
+    /// Returns a text that identifies the listed objects: the URI of a list request, with the selectors and
+    /// with the options that the tweak functions set. Appends ` (metadata)` if `ListWatch` requests only
+    /// metadata.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
         let form = if self.metadata_only {
@@ -414,8 +408,9 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Some(format!("{}{form}", uri.trim_end_matches('?')))
     }
 
-    /// Returns the uid of the namespace `kube-system` as the identity of the server. Every cluster has this
-    /// namespace, and the namespace can't be deleted.
+    /// Returns the uid of the namespace `kube-system`, which identifies the server. Every cluster has this
+    /// namespace, and the namespace can't be deleted. Returns `None` if the namespace in the response has no
+    /// uid.
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(async {
             let request = http::Request::get("/api/v1/namespaces/kube-system")

@@ -1,7 +1,6 @@
-//! [`Error`] describes the failure of a list or a watch. It consists of a [`Class`], a message and a source,
-//! and determines the [`Retry`] that follows.
+//! [`Error`] describes why a list or a watch failed, with a [`Class`] and a message.
 //!
-//! Guarantees: messages from a server are shortened to one line of limited length. This module does not retry
+//! Guarantees: a message from a server is shortened to one line of about 1 KiB. This module does not retry
 //! requests and does not compute the backoff.
 
 use std::time::Duration;
@@ -60,15 +59,14 @@ pub enum Class {
     /// The response violates the protocol, for example because it is not JSON, has an unknown structure, is a
     /// redirect, or exceeds a [limit](crate::limits).
     Protocol,
-    /// The server ended the watch immediately after its start, without an event. A healthy server does not
-    /// end a watch this way.
+    /// The server ended the watch within a second, without an event. A healthy server does not end a watch
+    /// this way.
     #[doc(alias = "VeryShortWatchError")]
     VeryShortWatch,
-    /// The server sent an event older than the cached object, or a response with an older revision than
-    /// before. The server was restored from a backup, or a different server responded.
+    /// The server sent an event older than the cached object, or a response with an older revision than an
+    /// earlier response. The server was restored from a backup, or a different server responded.
     ///
-    /// The reflector accepts the next list even if its revisions are older than the cached revisions. A
-    /// restored server assigns the same revisions again, to other states.
+    /// The reflector accepts the next list even if its revisions are older than the cached revisions.
     WentBack,
     /// The server responded, but the reflector's store rejected the data.
     Store,
@@ -104,14 +102,13 @@ impl Class {
 pub enum Retry {
     /// The reflector waits, and then opens the watch again at the same revision.
     Resume,
-    /// The reflector lists again. It does not wait before the list if this is the first such failure since
-    /// the start, since a healthy period, or since an outage.
+    /// The reflector lists again at once. If failures repeat, the reflector waits before it lists.
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,
     /// The reflector waits, and then lists again. The list can succeed only after the credentials, the
-    /// permissions, the served kinds or the request have changed. A program that waits for sync can therefore
-    /// stop waiting.
+    /// permissions, the served kinds or the request have changed. A program may therefore stop waiting for
+    /// the informer to sync.
     GiveUp,
 }
 
@@ -136,8 +133,8 @@ impl Error {
         self
     }
 
-    /// Sets the minimum pause that the server requested before a retry, for example with `Retry-After`.
-    /// `None` means that the server requested no pause.
+    /// Sets the minimum pause that the server requested before a retry, for example with the header
+    /// `Retry-After`. `None` means that the server requested no pause.
     #[must_use]
     pub fn with_retry_after(mut self, retry_after: Option<Duration>) -> Self {
         self.retry_after = retry_after;
@@ -157,15 +154,15 @@ impl Error {
 
     /// Returns the next request of a reflector after this error has ended an open watch.
     ///
-    /// The result does not apply to a watch that could not be opened. After such a watch, the reflector
+    /// The result does not apply to a watch that the server did not open. In that case, the reflector
     /// continues as follows:
-    /// - After [`Class::TooManyRequests`], [`Class::ConnectionRefused`] and [`Class::Connection`], it opens
-    ///   the watch again at the same revision.
-    /// - After [`Class::Unavailable`], [`Class::Timeout`] and [`Class::Unauthorized`], it does so a limited
-    ///   number of times.
-    /// - After an error with a `Retry-After`, except [`Class::Expired`], it opens the watch again at the same
-    ///   revision.
-    /// - After other errors, it lists.
+    /// - After [`Class::TooManyRequests`], [`Class::ConnectionRefused`] and [`Class::Connection`], the
+    ///   reflector opens the watch again at the same revision.
+    /// - After [`Class::Unavailable`], [`Class::Timeout`] and [`Class::Unauthorized`], the reflector also
+    ///   opens the watch again, but lists after ten minutes of such errors.
+    /// - After any other error with a `Retry-After`, except [`Class::Expired`], the reflector opens the watch
+    ///   again.
+    /// - After all other errors, the reflector lists.
     pub fn retry(&self) -> Retry {
         match self.class {
             Class::Expired | Class::TooLargeResourceVersion | Class::WentBack => Retry::Relist,
@@ -187,8 +184,8 @@ impl Error {
 
     /// Returns whether the error shows that the server is down or unreachable.
     ///
-    /// A 5xx response counts as an outage, because a proxy may have sent the response. Two responses do not
-    /// count, because the server itself sends them: HTTP 429, and HTTP 500 with reason `InternalError`.
+    /// A 5xx response counts as an outage, because a proxy may have sent the response. HTTP 500 with reason
+    /// `InternalError` does not count, because only a running API server sends this reason.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,
@@ -266,8 +263,8 @@ struct StatusCause {
     message: Option<String>,
 }
 
-/// Text with which a server reports that its data is older than the requested revision. Old servers report
-/// this failure only with this text. Newer servers also report the reason `ResourceVersionTooLarge`.
+/// Message with which a server reports that its data is older than the requested revision. Old servers report
+/// this failure only with this message. Newer servers also report the reason `ResourceVersionTooLarge`.
 const TOO_LARGE: &str = "Too large resource version";
 
 impl StatusBody {
@@ -296,8 +293,9 @@ impl StatusBody {
     /// Returns whether this `Status` reports that the server's data is older than the requested revision.
     /// `reason` is the reason of the `Status`.
     ///
-    /// Recognizes the formats of three ranges of Kubernetes versions, newest first: a cause with a reason, a
-    /// cause with only a message (1.17.0 to 1.18.5), and only a status message (before 1.17).
+    /// Kubernetes reports this condition in three formats, depending on its version. The newest format is a
+    /// cause with a reason. Versions 1.17.0 to 1.18.5 send a cause with only a message. Versions before 1.17
+    /// send only a status message.
     fn is_too_large(&self, reason: &str) -> bool {
         let causes = self
             .details

@@ -47,7 +47,7 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Adds `objects` to the number of received objects, including objects that fail to decode.
+    /// Adds `objects` to the number of received objects. `objects` includes objects that fail to decode.
     ///
     /// # Errors
     /// Returns an error if the list has more than the maximum number of objects.
@@ -56,8 +56,8 @@ impl ListBudget {
         self.objects_in_all(self.objects)
     }
 
-    /// Checks that a list has at most the maximum number of objects. A streaming list passes its current
-    /// number of objects as `objects`, without the deleted objects.
+    /// Checks that `objects`, the number of objects in the list, is at most the maximum. For a streaming
+    /// list, `objects` does not include objects that were deleted during the list.
     ///
     /// # Errors
     /// Returns an error if `objects` is more than the maximum number of objects.
@@ -83,8 +83,7 @@ impl ListBudget {
         self.in_time()
     }
 
-    /// Checks that the list has not exceeded its time limit. This limit also ends a list whose server sends
-    /// bytes slowly, but never pauses for [`LIST_STALL`].
+    /// Checks that the list has not exceeded its time limit.
     ///
     /// # Errors
     /// Returns an error if the list has exceeded its time limit.
@@ -100,7 +99,7 @@ impl ListBudget {
     }
 
     /// Returns the time by which the next bytes of the list must arrive. This is [`LIST_STALL`] from now, or
-    /// the end of the list's time limit if the limit ends earlier.
+    /// the end of the list's time limit if that time is earlier.
     pub(crate) fn deadline(&self) -> Instant {
         self.until.min(Instant::now() + LIST_STALL)
     }

@@ -1,7 +1,8 @@
 //! [`Pager`] determines the options of the request for each page of a list. The pager does not send requests
 //! or store objects.
 //!
-//! Guarantees: a list ends if the server repeats a continue token, and restarts at most once.
+//! Guarantees: a list ends with [`AfterPage::Endless`] if the server repeats a continue token. A list
+//! restarts at most once.
 
 use std::{
     collections::BTreeSet,
@@ -25,8 +26,7 @@ pub(crate) struct Pager {
     pages: u32,
     revision: ResourceVersion,
     paginated: bool,
-    /// Hashes of the received continue tokens. The pager detects a repeated token, which would make the list
-    /// endless. The tokens themselves are not stored, because they may be long and numerous.
+    /// Hashes of the received continue tokens. A token that the server repeats would make the list endless.
     seen: BTreeSet<u64>,
     fell_back: bool,
 }
@@ -98,12 +98,11 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Restarts the list without pages if the request for a page after the first one failed because its
-    /// continue token expired. `class` is the class of the failure. Returns whether the pager has restarted
-    /// the list.
+    /// Restarts the list if the request for a page after the first one failed because its continue token
+    /// expired. `class` is the class of the failure. Returns whether the pager has restarted the list.
     ///
-    /// After a restart, [`Pager::request`] returns the options for the whole list. A list restarts at most
-    /// once.
+    /// After a restart, [`Pager::request`] returns the options of one request for all objects. A list
+    /// restarts at most once.
     pub(crate) fn restarts_after(&mut self, class: Class) -> bool {
         if class != Class::Expired || self.next.continue_token.is_none() || self.fell_back {
             return false;

@@ -69,8 +69,8 @@ pub(super) fn replace<T, E>(
 /// Opens a file for reading. Returns the file and its size in bytes, or `None` if the file does not exist.
 ///
 /// # Errors
-/// Returns an error if the file can't be opened, or if it is not a regular file. Other file types are
-/// rejected because opening them may block, for example with a named pipe.
+/// Returns an error if the file can't be opened, or if it is not a regular file. Other types of files, such
+/// as named pipes, are rejected because opening them can block.
 pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -83,10 +83,8 @@ pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(Some((File::open(path)?, metadata.len())))
 }
 
-/// Holds the lock file of a writer. Dropping the value releases the lock.
-///
-/// Closing the lock file is not sufficient. A child process that another thread starts at the same time
-/// inherits the open file for a short time, and would keep the lock during this time.
+/// Holds the lock file of a writer. Dropping the value releases the lock explicitly, because a child process
+/// may have inherited the open file and would keep the lock.
 struct Lock(File);
 
 impl Drop for Lock {

@@ -11,8 +11,8 @@
 //! file, the reader uses a bounded amount of memory, and returns the objects or the reason why it can't read
 //! the file. The reader returns objects only if the checksum in the last line matches.
 //!
-//! The checksum detects accidental damage. It does not protect against an attacker with write access to the
-//! file, who can add any object to the cache.
+//! The checksum detects accidental damage. It does not detect changes by an attacker who can write to the
+//! file.
 
 use std::{
     borrow::Cow,
@@ -54,14 +54,14 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays that a record adds to those of the object in the record. A record adds one
-/// map.
+/// Number of JSON maps and arrays in the line of an object, in addition to those of the object: one, because
+/// the line is a map.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line. No other line starts with this text.
 const END: &[u8] = br#"{"end":"#;
 
-/// Approximate maximum number of bytes of text that an error message quotes from a file.
+/// Length in bytes to which an error message shortens a text that it quotes from a file.
 const SAID_BYTES: usize = 256;
 
 /// The first line of a saved store. It contains the properties that [`Snapshotter`](super::Snapshotter)
@@ -86,8 +86,8 @@ pub(super) struct SavedSource {
     pub(super) revision: String,
 }
 
-/// The format version in the header. The reader parses the version before the other fields of the header,
-/// because these fields may differ in another version.
+/// The format version in the header. The reader parses the version before the rest of the header, because the
+/// header of another version may have other fields.
 #[derive(Deserialize)]
 struct Format {
     format: u64,
@@ -177,8 +177,7 @@ pub(super) enum WriteError {
     Io(io::Error),
     /// The `Serialize` of the object type returned an error.
     Encode,
-    /// The line, the file or the number of objects would exceed [`Limits`], so the reader would reject the
-    /// store.
+    /// The line, the file or the number of objects would exceed [`Limits`].
     TooLarge,
 }
 
@@ -356,8 +355,8 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// Reads all objects and the last line. Returns one list of objects for each of the `sources` sources.
-    /// `decoder` determines the cached form of the objects.
+    /// Reads all objects and the last line. Returns one list of objects for each source. `sources` is the
+    /// number of sources. `decoder` determines whether the objects are kept decoded, as JSON, or compressed.
     ///
     /// Calls `wanted` before each object. If `wanted` returns false, the load stops with an error.
     pub(super) fn objects<K: Resource + DeserializeOwned>(

@@ -1,11 +1,9 @@
 //! [`Restore`] loads the saved store when an informer starts, and saves the store while the informer runs and
 //! when the informer ends.
 //!
-//! Guarantees: before any reflector runs, the informer's loop receives the saved objects as the first list of
-//! every source, and each reflector receives the saved revision of its source. Either all reflectors resume
-//! at their saved revisions, or all reflectors list.
-//!
-//! Only this module and `snapshotter` access the saved store. The informer's loop and its reflectors do not.
+//! Guarantees: the store is loaded, or the load has failed, before any reflector runs. If the store is
+//! loaded, the informer's loop receives the saved objects as the first list of every source, and all
+//! reflectors resume at their saved revisions. Otherwise all reflectors list.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 
@@ -27,24 +25,21 @@ use crate::{
     transport::{self, Class, ListerWatcher, Retry},
 };
 
-/// Timeout of one request that a warm start sends to a server. An API server ends every request except a
-/// watch after one minute (`--request-timeout`).
+/// Timeout of one request that a warm start sends to a server. By default, an API server also ends every
+/// request except a watch after one minute.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Number of errors of class [`Retry::Backoff`], such as HTTP 500, after which a request is not retried. The
-/// attempts take about 20 s with the default backoff.
-///
-/// After errors of class [`Retry::Resume`], such as a refused connection, a request is retried without a
-/// limit, as a list is.
+/// Number of errors with [`Retry::Backoff`], such as HTTP 500, after which a request of a warm start is not
+/// retried. The attempts take about 20 s with the default backoff.
 const ATTEMPTS: u32 = 5;
 
-/// Loads and saves the store of one informer. The controller runs the `Restore` as a [`Guest`], which runs
-/// concurrently with the reflectors.
+/// Loads the store of one informer before the reflectors start, and saves the store while the reflectors run
+/// and after they have stopped.
 pub(crate) struct Restore<K> {
     snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
-    /// Keeps the informer's channel of changes open, so that the informer's loop continues to reply to
-    /// commands. `Restore` sends no changes with this sender.
+    /// Keeps the informer's channel of changes open, because the informer's loop replies to commands only
+    /// while this channel is open. `Restore` sends no changes.
     _deltas: mpsc::Sender<Delta<K>>,
     report: Reporter,
 }
@@ -70,8 +65,8 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
         })
     }
 
-    /// Requests a final snapshot of the cache from the informer's loop. Returns a future that saves the
-    /// snapshot while the handlers process their last events.
+    /// Requests a final snapshot of the cache from the informer's loop, and returns a future that saves the
+    /// snapshot.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         let this = &*self;
         let snapshot = settled_snapshot(&this.commands);
@@ -203,9 +198,8 @@ impl<K: Send + Sync + 'static> Restore<K> {
     }
 
     /// Requests one object from the source of `reflector`, to check that the server has reached the revision
-    /// `saved`. Returns the reason for a cold start if the server has not reached this revision.
-    ///
-    /// Without this check, a watch from a revision that the server has not reached would deliver no events.
+    /// `saved`. Returns the reason for a cold start if the server has not reached this revision, or if the
+    /// request fails with an error other than [`Class::Expired`].
     async fn probe(
         &self,
         reflector: &mut InnerReflector<K>,
@@ -231,9 +225,9 @@ impl<K: Send + Sync + 'static> Restore<K> {
 
     /// Sends a request to the source of a reflector, and retries the request with backoff.
     ///
-    /// After an error of class [`Retry::Resume`], always retries the request. Returns the [`ATTEMPTS`]th
-    /// error of class [`Retry::Backoff`]. Returns any other error at once, because the error may be specific
-    /// to this request and must not delay a cold start.
+    /// After an error with [`Retry::Resume`], always retries the request. After an error with
+    /// [`Retry::Backoff`], retries unless this is the fifth ([`ATTEMPTS`]) such error. Returns any other
+    /// error at once.
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,

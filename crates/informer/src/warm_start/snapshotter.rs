@@ -37,17 +37,15 @@ use crate::{
 };
 
 /// Timeout of the request for the server identity, which the snapshotter sends before a save if the identity
-/// is unknown.
-///
-/// The timeout is much shorter than the default `terminationGracePeriodSeconds` of a pod (30 s), so that a
-/// save at shutdown can complete.
+/// is unknown. The timeout is short, because a save at shutdown must complete before a pod is killed, by
+/// default after 30 s.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// Result of a successful save: the number of saved objects and the size of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
-    /// Number of saved objects, including broken objects.
+    /// Number of saved objects, including objects that failed to decode.
     pub objects: usize,
     /// Size of the file, in bytes.
     pub bytes: u64,
@@ -76,16 +74,14 @@ pub enum SaveError {
         "the identity of the server is unknown; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(#[source] transport::Error),
-    /// The queue contains changes that are not in the cache yet, because the buffer of a handler is full. The
-    /// cache therefore does not match the revisions of the sources.
-    ///
-    /// This error occurs only with a queue that does not preserve the server's order of changes.
+    /// Changes wait in the queue because the buffer of a handler is full, and the queue does not preserve the
+    /// server's order of changes. The cache therefore does not match the revisions of the sources.
     #[error("changes wait in the queue for a handler whose buffer is full; save again later")]
     Unsettled,
     /// Another process, or another informer, is writing the same file. The value is the path of the file.
     #[error("another process or informer is writing {}", .0.display())]
     Busy(PathBuf),
-    /// An object or the whole store exceeds a limit above which a store can't be loaded.
+    /// An object exceeds 16 MiB, or the store exceeds 4 GiB or 5,000,000 objects.
     #[error("the store exceeds a limit: 16 MiB per object, 4 GiB, or 5,000,000 objects")]
     TooLarge,
     /// The `Serialize` of the object with this name returned an error.
@@ -150,8 +146,8 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Displays the location and the version of the saved store. If two requests to a factory have different
-/// texts, the factory does not return the same informer for both.
+/// Displays the location and the version of the saved store. A factory returns the same informer for two
+/// requests only if these texts are equal.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
@@ -168,8 +164,8 @@ pub(crate) struct Snapshotter<K> {
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// Description of the collection that each source lists, in the order of the sources. `None` if a source
-    /// returns no description.
+    /// Texts that identify the listed objects of each source, in the order of the sources. `None` if a source
+    /// returns no such text.
     collections: Option<Vec<String>>,
     /// Identity of the server. Not set while the identity is unknown.
     server: OnceLock<String>,
@@ -265,9 +261,6 @@ impl<K> Snapshotter<K> {
 
     /// Requests the identity of the server from the sources, unless the identity is already known.
     ///
-    /// The request can succeed even if the request at the start of the informer has failed. For example,
-    /// permission was granted since, or the server has recovered.
-    ///
     /// # Errors
     /// Returns an error if the store must not be saved (see [`Snapshotter::check`]), or if the identity can't
     /// be obtained within [`ASKED_AGAIN`].
@@ -290,7 +283,7 @@ impl<K> Snapshotter<K> {
     ///
     /// # Errors
     /// Returns the reason for a cold start if the objects are Secrets and [`SavedStore::allow_secrets`] is
-    /// not set, or if a source does not describe its collection.
+    /// not set, or if a source does not identify the objects that it lists.
     pub(crate) fn check(&self) -> Result<(), ColdReason> {
         if self.is_secret && !self.storing.config.secrets {
             return Err(ColdReason::SecretsRefused);
@@ -386,14 +379,14 @@ impl<K: Send + Sync + 'static> Snapshotter<K> {
         })
     }
 
-    /// Loads the saved store if the store matches this informer. `decoder` determines the cached form of the
-    /// loaded objects.
+    /// Loads the saved store if the store matches this informer. `decoder` determines whether the loaded
+    /// objects are kept decoded, as JSON, or compressed.
     ///
     /// # Errors
     /// Returns the reason for a cold start if the store can't be read or does not match.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the load.
+    /// Dropping the future cancels the load, which has no other effect.
     pub(crate) async fn load(
         self: &Arc<Self>,
         decoder: Decoder<K>,

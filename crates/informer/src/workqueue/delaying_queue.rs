@@ -40,8 +40,8 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the inner queue. The caller must first call [`DelayingQueue::promote`], which moves the items
-    /// whose time has been reached to the inner queue.
+    /// Returns the inner queue. The caller must first call [`DelayingQueue::promote`]. Otherwise the inner
+    /// queue lacks the items whose time has been reached.
     pub(super) fn queue(&mut self) -> &mut Queue<T> {
         &mut self.queue
     }

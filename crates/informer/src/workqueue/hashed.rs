@@ -4,8 +4,8 @@
 //! The hash is calculated when an item is added. It is calculated again only when a user-defined
 //! [`Order`](super::order::Order) returns the item.
 //!
-//! The hash function is the keyed hash function of the standard library. With a predictable hash, a user who
-//! can create objects could select names that all have the same bucket of a hash map.
+//! The hash function is the keyed hash function of the standard library. A user who can create objects
+//! therefore can't select names that have equal hashes.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::ops::Deref;

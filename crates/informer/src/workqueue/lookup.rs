@@ -1,19 +1,18 @@
-//! [`Lookup`] is a hash map that releases memory after removals and can't be iterated.
-//!
-//! Without iteration, no caller can depend on the order of the entries.
+//! [`Lookup`] is a hash map that releases memory after removals. It offers no iteration, because the order of
+//! the elements would be random.
 
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use derive_where::derive_where;
 
-/// Capacity, in elements, above which a collection is shrunk after removals.
+/// Capacity, in elements, above which a collection of the work queue releases memory after removals.
 ///
-/// A smaller collection keeps its capacity, because a small queue whose length varies must not reallocate at
-/// each change. A thousand keys use only a few dozen KiB.
+/// A smaller collection keeps its capacity, so that a small queue does not allocate memory each time its
+/// length changes.
 const SHRINK_ABOVE: usize = 1024;
 
-/// A collection is shrunk if its length is less than its capacity divided by this number.
+/// A collection releases memory if its length is less than its capacity divided by this number.
 const SHRINK_BELOW_ONE_IN: usize = 4;
 
 #[expect(
@@ -65,8 +64,7 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {
 /// Returns the new capacity of a collection that must be shrunk after a removal, or `None` if the collection
 /// keeps its capacity. `len` and `capacity` are the length and the capacity after the removal.
 ///
-/// At least half of the new capacity is free. The collection therefore does not have to grow again at once,
-/// and the cost of moving elements is spread over many removals.
+/// At least half of the new capacity is free, so that the collection does not have to grow again at once.
 pub(super) fn room_after_removal(len: usize, capacity: usize) -> Option<usize> {
     (capacity > SHRINK_ABOVE && len < capacity / SHRINK_BELOW_ONE_IN)
         .then_some((capacity / 2).max(SHRINK_ABOVE / 2))

@@ -52,19 +52,19 @@ pub(super) struct Queue<T> {
 pub(super) struct WakeUps {
     /// Number of items that were queued since the last call of [`Queue::take_wake_ups`].
     pub(super) pushed: usize,
-    /// Whether a shut-down has started, or the work on an item has ended during a shut-down. In both cases,
-    /// waiting tasks may have to stop waiting.
+    /// Whether a shut-down has started, or the work on an item has ended during a shut-down, since the last
+    /// call of [`Queue::take_wake_ups`].
     pub(super) ending: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The item waits for a worker, and is in the order.
+    /// The item waits for a worker.
     Queued,
     /// A worker processes the item.
     Processing,
-    /// A worker processes the item, and the item was added again. The item is queued again when this work
-    /// ends.
+    /// A worker processes the item, and the item was added again. The item is queued again when the worker
+    /// ends the work.
     Dirtied,
 }
 
@@ -166,7 +166,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
     /// Ends the work on an item that [`Queue::next`] returned. If the item was added during the work, queues
     /// the item again.
     ///
-    /// `Item` calls this method exactly once for each returned item.
+    /// The caller must call this method exactly once for each returned item.
     pub(super) fn done(&mut self, item: &Hashed<T>) {
         self.wake_ups.ending |= self.is_shutting_down();
         if let Some(timing) = &mut self.timing {

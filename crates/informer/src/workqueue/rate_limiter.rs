@@ -1,8 +1,7 @@
 //! [`RateLimiter`] determines the delay before a failed item is retried.
 //!
-//! Each limiter is a plain struct that never waits and reads no clock: the caller passes the time. All
-//! arithmetic uses integers and saturates. The same calls therefore return the same delays, and no number of
-//! failures causes an overflow.
+//! Each limiter is a plain struct that never waits and reads no clock: the caller passes the time. No number
+//! of failures causes an overflow.
 //!
 //! [`controller_default`] and [`item_based_default`] use the delays and limits of client-go's
 //! [`default_rate_limiters.go`](https://github.com/kubernetes/client-go/blob/master/util/workqueue/default_rate_limiters.go).
@@ -23,8 +22,7 @@ use super::lookup::Lookup;
 pub trait RateLimiter<T>: Send {
     /// Counts a failure of `item`, and returns the delay before the item is added again.
     ///
-    /// `now` is the time since an origin that never changes during the lifetime of the queue. `now` never
-    /// decreases.
+    /// `now` is the time since a fixed origin, and never decreases between calls.
     #[doc(alias = "When")]
     fn when(&mut self, item: &T, now: Duration) -> Duration;
 
@@ -39,11 +37,9 @@ pub trait RateLimiter<T>: Send {
     fn requeues(&self, item: &T) -> u32;
 }
 
-/// Returns client-go's default limiter for controllers. Its delay is the longer of two delays.
-///
-/// The first delay grows exponentially for each item, from 5 ms to 1000 s. It limits the retries of an item
-/// that always fails. The second delay is the delay of one token bucket for all items, with 10 tokens per
-/// second and a burst of 100. It limits the load on the server when all items fail.
+/// Returns client-go's default limiter for controllers. Its delay is the longer of two delays:
+/// - a delay for each item, which grows exponentially from 5 ms to 1000 s;
+/// - the delay of one token bucket for all items, with 10 tokens per second and a burst of 100.
 #[doc(alias = "DefaultControllerRateLimiter")]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn controller_default<T: Clone + Eq + Hash + Send + 'static>() -> MaxOf<T> {

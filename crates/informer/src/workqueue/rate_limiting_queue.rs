@@ -3,17 +3,7 @@
 //!
 //! Guarantees: all state is under one lock, and no operation waits while it holds the lock. A task that waits
 //! for an item is woken when an item is added, when the delay of an item ends, and when a shut-down starts.
-//! Cancelling one waiting future affects no other task.
-//!
-//! No wake-up is lost, for these reasons:
-//! - A waiting task registers with tokio's `Notify` before it looks for an item. An item that is added
-//!   between the two steps therefore wakes the task.
-//! - A waiting task increments a counter under the lock before it looks for an item. If `add` finds that the
-//!   counter is zero, there is no task to wake.
-//! - A new item wakes one task. If this task is dropped before it runs, `Notify` wakes another task instead.
-//! - Every waiting task sleeps at most until the earliest time of a delayed item. If an item is added with an
-//!   earlier time, all waiting tasks are woken. The cancellation of one waiting task therefore does not delay
-//!   an item.
+//! Cancelling one waiting future affects no other task, and no wake-up is lost.
 
 use std::fmt;
 use std::hash::Hash;
@@ -171,9 +161,9 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
 
     /// Waits for the next item and returns it. Returns `None` after a shut-down, when no item is left.
     ///
-    /// Several tasks may wait. Each item is returned to one of them. During a drain, an item that was added
-    /// while it was in work is queued again when its work ends. `None` is therefore returned only when no
-    /// such item is left. Delayed items require a Tokio runtime with time enabled.
+    /// Several tasks may wait. Each item is returned to one of them. During a drain, `None` is returned only
+    /// when no item is queued and no item in work was added again. The call requires a Tokio runtime with
+    /// time enabled if an item is delayed.
     ///
     /// # Cancel safety
     ///
@@ -185,6 +175,9 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
         if let Asked::Answered(answer) = self.ask() {
             return answer;
         }
+        // No wake-up is lost. The counter of `Waiting` is incremented, and the task is registered with
+        // `Notify`, before the task looks for an item. If the woken task is dropped, `Notify` wakes another
+        // task. Each task sleeps until the earliest delay ends, and an earlier delay wakes all tasks.
         let _waiting = Waiting::new(&self.shared);
         loop {
             let mut told = pin!(self.shared.ready.notified());

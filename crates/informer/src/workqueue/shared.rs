@@ -77,9 +77,8 @@ impl<T: Clone + Eq + Hash> Shared<T> {
     /// Runs an operation under the lock, and then wakes the waiting tasks that the operation affects. Returns
     /// the result of `operation`.
     ///
-    /// Before the operation, items whose delay has ended are queued, so the operation never sees them as
-    /// delayed. The clock is read for this step only if items are delayed, because reading the clock takes
-    /// longer than the rest of an operation.
+    /// Before the operation, items whose delay has ended are queued. The operation therefore never finds them
+    /// among the delayed items.
     pub(super) fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         let earliest = state.delaying.earliest();

@@ -187,8 +187,7 @@ fn the_queue_holds_no_reference_to_an_item_that_is_done() {
     assert_eq!(Arc::strong_count(&key), 1);
 }
 
-/// Records the items in work and the number of times that each item was processed. The tests use it to check
-/// that no two workers process the same item at the same time.
+/// Records the items in work and the number of times that each item was processed.
 #[derive(Default)]
 struct Ledger {
     in_work: BTreeSet<u32>,

@@ -1,5 +1,4 @@
-//! [`Timing`] measures the times for which items wait for a worker and are in work, for the metrics of a
-//! queue.
+//! [`Timing`] measures the waiting time and the working time of each item, for the metrics of a queue.
 //!
 //! The waiting time of an item starts at its first addition after a worker last received the item. `Timing`
 //! keeps no state for an item that is neither queued nor in work.
@@ -18,8 +17,8 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// Start time of the work on each item in work. The key is a sequence number, so the first entry has the
-    /// earliest start time.
+    /// Start time of the work on each item in work. The key is the number that `started` contains for the
+    /// item.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }

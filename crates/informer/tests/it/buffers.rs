@@ -32,7 +32,7 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Registers a handler that handles `permits` events and then blocks. The test can add permits to the
+/// Registers a handler that handles `permits` events and then blocks until the test adds permits to the
 /// returned semaphore.
 ///
 /// Also returns the trace of the handled events, and the handler's registration.

@@ -1,7 +1,7 @@
 //! Tests which objects the cache contains while a handler processes an event.
 //!
-//! At that time, the cache already contains the delivered change. If the change comes from a list, the cache
-//! contains the complete list.
+//! The cache must already contain the change that the event reports. If a list delivered the change and the
+//! informer's queue is `InOrder`, the cache must contain the complete list.
 
 use std::time::Duration;
 

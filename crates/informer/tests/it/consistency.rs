@@ -26,8 +26,7 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run, streaming};
 
-/// Period of the consistency checks. It is shorter than the timeout of any watch, which is at least five
-/// minutes.
+/// Period of the consistency checks.
 const PERIOD: Duration = Duration::from_secs(240);
 
 /// Returns a builder for an informer with consistency checks.
@@ -177,12 +176,12 @@ async fn a_streaming_list_restores_lost_events_too() {
     informer.stop().await;
 }
 
-/// Tests kubernetes#107457: after the server was restored from a backup, new objects have the revisions of
-/// objects that the restore removed.
+/// Tests kubernetes#107457: after a restore from a backup, new states of objects get revisions that other
+/// states had before the restore.
 ///
-/// The watch does not detect the restore, because the restored server has reached the same revision again.
-/// The watch resumes, and a request for the last revision succeeds. The consistency check finds that the uid
-/// of `b` differs. The relist also corrects `a`, whose uid and revision are unchanged.
+/// The watch resumes without an error, because the restored server has reached its earlier revision again.
+/// The consistency check finds that the uid of pod `b` differs. The relist also corrects pod `a`, whose
+/// content differs although its uid and revision are equal.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_with_the_same_revisions_is_detected_by_uids() {
     for by_key in [false, true] {

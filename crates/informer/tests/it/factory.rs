@@ -1,5 +1,5 @@
-//! Tests of `SharedInformerFactory`, which creates one informer per kind and scope: how the factory starts
-//! and names its informers, and waits for them.
+//! Tests of `SharedInformerFactory`, which shares one informer per kind and scope: how the factory starts and
+//! names its informers, and waits for their sync.
 
 mod defaults;
 mod kinds;

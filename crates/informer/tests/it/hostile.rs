@@ -41,7 +41,8 @@ fn builder(script: &Script, limits: Limits) -> Builder<Pod> {
 ///
 /// # Panics
 ///
-/// If the cache stores an object of the failed list, or if the informer does not sync after the first error.
+/// Panics if the cache stores an object of the failed list, or if the informer does not sync after the first
+/// error.
 async fn first_failure(script: &Script, limits: Limits) -> (Class, String, Duration) {
     let began = Instant::now();
     let informer = run(builder(script, limits));

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use crate::setting::{LONG, labelled, pod, requests};
 
 /// Maximum time for which a test waits for the next reconciliation or stream item. The time is longer than
-/// any backoff in these tests, and shorter than the timeout of a watch.
+/// any backoff in these tests.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// One item of the stream that `Controller::run` returns: the reconciled object with the reconciler's action,
@@ -87,7 +87,7 @@ fn owned_pod(name: &str, owner: &Value) -> Value {
     pod
 }
 
-/// Lets the server reject the next `times` lists and the next `times` watches of `resource` with status 503.
+/// Makes the server reject the next `times` lists and the next `times` watches of `resource` with status 503.
 /// The rejection applies to one namespace, or to all namespaces if `namespace` is empty.
 fn refuse(server: &Server, resource: &str, namespace: &str, times: u64) {
     for matches in [Match::list(resource), Match::watch(resource)] {
@@ -183,7 +183,7 @@ async fn a_missed_deletion_of_an_owned_object_reconciles_the_owner() {
 }
 
 /// Reads the stream until it ends, or until no item arrives within [`SILENCE`]. Returns the names of the pods
-/// that the stream has returned, and ignores errors.
+/// that the stream has returned. Ignores errors that the stream returns.
 async fn touched<K: ResourceExt>(
     pods: &mut (impl Stream<Item = Result<K, kube_runtime::watcher::Error>> + Unpin),
 ) -> Vec<String> {

@@ -1,5 +1,5 @@
-//! Tests of lazy caches. They store and deliver the same objects as decoded caches, but decode each object
-//! only when it is first read.
+//! Tests of lazy caches. A lazy cache stores and delivers the same objects as a decoded cache, but decodes
+//! each object only when the object is first read.
 
 use std::sync::Arc;
 

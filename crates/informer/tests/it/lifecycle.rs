@@ -20,8 +20,8 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns a factory whose informers use plain lists instead of streaming lists, because the tests count list
-/// requests.
+/// Returns a factory whose informers use plain lists. A streaming list is a watch request, so the tests could
+/// not count it as a list request.
 fn factory(server: &Server) -> SharedInformerFactory {
     SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)

@@ -1,5 +1,5 @@
-//! Tests of the lifecycle of an informer and its handlers: before the start, while the informer runs, and
-//! after its stop. They check the reported status, and which calls succeed or fail.
+//! Tests of informers and their handlers before the start, during the run, and after the stop. The tests
+//! check the reported status, and which calls succeed or fail.
 
 use std::time::Duration;
 

@@ -9,13 +9,13 @@ use tracing::{
 };
 use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
-/// Captures the log lines of the current thread from level `DEBUG` upward. The capture ends when this value
-/// is dropped. A test's runtime has only one thread, so all log lines of the test are captured.
+/// The log lines that the current thread emits until this value is dropped. A test's runtime has only one
+/// thread, so all log lines of the test are captured.
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
-    /// A second, unused subscriber. With only one subscriber, the first thread that emits a log line decides
-    /// whether the line is enabled, and `tracing` caches this decision for all threads.
+    /// A second, unused subscriber. With only one subscriber, `tracing` would cache whether the first thread
+    /// that emits a log line captures the line, and apply the cached result to all threads.
     _second: Dispatch,
 }
 
@@ -27,14 +27,14 @@ impl Logs {
         Self::capture_with(FmtSpan::NONE)
     }
 
-    /// Captures log lines from level `DEBUG` upward. For each span event that `spans` selects, captures an
-    /// additional line.
+    /// Captures log lines from level `DEBUG` upward, and one line for each span event that `spans` selects,
+    /// such as the creation of a span.
     fn capture_with(spans: FmtSpan) -> Self {
         Self::capture_at(Level::DEBUG, spans)
     }
 
-    /// Captures the log lines of all levels. Each line contains its target. For each event of a span, such as
-    /// its creation, captures an additional line.
+    /// Captures the log lines of all levels with their targets, and one line for each span event, such as the
+    /// creation of a span.
     pub(crate) fn capture_everything() -> Self {
         Self::capture_at(Level::TRACE, FmtSpan::FULL)
     }

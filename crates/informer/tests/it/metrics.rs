@@ -35,8 +35,8 @@ use crate::{
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
-/// The recorded data that all clones of a [`Recorder`] share: the reports, and the samplers of the informers
-/// and work queues.
+/// The data that all clones of a [`Recorder`] share: the reports, and the samplers, which return the current
+/// metrics of an informer or work queue.
 #[derive(Default)]
 struct Recorded {
     told: Trace,
@@ -58,8 +58,7 @@ impl Recorder {
         Arc::new(self.clone())
     }
 
-    /// Returns the number of recordings that have not been dropped. Each informer and each work queue drops
-    /// its [`Recording`] when it has ended.
+    /// Returns the number of [`Recording`]s that have not been dropped.
     fn under_way(&self) -> usize {
         Arc::strong_count(&self.0.held) - 1
     }

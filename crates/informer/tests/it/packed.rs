@@ -1,5 +1,5 @@
-//! Tests of packed caches. They store and deliver the same objects as decoded caches, but decode an object
-//! only when it is read.
+//! Tests of packed caches. A packed cache stores and delivers the same objects as a decoded cache, but
+//! decodes an object only when the object is read.
 
 use std::{borrow::Cow, cell::Cell, sync::Arc, time::Duration};
 
@@ -21,8 +21,8 @@ use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run};
 
 const SAMPLES: usize = 16;
 
-/// Returns the name, uid, revision, labels and body of every cached pod. If the pod cannot be decoded, the
-/// error replaces the body.
+/// Returns the name, uid, revision and labels of every cached pod, and the decoded pod as JSON or the
+/// decoding error.
 pub(crate) fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
     let snapshot = pods.indexer().list();
     let whole = |object: &Object<Pod>| {
@@ -69,7 +69,7 @@ async fn change(server: &Server, round: u32) {
     }
 }
 
-/// Changes pods on the server in several steps. Asserts before each step that both informers have delivered
+/// Changes pods on the server in several steps. Before each step, asserts that both informers have delivered
 /// the same events and have the same cache content.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {

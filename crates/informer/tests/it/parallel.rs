@@ -205,8 +205,7 @@ impl Rendezvous {
     }
 }
 
-/// Returns a response that contains all pods as a list or a streaming list, with one chunk per pod. A Go
-/// server sends such chunks.
+/// Returns a response that contains all pods as a list or a streaming list, with one chunk per pod.
 fn in_small_chunks(way: InitialList) -> Answer {
     if way == InitialList::Streaming {
         let events = initial_events(PODS);
@@ -246,7 +245,8 @@ async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
     }
 }
 
-/// Maximum time for which the reflector of the next test waits for another initial event of a streaming list.
+/// Maximum time for which a reflector waits for the next initial event of a streaming list, in the test
+/// `a_deadline_that_passes_while_another_thread_decodes_does_not_stop_the_reflector`.
 const INITIAL_EVENTS: Duration = Duration::from_millis(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

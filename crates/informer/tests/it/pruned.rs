@@ -1,6 +1,5 @@
-//! Tests of [`Pruned`], the type for objects from which an informer removes configured fields before it
-//! stores them. If the removed fields are optional, an informer of pruned objects works like any other
-//! informer, with a decoded, lazy or packed cache.
+//! Tests of [`Pruned`], the type of objects from which an informer removes configured fields before it stores
+//! them. The tests use decoded, lazy and packed caches.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,8 @@
 //! Tests of an informer whose server is restored from a backup. The restored server assigns some revisions a
-//! second time, for other changes. The informer has already received these revisions from the server before
-//! the restore.
+//! second time. The informer has already received these revisions for other changes.
 //!
-//! The informer detects the restore by an event or a response. It then lists again, stores the new list, and
-//! delivers the differences as events. Most tests run once per type of queue.
+//! The informer must detect the restore by an event or a response, list again, store the new list, and
+//! deliver the differences as events. Most tests run once per type of queue.
 
 mod notices;
 mod queues;
@@ -52,9 +51,9 @@ fn streamed(revision: u64, items: &[String]) -> String {
     items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// Returns the server's answers to an initial list and to the watch after the list. The list has the revision
-/// and the items in `all`. The watch sends the events in `watch`, and `then` describes how it continues. If
-/// the initial list is a streaming list, the list and the watch are a single answer.
+/// Returns the server's answers to an initial list and to the watch after the list. `all` contains the
+/// revision and the items of the list. `watch` contains the events of the watch, and `then` describes how the
+/// watch continues. A streaming list and its watch are a single answer.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -248,9 +247,9 @@ async fn a_restored_source_does_not_affect_another_source() {
 }
 
 /// While the informer lists again because its watch has expired, the consistency check finds that the cache
-/// differs from the server. A difference requires a relist, and the list in progress serves as this relist.
-/// However, this list has not decoded the objects that the cache already had. The informer therefore repeats
-/// the list and decodes all objects.
+/// differs from the server. The list in progress reuses each cached object that has the same uid and revision
+/// as the listed object, so it can't correct the difference. The informer must therefore repeat the list and
+/// decode all objects.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
@@ -285,8 +284,8 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
 }
 
 /// While the informer lists again because its watch has expired, the consistency check finds that the cache
-/// differs from the server. The informer repeats the list. A difference does not prove that the server was
-/// restored, so the pending wait for a revision and the pending write in the overlay must not fail.
+/// differs from the server. This difference does not prove that the server was restored, so the pending wait
+/// for a revision and the pending write must not fail.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);

@@ -61,7 +61,7 @@ impl<Q: Queue<Pod>> Queue<Pod> for Noting<Q> {
     }
 }
 
-/// A handler that waits for one permit of the semaphore for each event.
+/// A handler whose callback waits for one permit of the semaphore.
 struct Gated(Arc<Semaphore>);
 
 impl EventHandler<Pod> for Gated {
@@ -70,9 +70,9 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Runs an informer until the full buffer of a handler blocks the informer. Then one pod changes three times
-/// and a resync occurs before the handler continues. Returns the resync and the batches that the queue has
-/// recorded since the buffer was full.
+/// Runs an informer until the full buffer of a handler blocks the informer. Then changes one pod three times
+/// and lets a resync occur before the handler continues. Returns the resync and the batches that the queue
+/// has recorded since the buffer was full.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -1,4 +1,4 @@
-//! Tests of waits until the cache contains a write, and of `MutationCache`, an overlay of pending writes.
+//! Tests of `wait_for_revision`, `wait_for_deleted` and `MutationCache`, an overlay of pending writes.
 
 use std::{task::Poll, time::Duration};
 
@@ -123,8 +123,8 @@ async fn a_wait_that_times_out_reports_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// Tests two cases. In the first, a bookmark of the watch contains the revision of the restored server. In
-/// the second, the server rejects a watch, and the response to the following list contains the revision.
+/// Tests that the informer detects a restored server by the revision of a bookmark, and by the revision of
+/// the list after a rejected watch.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
     for lists in [false, true] {
@@ -387,8 +387,8 @@ async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_orde
     informer.stop().await;
 }
 
-/// Creates pod `b` whenever the overlay does not contain it. Checks the overlay at the start, after each
-/// event, and after each write that the overlay drops although the cache never contained the write.
+/// Creates pod `b` on the server whenever the overlay does not contain this pod. Reads the overlay at the
+/// start, at each event, and when the overlay drops a write that the cache never contained.
 async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
     let mut events = informer.subscribe().unwrap();
     let mut lapsed = overlay.lapsed();

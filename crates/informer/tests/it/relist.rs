@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::setting::{LONG, Trace, labelled, listing, pod, requests, run};
 
-/// Sleeps for two seconds. The test can then close the watch without causing a failure: only a watch that
-/// closes within one second and without an event counts as failed.
+/// Sleeps for two seconds before the test closes a watch. A watch that closes without an event in its first
+/// second would count as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

@@ -1,8 +1,8 @@
 //! Tests of the requests that a reflector sends after each possible answer of a server: the time, the
 //! revision and the page size of each request.
 //!
-//! Each row of the tables under "Reflector" in `docs/client-go.md` has one test. The times are those of the
-//! paused clock. The pauses between requests are random, but equal in every run because the seed is fixed.
+//! Each row of the tables under "Reflector" in `docs/client-go.md` has one test. The tests use a paused clock
+//! and a fixed random seed, so the times of the requests are equal in every run.
 
 mod refusals;
 mod watches;
@@ -27,7 +27,7 @@ const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message
 const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
 const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
-/// Runs a reflector against a source that gives these answers in order, and compares the requests with
+/// Runs a reflector against a source that gives these answers in order, and asserts that its requests equal
 /// `expected`. Returns the reflector's errors and its final store.
 async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {
     check_with(answers, |reflector| reflector, expected).await
@@ -152,9 +152,9 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// The source of this test does not support the probe that requests the server's current revision. The
-/// reflector could therefore detect a restored server only by an event that is older than the cached state of
-/// the event's object.
+/// The source of this test cannot report the server's current revision. The reflector could therefore detect
+/// a restored server only by an object that is older than the cached state of this object. The watch sends no
+/// such object, so the reflector reports no error.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(
@@ -201,7 +201,7 @@ async fn bookmarks_advance_the_revision_as_events_do() {
     assert_eq!(outcome.indexer.snapshot().revision(), 42.into());
 }
 
-/// The reflector cannot interpret the event, so it does not use the event's revision.
+/// The reflector does not use the revision of an event whose type it does not know.
 #[tokio::test(start_paused = true)]
 async fn an_event_of_an_unknown_type_is_followed_by_a_relist() {
     let outcome = check(

@@ -32,7 +32,7 @@ pub(crate) enum Answer {
     Labelled(&'static str, Box<Answer>),
 }
 
-/// The continuation of a response body after the client has read its scripted text.
+/// The part of a response body that follows the scripted text.
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     Ends,
@@ -51,13 +51,13 @@ pub(crate) struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
     /// The received requests, one per line, with verb, revision and continue token.
     pub(crate) requests: Trace,
-    /// The received requests, one per line, with the time since the creation of the script, and all
-    /// parameters except those that every watch has.
+    /// The received requests, one per line: the time in seconds since the creation of the script, the verb,
+    /// and the query parameters. The parameters that are specific to watches are omitted.
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
-    /// A reference that is shared with every pending request and response body. Its reference count includes
-    /// one reference per request or body that has not been dropped.
+    /// A value to which every pending request and every response body holds a reference. The reference count
+    /// gives the number of requests and bodies that have not been dropped.
     under_way: Arc<()>,
 }
 
@@ -161,8 +161,8 @@ impl Script {
         })
     }
 
-    /// Returns the line of a request for the log: time, verb and parameters. Omits the parameters that every
-    /// watch has, and asserts their values instead.
+    /// Returns the line of a request for the log: the time, the verb and the query parameters. Omits the
+    /// parameters that are specific to watches, and asserts their values instead.
     fn line(&self, verb: &str, options: &ListOptions) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let shown = match options.send_initial_events {
@@ -238,8 +238,8 @@ pub(crate) fn error_event(status: &str) -> String {
     event("ERROR", status)
 }
 
-/// Yields to the other tasks once. Unlike tokio's `yield_now`, this function calls the waker immediately, and
-/// does not defer the wake until the runtime has polled its drivers.
+/// Yields to the other tasks once. Wakes the task immediately, unlike tokio's `yield_now`, which wakes the
+/// task only after the runtime has polled its drivers.
 async fn woken_at_once() {
     let mut is_woken = false;
     std::future::poll_fn(|cx| {

@@ -4,8 +4,8 @@
 //! The tests process invalid Secrets, damaged files of a saved store, and requests with credentials. All of
 //! them contain a known text, the planted secret. The tests search the output of the library for this text.
 //!
-//! The tests do not cover the message of a `Status`, which is the server's own text. They also do not cover
-//! the output of a program's own functions, such as a transform, an index function or a handler that panics.
+//! The tests do not cover the message of a `Status`, which the server writes. They also do not cover the
+//! output of a program's own functions, such as a transform.
 
 use std::{error::Error as StdError, fmt, fs, path::Path, sync::Arc, time::Duration};
 
@@ -104,7 +104,7 @@ impl ReflectorStore<Secret> for Said {
 }
 
 /// Returns the metadata of a Secret as JSON. A label and an annotation contain [`PLANTED`]. The revision is
-/// not a number, so it is neither older nor newer than any other revision.
+/// not a number.
 fn metadata(name: &str) -> String {
     json!({
         "name": name, "namespace": "default", "resourceVersion": "x9", "uid": format!("uid-{name}"),
@@ -114,8 +114,8 @@ fn metadata(name: &str) -> String {
     .to_string()
 }
 
-/// Returns the JSON of one valid Secret and of several invalid Secrets. Each invalid Secret has one error,
-/// and contains [`PLANTED`] at the error or next to it.
+/// Returns the JSON of one valid Secret, and of several Secrets with one error each. All of them contain
+/// [`PLANTED`].
 fn secrets() -> Vec<String> {
     let quoted = format!("\"{PLANTED}\"");
     let wrong_rests = [
@@ -225,8 +225,8 @@ fn builder(script: Script) -> Builder<Secret> {
         .initial_list(InitialList::List)
 }
 
-/// Runs the informer for the duration `long`. Records as text the errors, events, statuses, handlers and
-/// metrics of the informer, and its `Debug` output.
+/// Runs the informer for the duration `long`. Records its errors, events, statuses, handlers and metrics, and
+/// its `Debug` output, as text in `said`.
 async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
     let informer = said.hears(informer);
     let informer = informer

@@ -1,5 +1,5 @@
-//! Tests that stop or drop an informer at every await point, and tests that register and remove handlers
-//! while many events are delivered.
+//! Tests of informers that are stopped or dropped at every await point, and of handlers that are registered
+//! and removed while many events are delivered.
 //!
 //! Most handlers in the tests are a [`Replay`], which detects events that contradict the earlier events.
 
@@ -113,8 +113,8 @@ impl Replay {
         pods.handler(self.clone()).register().unwrap()
     }
 
-    /// Asserts that no event contradicted the earlier events, and that the objects according to the events
-    /// are the objects in the cache.
+    /// Asserts that no event contradicted the earlier events, and that the objects computed from the events
+    /// equal the objects in the cache.
     fn check(&self, pods: &SharedInformer<Pod>) {
         let told = self.0.lock();
         assert_eq!(told.faults, [""; 0]);
@@ -129,8 +129,8 @@ impl Replay {
     }
 }
 
-/// The handlers of an informer, and pending waits for the informer and its handlers. The test asserts that
-/// all handlers and waits end when the informer stops.
+/// The handlers of an informer, and pending waits for the informer and its handlers. All of them must end
+/// when the informer stops.
 struct Hanging {
     pods: SharedInformer<Pod>,
     registrations: Vec<Registration<Pod>>,

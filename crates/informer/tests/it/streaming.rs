@@ -64,8 +64,9 @@ struct Outcome {
     under_way: usize,
 }
 
-/// Runs a reflector with these scripted answers for the duration `within`, and compares its requests with
-/// `asked`. Returns the changes that the store received, the errors, and the number of pending requests.
+/// Runs a reflector with these scripted answers for the duration `within`, and asserts that its requests
+/// equal `asked`. Returns the changes that the store received, the errors, and the number of pending
+/// requests.
 async fn check(
     answers: impl IntoIterator<Item = Answer>,
     within: Duration,

@@ -52,8 +52,9 @@ async fn listening(builder: Builder<Pod>) -> (Running, Trace) {
     (informer, trace)
 }
 
-/// Returns the watch events that the server sends in the second with this number. Some events grant or revoke
-/// access to existing objects, whose revisions are old. Others change pod `a` at a new revision.
+/// Returns the watch events that the server sends `second` seconds after the start of the watch. Some events
+/// contain objects with old revisions, because the client gains or loses access to existing objects. Other
+/// events change pod `a` at a new revision.
 fn grants(second: u64) -> String {
     match second {
         1 => event("ADDED", &pod("granted", 3)) + &event("ADDED", &pod("too", 2)),

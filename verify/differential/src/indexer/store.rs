@@ -21,7 +21,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The library's indexer and its writer, without a planted bug. A store with a planted bug wraps this store.
+/// The library's indexer and its writer, without a planted bug.
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {
@@ -51,10 +51,10 @@ fn index(indexers: Indexers<K>, name: &'static str) -> Indexers<K> {
     })
 }
 
-/// Runs the operations of a sequence on a new store. Returns one [`Step`], which contains the answer, for
-/// each operation.
+/// Runs the operations of a sequence on a new store. Returns one [`Step`] per operation, which contains the
+/// answer to the operation.
 ///
-/// If `bug` is given, the store has this planted bug.
+/// If `bug` is given, the store has this deliberate bug.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     match bug {
         None => Replay::over(Sound::new(), sequence),
@@ -163,8 +163,7 @@ impl<S: Store> Replay<S> {
         Answer::ok()
     }
 
-    /// Pushes the changes into an `InOrder` queue, and applies the batches that the queue returns to the
-    /// store.
+    /// Pushes the changes into a new `InOrder` queue, and applies all batches of this queue to the store.
     fn batch(&mut self, changes: &[Operation]) -> Answer {
         let missed = changes
             .last()

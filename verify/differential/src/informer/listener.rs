@@ -1,7 +1,7 @@
-//! Event handler that the comparison registers with the library's informer.
+//! Defines the event handler that the comparison registers with the library's informer.
 //!
-//! The handler records its events, and checks that each event of an object continues from the state that the
-//! handler received last. It does not compare the events with those of client-go.
+//! The handler records its events, and checks that each event of an object continues from the object state
+//! that the handler received last. It does not compare the events with those of client-go.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -32,23 +32,23 @@ pub(super) struct Listener {
 /// events.
 #[derive(Default)]
 pub(super) struct Told {
-    /// Events since the last answer, each as the object's name and the formatted event.
+    /// Events since the last call of [`Listener::take`]. Each entry contains the object's name and the
+    /// formatted event.
     pub(super) events: Vec<(String, String)>,
-    /// Formatted state of each object after all received events, by the object's name.
+    /// Formatted current state of each object according to the received events, by the object's name.
     pub(super) view: BTreeMap<String, String>,
-    /// Whether the next answer shows `view` instead of `events`.
+    /// Whether the next call of [`Listener::take`] returns the states in `view` instead of the events.
     ///
-    /// This flag is set for a handler that was registered while the watch delivered changes. The order of the
-    /// events of such a handler is undefined.
+    /// This flag is set for a handler that was registered while the watch delivered changes, because the
+    /// order of the events of such a handler is undefined.
     pub(super) amid: bool,
-    /// Names of the behaviours and of the violated guarantees that the received events showed. The coverage
-    /// report counts the behaviours.
+    /// Names of the behaviours and of the guarantee violations that occurred in the received events.
     pub(super) seen: Vec<&'static str>,
 }
 
 impl Told {
-    /// Records an event, updates the recorded state of its object, and records which behaviours the event
-    /// shows. Ignores `Event::Synced`.
+    /// Records an event, updates the recorded state of the event's object, and records the behaviours that
+    /// the event shows. Ignores `Event::Synced`.
     pub(super) fn note(&mut self, event: &Event<K>) {
         let Some(name) = event.object_name() else {
             return;
@@ -114,11 +114,11 @@ impl Told {
 }
 
 impl Listener {
-    /// Returns the formatted events since the last call, and removes them from the record. For a handler with
-    /// the flag [`Told::amid`], it returns the states of all objects instead.
+    /// Returns the formatted events since the last call, and removes them from the record. If the flag
+    /// [`Told::amid`] is set, clears it and returns the states of all objects instead.
     ///
-    /// If `ordered` is false, the events are sorted by object, because the order of events of different
-    /// objects is undefined.
+    /// If `ordered` is false, sorts the events by object name, because the order of events of different
+    /// objects is then undefined.
     pub(super) fn take(&self, ordered: bool) -> String {
         let mut told = self.told.lock();
         let mut events = std::mem::take(&mut told.events);
@@ -139,7 +139,7 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether the handler blocks, either in its current callback or in its next one.
+    /// Returns whether the handler is blocked in its current callback, or will block in its next callback.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }
@@ -149,8 +149,8 @@ impl Listener {
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether the handler ignores the events of the initial objects. This is true only with a planted bug.
-    /// With this bug, the initial objects are copied from the cache before the handler is registered.
+    /// Whether the handler ignores the `Added` events of the initial objects. This is true only for the
+    /// deliberate bug `LateWithoutBarrier`.
     pub(super) skips_initial: bool,
 }
 

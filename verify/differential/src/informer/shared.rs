@@ -1,6 +1,6 @@
 //! Runs sequences of operations on the library's `SharedInformer` and its handlers, in paused tokio time.
 //!
-//! The module returns the library's answers, and does not compare them with the answers of client-go.
+//! This module returns the library's answers, and does not compare them with the answers of client-go.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -34,10 +34,10 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Virtual time that passes with each operation of a running informer.
+/// Virtual time that passes after each operation while the informer runs.
 ///
-/// Resyncs occur at whole seconds after the start of the informer. The `start` operation lasts half a second
-/// longer than other operations, so no later operation ends at the same time as a resync.
+/// No operation ends at the same time as a resync. Resyncs occur at whole seconds after the start of the
+/// informer. Operations end between two whole seconds, because [`START`] is 2.5 seconds.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
 /// Virtual time that passes after a fault. The library and client-go both recover within this time, because
@@ -47,14 +47,14 @@ const RECOVERY: Duration = Duration::from_secs(300);
 const SETTLING: Duration = Duration::from_millis(1);
 /// Default resync period of the informer in a sequence with the option [`RESYNC`].
 const DEFAULT_RESYNC: Duration = Duration::from_secs(20);
-/// Timeout of all watches, and resync period of the informer in a sequence without resyncs. It is longer than
-/// any sequence.
+/// Timeout of all watches, and resync period of the informer in a sequence without resyncs. The time is
+/// longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 
-/// Runs the operations of a sequence on a new informer, in paused tokio time. Returns one [`Step`], which
-/// contains the answer, for each operation.
+/// Runs the operations of a sequence on a new informer, in paused tokio time. Returns one [`Step`] per
+/// operation, which contains the answer to the operation.
 ///
-/// If `bug` is given, the informer has this planted bug.
+/// If `bug` is given, the informer has this deliberate bug.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -80,15 +80,15 @@ struct Shared<'a> {
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
     listeners: Vec<Listener>,
-    /// Last reported value of each fact about the informer, by the fact's name. For example, one fact is
-    /// whether the informer has synced. An answer contains a fact only if its value has changed.
+    /// Last reported value of each property of the informer, such as `revision`, by the property's name. An
+    /// answer contains a property only if its value has changed.
     said: BTreeMap<String, String>,
     seen: Vec<&'static str>,
 }
 
 /// Configures the informer with the queue type that the sequence selects.
 ///
-/// If `bug` is `UnchangedToldToAll`, the queue is wrapped in a faulty one.
+/// If `bug` is `UnchangedToldToAll`, wraps the queue in [`Restless`], which contains this bug.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -212,8 +212,8 @@ impl<'a> Shared<'a> {
 
     /// Registers a handler. Returns whether the informer accepted the handler.
     ///
-    /// `amid` is true if the watch is delivering changes at the same time. The next answer then shows the
-    /// object states that the handler has recorded, instead of its events.
+    /// If `amid` is true, the next answer contains the object states that the handler has recorded, instead
+    /// of the handler's events.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -332,8 +332,8 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// Records which behaviours `operation` will show, for the coverage report. The behaviour depends on the
-    /// state of the informer, so this must be called before the operation runs.
+    /// Records for the coverage report which behaviours `operation` will show. Must be called before the
+    /// operation runs, because the behaviours depend on the state of the informer before the operation.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {
@@ -360,10 +360,10 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// Records which behaviours the received events of all handlers showed, for the coverage report.
+    /// Records for the coverage report which behaviours the received events of all handlers showed.
     ///
     /// Also records a violation if the events of a synced handler do not lead to the state of the store, or
-    /// if an update without a change was delivered in a sequence without resyncs.
+    /// if a handler received an update without a change in a sequence without resyncs.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot
@@ -387,8 +387,8 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Stores the value of a fact about the informer, such as whether it has synced. Returns the fact as text for
-/// the answer, or `None` if the value has not changed.
+/// Stores `value` in `said` as the value of the property `name`. Returns the property as text, or `None` if
+/// the value has not changed.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

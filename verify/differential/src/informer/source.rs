@@ -1,4 +1,4 @@
-//! Simulated API server for the library's informer. The objects of the server change only through the
+//! Simulates an API server for the library's informer. The objects of the server change only through the
 //! operations of a test sequence.
 //!
 //! The Go programs in `verify/differential/oracle` contain an equivalent server for client-go.
@@ -69,7 +69,7 @@ impl Source {
         self.state.lock().refusals = requests;
     }
 
-    /// Returns whether the server withholds events that it has not sent to the watch yet.
+    /// Returns whether the server currently withholds at least one event from the watch.
     pub(super) fn is_behind(&self) -> bool {
         let state = self.state.lock();
         state.lags && state.told < state.history.len()
@@ -141,8 +141,8 @@ impl State {
             .push((revision, json!({"type": kind, "object": object})));
     }
 
-    /// Sends all events that the server has not sent to the watch yet. Does nothing while the server
-    /// withholds events.
+    /// Sends all events that the server has not yet sent to the watch. Does nothing while the server
+    /// withholds events, or if no watch is open.
     fn tell(&mut self) {
         if self.lags || self.watcher.is_none() {
             return;

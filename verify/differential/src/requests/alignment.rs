@@ -13,31 +13,31 @@ use self::asked::{
     lags_behind, owed, requests, revision, split,
 };
 
-/// Divergence: the library sends the first list after an expired watch at once; client-go pauses before it.
+/// Divergence: the library sends the first list after an expired watch without a pause, unlike client-go.
 const AT_ONCE: &str = "the_first_relist_is_at_once";
-/// Divergence: the library backs off after a reset connection; client-go's REST client retries after 1 s.
+/// Divergence: the library backs off after a reset connection. client-go's REST client retries after 1 s.
 const RESET: &str = "a_reset_connection_is_backed_off_from";
-/// Divergence: the library backs off after a failed streaming list; client-go repeats it immediately.
+/// Divergence: the library backs off after a failed streaming list. client-go repeats the list immediately.
 const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
-/// Divergence: the library lists one object (a probe) before it resumes a lost watch; client-go does not.
+/// Divergence: before the library resumes a lost watch, it lists one object (a probe), unlike client-go.
 const PROBE: &str = "a_lost_connection_is_probed";
-/// Divergence: the library retries a watch that is temporarily rejected; client-go sends a list instead.
+/// Divergence: after a temporary rejection of a watch, the library retries the watch. client-go lists.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// Divergence: the library lists the newest state where client-go repeats a list at an expired revision.
+/// Divergence: when client-go lists again at an expired revision, the library lists the newest state.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
-/// Divergence: the library lists the newest state in pages; client-go lists it without pages.
+/// Divergence: the library lists the newest state in pages. client-go lists it without pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
-/// Divergence: after a streaming list is rejected with 422, the library sends plain lists for an hour.
+/// Divergence: after a streaming list is rejected with 422, the library sends no streaming list for 1 h.
 const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_hour";
-/// Divergence: after 10 s without data from a streaming list, the library sends a list; client-go waits.
+/// Divergence: the library gives up a streaming list after 10 s without data. client-go keeps waiting.
 const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
-/// Divergence: the library sends a plain list after three incomplete streaming lists; client-go never does.
+/// Divergence: after three incomplete streaming lists, the library sends a plain list, unlike client-go.
 const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
-/// Divergence: after a complete streaming list has closed, the library watches; client-go lists again.
+/// Divergence: when a complete streaming list closes, the library watches. client-go lists again.
 const COMPLETE: &str = "a_streaming_list_that_closes_behind_its_end_is_watched_on";
-/// Divergence: the library confirms an empty streaming list with a plain list; client-go empties its cache.
+/// Divergence: the library confirms an empty streaming list with a plain list, unlike client-go.
 const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
-/// Divergence: the library continues a watch after an object fails to decode; client-go lists again.
+/// Divergence: when an object can't be decoded, the library continues the watch. client-go lists again.
 const BROKEN: &str = "an_object_that_can_not_be_decoded_is_kept";
 
 /// The requests that client-go and the library sent after one operation. The rules compare the two lists.
@@ -45,9 +45,9 @@ struct Pair<'a> {
     verb: &'a str,
     theirs: Vec<Request<'a>>,
     ours: Vec<Request<'a>>,
-    /// Revisions that client-go's list requests in earlier operations contained.
+    /// Revisions at which client-go sent lists in earlier operations.
     expired: Vec<String>,
-    /// Whether each request in `ours` may be a probe, which is a list of one object after a lost watch.
+    /// For each request in `ours`, whether the request may be a probe (a list of one object).
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
@@ -55,10 +55,12 @@ struct Pair<'a> {
     lags: bool,
 }
 
-/// Numbers of matched requests of client-go and of the library, and the names of the divergences.
+/// Number of matched requests of client-go, number of matched requests of the library, and names of the
+/// divergences between these requests.
 type Matched = (usize, usize, Vec<&'static str>);
 
-/// A rule. Matches the requests from an index in `theirs` and an index in `ours` on, or returns `None`.
+/// Function that matches client-go's requests from an index in [`Pair::theirs`] with the library's requests
+/// from an index in [`Pair::ours`]. Returns `None` if the requests do not match.
 type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 
 /// The divergences that explain why the requests after one operation differ.
@@ -66,7 +68,8 @@ type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 pub(super) struct Alignment {
     /// Names of the divergences that explain the differences.
     pub(super) names: Vec<&'static str>,
-    /// Whether the states of client-go and the library differ, so that later answers are not compared.
+    /// Whether the states of client-go and the library differ afterwards. Later answers are then not
+    /// compared.
     pub(super) parts: bool,
 }
 
@@ -76,7 +79,7 @@ impl Alignment {
     }
 }
 
-/// Returns the divergences that explain different answers, or `None` if a difference remains unexplained.
+/// Returns the divergences that explain different answers, or `None` if a difference is unexplained.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -93,7 +96,8 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     (alignment.parts || their_store == our_store).then_some(alignment)
 }
 
-/// Returns the divergences that explain two pauses: empty for equal pauses, `None` if none explains them.
+/// Returns the divergences that explain why the pauses before two requests differ. Returns an empty list for
+/// equal pauses, and `None` if no divergence explains the difference.
 fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
     let last = our.before.map_or("", |(_, outcome)| outcome);
     let last_asked = our.before.map_or("", |(asked, _)| asked);
@@ -112,9 +116,9 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Matches the requests from index `i` of `theirs` and index `j` of `ours` on, with the first rules that
-    /// match all of them. `newer` is true if the library has listed the newest state where client-go listed
-    /// at a given revision. The state of client-go may then be older.
+    /// Returns the divergences between client-go's requests from index `i` and the library's requests from
+    /// index `j`, or `None` if a difference is unexplained. `newer` is whether the library has listed the
+    /// newest state when client-go listed at a revision.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -161,8 +165,8 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Rule: client-go sends a watch, and the library sends a probe (a list of one object) and then the
-    /// watch. If the connection of the probe is refused, the library sends only the probe.
+    /// Matches client-go's watch with the library's probe (a list of one object) and the watch that follows
+    /// the probe. If the connection of the probe is refused, no watch follows.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -187,15 +191,15 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Rule: the library sends a delayed probe (a list of one object), while its watch is already open.
+    /// Matches a delayed probe (a list of one object) that the library sends while its watch is open.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Rule: client-go sends a watch. The library's probe (a list of one object) is rejected with 504, so the
-    /// library lists the newest state.
+    /// Returns the divergences if client-go sends a watch, but the library's probe (a list of one object) is
+    /// rejected with 504, and the library then lists the newest state. Otherwise returns `None`.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -208,7 +212,6 @@ impl<'a> Pair<'a> {
         Some([vec![PROBE], paused(their, our)?].concat())
     }
 
-    /// Rule: the library retries a temporarily rejected watch; client-go sends a list and a watch instead.
     fn kept(&self, i: usize, j: usize) -> Option<Matched> {
         let (theirs, ours, probed) = self.retried(i, j)?;
         let names = if probed {
@@ -219,8 +222,9 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Rule like [`Pair::kept`], after which the states differ. Either client-go's list is newer than the
-    /// library's watch, or client-go's watch has expired and the library has listed the newest state.
+    /// Returns the divergences if the library retries a temporarily rejected watch, client-go lists, and
+    /// their states differ afterwards. The states differ if client-go's list is newer than the library's
+    /// watch, or if client-go's watch has expired and the library has listed the newest state.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -255,7 +259,9 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the temporarily rejected watch and its result; `None` if client-go's next request is no list.
+    /// Returns the watch before client-go's request `i` and the library's request `j`, and the result of the
+    /// watch. Returns `None` if the previous request is not a temporarily rejected watch, or if client-go's
+    /// request `i` is not a list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -265,7 +271,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Returns the number of the library's requests until the rejected watch is open, and whether one of them
-    /// is a probe (a list of one object). If the revision has expired, the relist is included.
+    /// is a probe (a list of one object). If the watch expires, the number includes the following relist.
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -289,7 +295,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Returns the number of requests of the library's relist: its pages and watch, or one streaming list.
+    /// Returns the number of requests of the library's relist at index `at`; `None` without a relist.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;
@@ -306,7 +312,6 @@ impl<'a> Pair<'a> {
         (list.asked.starts_with("list") && is_watch(watch.asked)).then_some(pages + 2)
     }
 
-    /// Rule: the library lists the newest state; client-go lists at a revision, or without pages.
     fn newest(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         if their.turn != our.turn || their.outcome != our.outcome {
@@ -323,7 +328,8 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Rule: the library lists the newest state at once; client-go does so after a list that fails with 410.
+    /// Matches two lists of client-go with one list of the library. client-go lists the newest state only
+    /// after a first list has failed with 410. The library lists the newest state immediately.
     fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let again = self.theirs.get(i + 1)?;
@@ -375,7 +381,8 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Returns the number of the library's requests for a list and a watch that replace a streaming list.
+    /// Returns the number of requests in the library's plain list and watch that correspond to client-go's
+    /// streaming list. Returns `None` if the library's requests do not correspond to the streaming list.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;
@@ -426,7 +433,6 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Rule: after three failed streaming lists, client-go sends a fourth; the library sends a plain list.
     fn given_up(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let vain = |request: &Request<'_>| {
@@ -440,7 +446,6 @@ impl<'a> Pair<'a> {
         Some((1, self.listed(i, j, Pause::None)?, vec![THREE]))
     }
 
-    /// Rule: after a complete streaming list, the library sends a watch; client-go sends streaming lists.
     fn complete(&self, i: usize, j: usize) -> Option<Matched> {
         let (_, outcome) = self.ours.get(j)?.before?;
         let probe = self.ours.get(j)?;
@@ -464,7 +469,6 @@ impl<'a> Pair<'a> {
         (streams > 0 && our.outcome == "200").then_some((streams, 1 + probes, names))
     }
 
-    /// Rule: the library confirms an empty streaming list with a plain list and its watch.
     fn confirmed(&self, _: usize, j: usize) -> Option<Matched> {
         let (list, watch) = (self.ours.get(j)?, self.ours.get(j + 1)?);
         let (streamed, outcome) = list.before?;

@@ -1,8 +1,8 @@
 //! Connects client-go's reflector to an embedded server. The reflector runs in the oracle, which is a
 //! separate Go process.
 //!
-//! The oracle sends one JSON line for each operation and for each request, and receives the response of the
-//! server as a line.
+//! The oracle sends each operation and each request of the reflector as a JSON line, and receives the
+//! server's response as a JSON line.
 
 use std::time::Duration;
 
@@ -20,20 +20,21 @@ use crate::{
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
-    /// Executes one turn of an operation on the server. An operation consists of one or two turns.
+    /// Instruction to execute one turn of an operation on the server. An operation consists of one or two
+    /// turns.
     Operates {
         at: u64,
         operation: usize,
         turn: usize,
     },
-    /// Sends a request of client-go's reflector to the server.
+    /// A request of client-go's reflector to the server.
     Requests {
         at: u64,
         path: String,
         query: String,
     },
-    /// Reports that client-go has closed the response body with the number `leaves`. The oracle expects no
-    /// response.
+    /// Notification that client-go has closed the response body with the number `leaves`. The oracle expects
+    /// no response.
     Leaves { leaves: u64 },
 }
 
@@ -52,7 +53,8 @@ impl Conversation {
         }
     }
 
-    /// Records that the requests since the last call followed the last operation.
+    /// Updates the last entry of `said`: appends the requests that the server has received since the previous
+    /// call of `note`.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

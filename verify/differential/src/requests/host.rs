@@ -1,11 +1,11 @@
 //! Runs the embedded server for one reflector, and records the requests of the reflector.
 //!
-//! client-go and the library each use their own [`Host`]. Both hosts receive the same operations, so their
-//! revisions are equal. The clock of a host is paused. Its behaviour therefore depends only on operations and
-//! requests, and not on the length of the reflector's pauses.
+//! client-go's reflector and the library's reflector each use their own [`Host`]. Both hosts receive the same
+//! operations, so their revisions are equal. The clock of a host is paused, so the behaviour of the host does
+//! not depend on the length of the reflector's pauses.
 //!
-//! The host does not send watch events on its own. It returns the events together with the result of the
-//! operation or the response that caused them.
+//! The host does not send watch events on its own. It returns each event with the response, or with the
+//! result of the operation, that caused the event.
 
 use std::{
     collections::BTreeMap,
@@ -35,11 +35,11 @@ pub(super) struct Host {
     server: Server,
     operations: Vec<Operation>,
     streams: BTreeMap<u64, Stream>,
-    /// Number of responses so far. The number of a response identifies the body of the response.
+    /// Number of responses so far. Response bodies are numbered from 1, in the order of the responses.
     opened: u64,
     /// Whether the reflector requests streaming lists.
     streams_lists: bool,
-    /// Number of upcoming requests whose connection the host refuses.
+    /// Number of upcoming requests for which the host still refuses the connection.
     refusals: u64,
     /// Change to apply to the watch events that the current operation causes; `None` for no change.
     twist: Option<Twist>,
@@ -49,8 +49,8 @@ pub(super) struct Host {
     /// Continue token of the last list response; empty if the response had none.
     token: String,
     lines: Vec<Line>,
-    /// Runtime with a paused clock, in which the server runs. This field is declared last, so it is dropped
-    /// after the server and its streams.
+    /// Runtime with a paused clock, in which the server runs. The field must be the last one, because the
+    /// runtime must be dropped after the server and its streams.
     runtime: Runtime,
 }
 
@@ -61,7 +61,7 @@ struct Stream {
     unfinished: bool,
 }
 
-/// Effects of one turn of an operation. An operation consists of one or two turns.
+/// Effects of one turn of an operation on the server. An operation consists of one or two turns.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
@@ -287,7 +287,8 @@ impl Host {
         all
     }
 
-    /// Closes the streaming lists whose final bookmark has not been sent. Returns the ends of their bodies.
+    /// Closes the streaming lists whose final bookmark has not been sent. Returns the end of each closed
+    /// response body.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
         let mut ended = Vec::new();
         self.streams.retain(|id, stream| {

@@ -1,4 +1,5 @@
-//! Formats a list or watch request, its result and the pause before it as text for the compared answers.
+//! Formats a list or watch request as text for the compared answers, together with the result of the request
+//! and the pause before the request.
 //!
 //! Random parts, such as the exact length of a pause, are left out of the text.
 
@@ -103,7 +104,7 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 /// Every delay is random between one and two times its minimum, so only the minimums are compared.
 const LEAST: Duration = Duration::from_millis(800);
 
-/// One list or watch request, its result, and the pause before it.
+/// One list or watch request, the result of the request, and the pause before the request.
 #[derive(Debug)]
 pub(super) struct Line {
     pause: Duration,
@@ -119,10 +120,10 @@ pub(super) struct Line {
 pub(super) enum Outcome {
     /// The server responded with this status, and with this `Retry-After` in seconds if the response has one.
     Status(u16, Option<u64>),
-    /// The watch was opened, and was closed after its first events. A streaming list with this result was
-    /// closed before its final bookmark.
+    /// The watch was opened and immediately closed, or the streaming list was opened and closed before its
+    /// final bookmark.
     Closed,
-    /// The watch was opened, and was closed after an event that reports that its revision has expired.
+    /// The watch was opened, and was immediately closed after an error event with the code 410.
     Expired,
     /// The streaming list was opened, and was closed after its final bookmark.
     CompleteAndClosed,

@@ -44,17 +44,18 @@ use crate::{
 const PAGE_SIZE: u32 = 2;
 /// Timeout of watches, which is longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
-/// Capacity of the channel that carries a response body, in frames. Fewer frames are ever pending.
+/// Capacity of the channel that carries a response body, in frames. A sequence causes fewer pending frames,
+/// so the channel is never full.
 const MANY: usize = 256;
 
-/// A frame of a response body, or the failure of its connection.
+/// A frame of a response body, or the error with which the connection failed.
 type Piece = Result<Frame<Bytes>, io::Error>;
 type Pieces = Pin<Box<dyn futures_core::Stream<Item = Piece> + Send>>;
 
-/// Runs a sequence on a new reflector and a new server, in paused tokio time. Returns one [`Step`], which
-/// contains the answer, for each operation.
+/// Runs a sequence on a new reflector and a new server, in paused tokio time. Returns one [`Step`] per
+/// operation, which contains the answer to the operation.
 ///
-/// If `bug` is given, the reflector's requests have this planted bug.
+/// If `bug` is given, the reflector has this deliberate bug.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     // The server has its own runtime, which must not be created or dropped inside the client's.
     let host = Arc::new(Mutex::new(Host::new(sequence)));
@@ -146,8 +147,8 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Runs one turn of the operation at index `at`. An operation consists of one or two turns. Returns
-    /// whether the operation has another turn.
+    /// Runs one turn of the operation at index `at`, and returns whether the operation has another turn. An
+    /// operation consists of one or two turns.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
         let happened = self.server.host.lock().operate(at, turn, now);

@@ -1,6 +1,6 @@
 //! Defines the effect of each operation on the embedded server, as plans for the server's fault injection.
 //!
-//! The changes of objects are not defined here.
+//! This module does not define which objects an operation changes.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub(super) struct Trigger {
     /// Fault injection plan for the requests after the operation.
     pub(super) rules: &'static str,
     /// Fault injection plans of each turn, in order. An operation consists of one or two turns. The server
-    /// delivers pending watch events after it executes a plan.
+    /// delivers pending watch events after each plan.
     pub(super) turns: &'static [&'static [&'static str]],
     /// Virtual time that passes after each turn, in milliseconds.
     pub(super) pass: &'static [u64],
@@ -34,8 +34,8 @@ const OPERATION: u64 = 2_000;
 pub(super) const RECOVERY: u64 = 300_000;
 /// Virtual time that passes after a fault in a sequence with streaming lists, in milliseconds.
 ///
-/// It is longer than an hour, because the library sends no streaming lists for an hour after the server has
-/// rejected one.
+/// The time is longer than an hour, because the library sends no streaming lists for an hour after the server
+/// has rejected one.
 const HOUR: u64 = 3_700_000;
 
 const GONE: &str = concat!(
@@ -72,7 +72,7 @@ const FAULT: Trigger = Trigger {
 };
 
 impl Trigger {
-    /// Returns the effect of the operations with the verb `verb`.
+    /// Returns the effect of an operation with the verb `verb`.
     pub(super) fn of(verb: &str) -> Self {
         match verb {
             "bookmark" => Self {

@@ -33,19 +33,19 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Virtual time that passes between two operations.
+/// Virtual time that passes before each operation. Because of this time, delays of whole milliseconds that
+/// start at different operations end at different times.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Number of times that an operation yields to the other tasks.
-///
-/// One yield is not enough. A task that wakes up records an event or waits again, and may wake another task.
+/// Number of times that an operation yields to the worker and drain tasks. Several yields are needed, because
+/// a task that runs may wake another task.
 const SETTLING: usize = 8;
 
-/// Runs a sequence on a new work queue in paused tokio time. Returns one [`Step`], which contains the answer,
-/// for each operation.
+/// Runs a sequence on a new work queue, in paused tokio time. Returns one [`Step`] per operation, which
+/// contains the answer to the operation.
 ///
-/// If `bug` is given, the run has this planted bug.
+/// If `bug` is given, the work queue has this deliberate bug.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -67,7 +67,7 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The work queue under test, and the worker and drain tasks that wait for it.
+/// The work queue under test, and the worker and drain tasks that call it.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,
@@ -94,8 +94,7 @@ struct Told {
 }
 
 impl Told {
-    /// Records an event together with its time in milliseconds since `since`. The time is rounded up, because
-    /// timers have a resolution of one millisecond.
+    /// Records an event with the time that has passed since `since`, rounded up to whole milliseconds.
     fn tell(&mut self, since: Instant, text: String) {
         let millisecond = since.elapsed().as_nanos().div_ceil(MILLISECOND.as_nanos());
         self.events.push((millisecond, text));
@@ -227,13 +226,12 @@ impl Workers {
 
     /// Advances the paused clock by `time`.
     ///
-    /// Tokio's timers end at whole milliseconds, but operations start at fractions of a millisecond. The
-    /// clock therefore advances in three steps: to the next whole millisecond, to the last whole millisecond,
-    /// and to the end of `time`.
+    /// Operations start at fractions of a millisecond, but tokio's timers end at whole milliseconds. The
+    /// clock therefore advances in three steps: to the next whole millisecond, to the last whole millisecond
+    /// before the end of `time`, and to the end of `time`.
     ///
-    /// No delay ends during the first step. Each delay lasts whole milliseconds, and started at a smaller
-    /// fraction of a millisecond than this operation. The queue is polled after the last step. Otherwise, a
-    /// delay that ended during the last step would wake a worker only at the next whole millisecond.
+    /// Finally, the method calls `len` to poll the queue. Otherwise, a delay that ended during the last step
+    /// would wake a worker only at the next whole millisecond.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;
@@ -245,8 +243,8 @@ impl Workers {
         self.queue.len();
     }
 
-    /// Records which behaviours `operation` will show, for the coverage report. The behaviour depends on the
-    /// state of the queue, so this must be called before the operation runs.
+    /// Records for the coverage report which behaviours `operation` will show. Must be called before the
+    /// operation runs, because the behaviours depend on the state of the queue before the operation.
     fn see(&mut self, operation: &Operation) {
         let item = &operation.text;
         let delayed = self.queue.delayed();
@@ -275,7 +273,7 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records which behaviours the events of an operation show, for the coverage report. `before` contains
+    /// Records for the coverage report which behaviours the events of an operation show. `before` contains
     /// the numbers of items and tasks before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
@@ -309,15 +307,16 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Returns the items that a worker is processing and that also wait for the end of a delay.
+    /// Returns the items that a worker is processing and that the queue will add again after a delay.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// Updates `again`, the set of items that were added again while a worker processes them. An operation
-    /// adds an item either directly, or by advancing the clock to the end of a delay.
+    /// Updates `again`, the set of items that were added again while they are being processed.
+    ///
+    /// `delayed_before` contains the result of [`Self::delayed_in_work`] before the operation.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
@@ -339,8 +338,8 @@ impl Workers {
         }
     }
 
-    /// Records which behaviours the drain tasks and the waiting workers show, for the coverage report. Also
-    /// records the guarantees of the queue that are violated.
+    /// Records for the coverage report which behaviours the drain tasks and the waiting workers show. Also
+    /// records violated guarantees of the queue.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();
@@ -371,15 +370,14 @@ impl Workers {
     }
 }
 
-/// Numbers of queued items, waiting workers and returned drain tasks, to compare the state before an
-/// operation with the state after it.
+/// Numbers of queued items, waiting workers and returned drain tasks at one point in time.
 struct Count {
     queued: usize,
     idle: usize,
     drained: usize,
 }
 
-/// Returns the part of a duration that exceeds whole milliseconds, which is less than one millisecond.
+/// Returns the remainder of `time` after division by one millisecond.
 fn part(time: Duration) -> Duration {
     Duration::from_nanos(u64::from(time.subsec_nanos() % 1_000_000))
 }

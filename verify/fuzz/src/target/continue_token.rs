@@ -37,19 +37,18 @@ pub(super) const WORDS: &[&str] = &[
     "_",
 ];
 
-/// Number of objects in each of the two namespaces. The server creates the objects alternately in the two
-/// namespaces. Therefore, the revision of a token determines which objects are in its list.
+/// Number of objects in each of the two namespaces.
 const OBJECTS: u64 = 6;
 
-/// Page size of the requested lists. The list that remains at a token can have fewer or more objects.
+/// Page size of the requested lists.
 const LIMIT: usize = 2;
 
 thread_local! {
     static SERVER: OnceCell<Server> = const { OnceCell::new() };
 }
 
-/// Creates a server with the objects `a`, `b`, … in namespace `m`. After each object, the server creates an
-/// object of the same name in namespace `z`.
+/// Creates a server with objects of the same names `a`, `b`, … in the namespaces `m` and `z`. Each object in
+/// `z` is created directly after the object of the same name in `m`.
 fn server() -> Server {
     let names = (0..OBJECTS).map(name);
     let objects = names.flat_map(|name| {
@@ -67,8 +66,7 @@ fn name(number: u64) -> String {
 
 /// Requests a page of a list with a continue token, and checks the response.
 ///
-/// An input that starts with a brace is the decoded JSON of a token, which is encoded first. Any other input
-/// is an encoded token.
+/// An input that starts with a brace is the decoded JSON of a token. Any other input is an encoded token.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (token, json) = if data.starts_with(b"{") {
         (BASE64_URL_SAFE_NO_PAD.encode(data), data.to_vec())

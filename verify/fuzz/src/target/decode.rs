@@ -1,7 +1,7 @@
 //! Fuzz target for the decoding of one object.
 //!
-//! A decoded object must have the same metadata as the result of a JSON parser. An error message must not
-//! contain values of the object.
+//! A decoded object must have the same name, namespace and UID as the result of a JSON parser. An error
+//! message must not contain values of the object, except for its name and namespace.
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -94,7 +94,8 @@ fn quotes_nothing(bytes: &Bytes, error: &str) {
     }
 }
 
-/// Words of error messages that do not depend on the object. A value of the object may equal some of them.
+/// Text of error messages that does not depend on the object. [`quotes_nothing`] ignores values of the object
+/// that occur in this text.
 const ORDINARY: &str = "metadata.name: invalid JSON, a value of another type than expected, or a missing field, (line column) the JSON ends early no name of can't be decoded";
 
 fn bytes_as_key(bytes: &Bytes, text: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Fuzz target for field selectors.
 //!
-//! A parsed selector must be formatted as a text that parses to the same selector. The library and the
+//! Formatting a parsed selector must yield a text that parses to an equal selector. The library and the
 //! embedded server must reject the same malformed input, and select the same objects.
 
 use std::cell::OnceCell;

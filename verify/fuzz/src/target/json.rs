@@ -1,7 +1,7 @@
 //! Fuzz target for the library's JSON parser, which must return the same values and errors as `serde_json`.
 //!
-//! The parser also finds the end of a value in chunks of bytes. This end must not depend on how the input is
-//! split into chunks.
+//! The parser also finds the end of a JSON value in an input of several chunks. The position of the end must
+//! not depend on the split into chunks.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::pieces;
 use crate::planted::Bug;
 
-/// Minimum number of digits of a number that triggers the planted bug `LongNumberHidesRest`.
+/// Minimum number of digits with which a number triggers the planted bug `LongNumberHidesRest`.
 const LONG: usize = 19;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {

@@ -1,6 +1,6 @@
 //! Fuzz target for label selectors.
 //!
-//! A parsed selector must be formatted as a text that parses to the same selector. The library and the
+//! Formatting a parsed selector must yield a text that parses to an equal selector. The library and the
 //! embedded server must accept the same input, and select the same objects.
 
 use std::{cell::OnceCell, collections::BTreeMap};

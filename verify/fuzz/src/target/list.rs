@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// Members of a list that the library's parser uses. The parser may reject a list that contains one of them
-/// twice, so such a list is not compared.
+/// Members of a list that the library's parser uses. A list that contains one of these members twice is not
+/// compared, because the parser may reject the list.
 const READ: [&str; 4] = ["items", "metadata", "kind", "apiVersion"];
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -42,7 +42,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
 }
 
 /// Compares the result of the library's parser with the valid JSON `list`. The items and the revision must be
-/// equal, and the parser must not report malformed JSON.
+/// equal. The parser must not report malformed JSON.
 fn compare(list: &Members<'_>, split: &Split) {
     let items = list.get("items").unwrap_or("null");
     match &split.end {

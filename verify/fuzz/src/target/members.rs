@@ -1,6 +1,6 @@
-//! Parses JSON objects for comparison with the code under test, and independently of this code.
+//! Parses JSON objects independently of the library's parser, for comparison with the results of the library.
 //!
-//! The members keep their order in the text, and duplicates are kept.
+//! The members of an object keep their order in the text, and duplicates are kept.
 
 use std::{borrow::Cow, fmt};
 

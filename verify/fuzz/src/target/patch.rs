@@ -51,8 +51,8 @@ pub(super) const WORDS: &[&str] = &[
 /// Metadata fields that a patch must not change.
 const KEPT: [&str; 4] = ["name", "namespace", "uid", "creationTimestamp"];
 
-/// Members of an object that the server sets. The comparison with the expected result of a JSON merge patch
-/// ignores these members.
+/// Members of an object that are not compared with the expected result of a JSON merge patch, because the
+/// server sets them.
 const SERVERS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// Sends a patch to a new server, and checks the response and the stored object.

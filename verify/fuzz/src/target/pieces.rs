@@ -1,4 +1,4 @@
-//! Splits an input of a fuzz target into chunks, as a response body arrives from the network.
+//! Splits an input of a fuzz target into chunks, which simulate the frames of a response body.
 
 use bytes::Bytes;
 

@@ -1,6 +1,7 @@
 //! Fuzz target that runs operations on the library's indexer, which is a store with indices.
 //!
-//! The content of the indexer must equal that of a map after each operation. A snapshot must never change.
+//! After each operation, the indexer must contain the same objects as a map that serves as the model. A
+//! snapshot must never change.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,8 @@ use crate::planted::Bug;
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 const INDICES: [&str; 2] = ["colour", "late"];
 
-/// Expected content of the indexer. For each object name, it contains the object's colours, with one bit per
-/// colour.
+/// Expected index values of each object in the indexer, by object name. Each bit of the number represents
+/// one value in [`COLOURS`].
 type Model = BTreeMap<ObjectName, u8>;
 
 struct Under {
@@ -172,8 +173,8 @@ fn by_colour(index: &str, bug: Option<Bug>) -> Indexers<ConfigMap> {
     })
 }
 
-/// Returns the name with the index `number % 8`. The eight names are either cluster-scoped or in one of three
-/// namespaces.
+/// Returns the object name that `number % 8` selects. The eight names are either cluster-scoped or in one of
+/// three namespaces.
 fn name(number: u8) -> ObjectName {
     let number = number % 8;
     let namespace = ["a", "a-b", "b"].get(usize::from(number % 4));

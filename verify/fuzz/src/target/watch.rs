@@ -1,7 +1,8 @@
-//! Fuzz target: splits the body of a watch response into events, with the body in chunks of different sizes.
+//! Fuzz target for the library's parser of watch responses, which splits a body into events.
 //!
-//! The events of a valid body must equal those of a JSON parser, for all chunk sizes. For an invalid body,
-//! the library may return fewer events from several chunks than from a single chunk.
+//! The parser receives each body in a single chunk, and then in different splits into several chunks. The
+//! events of a valid body must equal the events that `serde_json` finds. If the body is invalid, the events
+//! from several chunks must be the first events from the single chunk.
 
 use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};
@@ -10,7 +11,7 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// Maximum number of characters of an unknown event type. The library truncates longer types.
+/// Number of characters after which the library truncates an unknown event type.
 const TYPE_CHARS: usize = 64;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -40,7 +41,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
 }
 
-/// Parses a body with `serde_json`, and returns the type and the object of each event.
+/// Parses the body of a watch response with `serde_json`, and returns the type and the object of each event.
 ///
 /// Returns `None` if an event is malformed, contains the member `type` or `object` twice, or contains a
 /// member whose name is written with a JSON escape.
@@ -60,11 +61,10 @@ fn one(event: &RawValue) -> Option<(String, Bytes)> {
         .then_some((kind, object))
 }
 
-/// Checks that the library handles an invalid body in several chunks like the same body in a single chunk.
+/// Compares the results for an invalid body: `cut` for several chunks, and `whole` for a single chunk.
 ///
-/// `cut` contains the events of the body in several chunks, and `whole` those of the body in a single chunk.
 /// The library may reject the body earlier if it arrives in several chunks. The events before the rejection
-/// must be the same.
+/// must be the first events in `whole`.
 fn compare(cut: &Split, whole: &Split) {
     let (found, all) = (&cut.pieces, &whole.pieces);
     assert!(

@@ -12,20 +12,20 @@ use tokio::{task::JoinSet, time::sleep};
 use super::Bug;
 use crate::wire::is_old_object;
 
-/// The number n for [`Bug::EventLost`], which drops every nth line of a watch response except bookmarks.
+/// The number n for [`Bug::EventLost`], which drops every nth line of a watch unless the line is a bookmark.
 const LOST: usize = 7;
 
-/// Maximum number of retries of a rejected watch that [`Bug::RetriedAtOnce`] sends without a pause.
+/// Maximum number of retries that [`Bug::RetriedAtOnce`] sends without a pause after a rejected watch.
 const TRIES: usize = 100;
 
-/// A list and watch source with a planted bug. Without a bug, the source is unchanged.
+/// A list and watch source with a planted bug. Without a bug, requests and responses are unchanged.
 pub(crate) struct Spoilt<S> {
     source: S,
     bug: Option<Bug>,
 }
 
 impl<S: ListerWatcher> Spoilt<S> {
-    /// Wraps a source. `None` for `bug` leaves the source unchanged.
+    /// Wraps a source, and adds the planted bug `bug`; `None` adds no bug.
     pub(crate) fn new(source: S, bug: Option<Bug>) -> Self {
         Self { source, bug }
     }
@@ -147,9 +147,7 @@ fn has(line: &Bytes, word: &[u8]) -> bool {
     memmem::find(line, word).is_some()
 }
 
-/// Returns a stream of the chunks of a response body, and leaks the body.
-///
-/// A leaked body is never dropped, so its request is never canceled.
+/// Returns a stream of the chunks of a response body, and leaks the body so that it is never dropped.
 fn leak(body: ByteStream) -> ByteStream {
     let body = Box::leak(Box::new(body));
     Box::pin(futures_util::stream::poll_fn(move |context| {

@@ -1,4 +1,6 @@
-//! Wraps the queue between an informer's sources and its cache, and adds a planted bug to the queue.
+//! Wraps the queue that holds an informer's changes before they are applied to the cache.
+//!
+//! The wrapper adds a planted bug to the queue.
 
 use kube_informer::{
     object::Known,
@@ -13,7 +15,7 @@ use crate::stored::Stored;
 /// The number n for [`Bug::DeletionIgnored`], which drops every nth deletion instead of queuing it.
 const IGNORED: usize = 5;
 
-/// Sets the queue of an informer's builder. If `bug` is set, the queue contains the planted bug.
+/// Sets the queue of an informer's builder, with the planted bug `bug`; `None` adds no bug.
 pub(crate) fn queue<K: Stored>(
     builder: Builder<K>,
     queue: impl Queue<K> + 'static,

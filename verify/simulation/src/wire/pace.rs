@@ -1,7 +1,6 @@
-//! Checks that a source backs off after failures, and that it sends an allowed request next.
+//! Checks that a source (a list and watch of an informer) backs off, and sends only permitted requests.
 //!
-//! [`Pace`] receives the requests of the source and their results. For each backoff pause, it checks only the
-//! minimum, because the random part of the pause is unknown here.
+//! Only the minimum duration of a backoff pause is checked, because the informer adds a random time to it.
 
 use std::{cmp::max, time::Duration};
 
@@ -14,14 +13,12 @@ use tokio::time::Instant;
 /// Minimum duration of the first backoff pause.
 const FIRST: Duration = Duration::from_millis(800);
 
-/// Upper bound of the minimum duration of a backoff pause.
+/// Cap on the minimum duration of a backoff pause.
 ///
-/// The minimum doubles with each consecutive failure until it reaches this bound.
+/// The minimum doubles with each consecutive failure until it reaches the cap.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Time for which a source must retry a watch that the server rejects temporarily.
-///
-/// After this time, the source may list instead.
+/// Time for which a source must retry a watch that the server rejects temporarily, before it may list.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Kind of a request that a source sends.
@@ -53,22 +50,17 @@ impl Asked {
 
 /// Checker of the requests of one source.
 ///
-/// It stores the failures since the source's last successful request, because the failures determine which
-/// requests are allowed.
+/// The permitted requests depend on the failures since the source's last successful request.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Number of failures since the last successful request.
-    ///
-    /// Failures after which no pause is required are not counted.
+    /// Number of failures since the last successful request. Failures that require no pause are not counted.
     refusals: u32,
     not_before: Option<Instant>,
-    /// Earliest time at which the source may list. Until then, the source must retry a rejected watch.
+    /// Earliest time at which the source may list. Until then, the source must retry the rejected watch.
     ///
     /// `None` if the source need not retry a watch.
     no_list_before: Option<Instant>,
-    /// Whether the informer compares its cache with the server.
-    ///
-    /// If `true`, the source may list after any event.
+    /// Whether the informer compares its cache with the server. If `true`, the source may list at any time.
     compared: bool,
     /// Whether the last line that the source received in a watch was the event of an old object.
     heard_old: bool,
@@ -138,9 +130,9 @@ impl Pace {
     }
 }
 
-/// Returns whether the source must retry the failed request.
+/// Returns whether the source must retry the failed request instead of listing.
 ///
-/// A watch must be retried after a temporary failure.
+/// A watch must be retried after a timeout, an unavailable server, or an authentication failure.
 fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::Unavailable | Class::Timeout);
@@ -149,8 +141,8 @@ fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
 
 /// Returns whether the source must pause before the next request after this failure.
 ///
-/// No pause is required if the server rejects the revision as too old or too new, or does not support the
-/// request. After such a failure, the source immediately sends a different request.
+/// No pause is required if the source responds to the failure with a different request, for example with a
+/// list after an expired revision.
 fn must_pause(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::TooManyRequests | Class::ConnectionRefused);

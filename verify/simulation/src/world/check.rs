@@ -1,7 +1,6 @@
-//! Checks the properties that must hold after each step, and those that must hold after all faults have
-//! ended.
+//! Checks the properties that the simulation's `README.md` lists.
 //!
-//! The simulation's `README.md` lists these properties.
+//! Some properties must hold after each step, and others after all faults have ended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,31 +23,28 @@ use crate::{
 
 /// Maximum time for which handlers with a bounded buffer may block the informer.
 ///
-/// The slowest handler has a thousand queued events, and processes each event within 200 ms.
+/// A handler processes an event within 200 ms, so the limit permits 3,000 queued events.
 pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 
 /// Maximum time until all handlers have processed their queued events.
 ///
-/// The slowest handler has a thousand queued events, as for [`HELD_UP`].
+/// A handler processes an event within 200 ms, so the limit permits 9,000 queued events.
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 
 /// Maximum time until a handler with a resync period receives a resync.
 ///
-/// It exceeds twice the longest resync period of a handler, because the informer checks only periodically
-/// whether a handler's resync period has passed.
+/// It exceeds two resync periods of less than 60 s each, because a resync is delayed until the informer's
+/// next periodic check.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Number of requests that a source may send in any interval in addition to [`PER_MINUTE`].
-///
-/// Faults that are pending at the start of the interval can cause these requests.
+/// Number of requests that a source may send in an interval, in addition to [`PER_MINUTE`] per minute.
 const BURST: usize = 30;
-/// Number of requests that a source may send per minute in addition to [`BURST`].
+/// Number of requests that a source may send per minute of an interval, in addition to [`BURST`].
 ///
-/// Backoff enforces this limit: the first pause is at least 0.8 s, and later pauses are longer. The backoff
-/// starts again with the first pause only after two minutes without failures.
+/// An informer that backs off, with pauses of at least 0.8 s, sends fewer requests.
 const PER_MINUTE: usize = 20;
 
-/// Label value with which objects are written again after they failed to decode.
+/// Value of the label `v` in the pods that the simulation writes to repair objects that failed to decode.
 const MENDED: u32 = 1_000_000;
 
 impl<K: Stored> World<'_, K> {
@@ -91,9 +87,9 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks how the informer treats objects that fail to decode when they are read.
     ///
-    /// The informer's status must report the number of broken objects in the snapshot. An object that failed
-    /// to decode must not be in a snapshot of a later virtual time. Virtual time advances only when the
-    /// informer is idle, so the informer has processed the failure by then.
+    /// Such objects are called broken. The informer's status must report the snapshot's number of broken
+    /// objects. When virtual time has advanced after a failed read, the object must no longer be in the
+    /// snapshot.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -122,17 +118,18 @@ impl<K: Stored> World<'_, K> {
 
     /// Returns the maximum number of changes that may be queued for the cache.
     ///
-    /// The queue and the transfer to the cache each contain at most as many changes as the queue's capacity.
-    /// Two changes per object are added, because resyncs and, with [`Queue::DeltaFifo`], a first list can
-    /// exceed the capacity.
+    /// The maximum is twice the capacity of the queue, plus two changes per object, because resyncs and the
+    /// first list can exceed the capacity.
     fn queue_max(&self) -> usize {
         let objects = NAMES * NAMESPACES.len();
         2 * self.life.setting.capacity + 2 * objects
     }
 
-    /// Checks that a synced cache contains all objects that have not changed since the informer's start.
+    /// Checks that a synced informer has all objects that have not changed since the informer started.
     ///
-    /// Each handler that has received the initial-sync marker must also have received these objects.
+    /// The cache must contain these objects, and each handler that has received the initial-sync marker must
+    /// have received them. Nothing is checked after a fault that falsified or lost events, or restored the
+    /// server.
     fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -157,7 +154,7 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits without changes on the server, and checks the events that handlers receive during this wait.
+    /// Waits [`RESYNCED_WITHIN`] without changes on the server, and checks the events that handlers receive.
     ///
     /// A handler with a resync period must receive all objects again. A handler without a resync period must
     /// receive no event.
@@ -191,10 +188,10 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the error of a failed read of the user's own write.
+    /// Returns `read`, the result of a wait for the user's own write.
     ///
-    /// Ignores the error after a fault that can have caused it. After a restore of the server, revisions are
-    /// not ordered. After falsified events, the cache can contain a wrong state.
+    /// After a fault that falsified or lost events, or restored the server, returns `Ok` instead, because
+    /// such a fault can cause the error.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }
@@ -202,8 +199,9 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks that the cache equals the state that the server had at the cache's revision.
     ///
-    /// Each source has its own revision, so the check covers the objects of one source at a time. Nothing is
-    /// checked with [`Queue::DeltaFifo`], or after a fault that falsified events.
+    /// The objects of each source are checked separately, because each source has its own revision. Nothing
+    /// is checked with [`Queue::DeltaFifo`], or after a fault that falsified or lost events, or restored the
+    /// server.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -239,9 +237,10 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Checks that the informer has not sent more requests than its backoff permits.
+    /// Checks that the informer has not sent more requests than [`BURST`] and [`PER_MINUTE`] permit.
     ///
-    /// `asked` is the number of requests that the informer sent within `time`.
+    /// `asked` is the number of requests that the informer sent within `time`. Comparisons of the cache with
+    /// the server increase the limit.
     pub(super) fn check_rate(&self, time: Duration, asked: usize) -> Result<(), Wrong> {
         let minutes = usize::try_from(time.as_secs().div_ceil(60)).unwrap_or(usize::MAX);
         let mut most = BURST + minutes.saturating_mul(PER_MINUTE);
@@ -256,10 +255,11 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits until the cache equals the server's state, for at most `within`. All faults have ended before.
+    /// Waits until the cache equals the server's state, and returns an error if this takes longer than
+    /// `within`.
     ///
-    /// If `mends` is `true`, objects that failed to decode are written again, which makes them decodable. If
-    /// `mends` is `false`, objects that failed to decode are not compared.
+    /// If `mends` is `true`, objects that failed to decode are written again in a decodable state. If `mends`
+    /// is `false`, such objects are not compared.
     pub(super) async fn heal(&mut self, within: Duration, mends: bool) -> Result<(), Wrong> {
         let began = Instant::now();
         loop {
@@ -291,7 +291,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Updates, on the server, each object that failed to decode. The new state can be decoded.
+    /// Writes a new, decodable state to the server for each cached object that failed to decode.
     fn write_broken(&mut self) {
         let snapshot = self.informer.informer.indexer().snapshot();
         let broken = truth::broken(&snapshot);
@@ -313,11 +313,11 @@ impl<K: Stored> World<'_, K> {
         revisions.all(|revision| revision.to_string() == newest)
     }
 
-    /// Checks that handlers, waits for the user's own writes, and the overlay of local writes reached the
-    /// final state.
+    /// Waits until all handlers have received their events, and checks the final state.
     ///
-    /// Also checks that no comparison of the cache with the server has found a difference. Waits first until
-    /// all handlers have received their events.
+    /// The state of each handler and the overlay of local writes must equal the server's state. All waits for
+    /// the user's own writes must end. No comparison of the cache with the server may have found a
+    /// difference.
     pub(super) async fn check_all(&mut self) -> Result<(), Wrong> {
         let informer = &self.informer.informer;
         let told = timeout(TOLD_WITHIN, informer.handlers_idle()).await;
@@ -360,9 +360,10 @@ impl<K: Stored> World<'_, K> {
         self.check_now()
     }
 
-    /// Checks that the controller in `woken.rs` has read the server's state `want`.
+    /// Checks that the objects last read by the simulated controller have the states in `want`.
     ///
-    /// The controller reads the overlay of local writes only when it is notified of a change.
+    /// Waits up to one second for these states. Checks nothing after a fault that falsified or lost events,
+    /// or restored the server.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -414,6 +415,9 @@ impl<K: Stored> World<'_, K> {
 
 /// Checks that each index of a snapshot contains exactly the objects of this snapshot, under the correct
 /// values.
+///
+/// `reads_each_state` is whether the index `app` reads each object, and therefore omits objects that fail to
+/// decode.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Index functions that read the whole object can't index broken objects.

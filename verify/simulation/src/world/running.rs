@@ -52,17 +52,16 @@ impl Metrics for Sampler {
     }
 }
 
-/// Metrics receiver of an informer that ignores all observations.
+/// Metrics receiver that ignores all observations of an informer.
 struct Unheard;
 
 impl InformerMetrics for Unheard {
     fn observe(&self, _: Observed) {}
 }
 
-/// Creates an informer with these settings, and starts the informer.
+/// Creates an informer with the settings `setting`, and starts the informer.
 ///
-/// If `bug` is set, the informer contains the planted bug. `seed` is the seed of the informer's random
-/// choices.
+/// `bug` is the bug to plant in the informer. `seed` is the seed of the informer's random choices.
 pub(super) fn start<K: Stored>(
     setting: &Setting,
     bug: Option<Bug>,

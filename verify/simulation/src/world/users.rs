@@ -21,9 +21,7 @@ use crate::{
 /// Name of the index that users add and remove while the informer runs.
 pub(super) const LATE_INDEX: &str = "third";
 
-/// Timeout of a wait until the cache reflects a user's own write or deletion.
-///
-/// It is longer than a simulated run.
+/// Timeout of a wait until the cache reflects a user's own write. It is longer than any simulated run.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
 /// A registered event handler, with its settings and its recorded events.
@@ -39,7 +37,7 @@ impl<K: Stored> User<K> {
         self.handler.bound().is_some()
     }
 
-    /// Returns the maximum number of notifications that may be queued for the handler after its initial sync.
+    /// Returns the maximum number of queued notifications of the handler after its initial sync.
     ///
     /// A notification that the handler is processing counts as queued.
     pub(super) fn depth_max(&self) -> usize {

@@ -1,7 +1,7 @@
-//! Simulates a controller that reads objects through the overlay of local writes only when it is notified.
+//! Simulates a controller that reads objects through the overlay of local writes ([`MutationCache`]).
 //!
-//! The controller reads an object in three cases: an event names the object, an entry of the object in the
-//! overlay has expired, or the controller itself has written the object.
+//! The controller reads an object only in three cases: an event names the object, an entry of the object in
+//! the overlay has expired, or the controller itself has written or deleted the object.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl<K: Stored> Woken<K> {
         Self { view, _task: task }
     }
 
-    /// Reads an object through the overlay after the controller has written or deleted the object.
+    /// Makes the controller read an object that it has written or deleted.
     pub(super) fn wrote(&self, name: &ObjectName) {
         self.view.look(name);
     }

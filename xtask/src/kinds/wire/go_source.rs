@@ -1,7 +1,6 @@
-//! Reads the Go types that belong to a proto package: their struct tags and `MarshalJSON` methods.
+//! Reads the fields and `MarshalJSON` methods of the Go types that belong to a proto package.
 //!
-//! The Go sources must have the format of gofmt, which Kubernetes enforces. If the tags of a field can't be
-//! parsed, the result is an error, so no field is omitted.
+//! The Go sources must have the format of gofmt. A field whose struct tags can't be parsed is an error.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -79,7 +78,7 @@ impl Package {
         Ok(self.text()?.lines().any(|line| line.starts_with(&start)))
     }
 
-    /// Returns the fields of a Go struct that have a protobuf number. The key is the number.
+    /// Returns the fields of a Go struct that have a protobuf number. The keys of the map are these numbers.
     pub(super) fn fields(&mut self, type_name: &str) -> Result<BTreeMap<u32, GoField>> {
         let start = format!("type {type_name} struct {{");
         let mut fields = BTreeMap::new();
@@ -106,10 +105,10 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the presence rule of this Go field, such as `inline`, `sent` or `nullable`.
+    /// Returns the rule for the presence of this Go field in JSON, such as `inline`, `sent` or `nullable`.
     ///
-    /// The rule determines whether JSON contains the field if the protobuf value is absent or zero. The
-    /// header of the table of messages explains the rules. `field` is the proto field with the same number.
+    /// The rule determines whether JSON contains the field if the protobuf value is absent or zero. `field`
+    /// is the proto field with the same number.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {
@@ -129,7 +128,7 @@ impl GoField {
     }
 }
 
-/// Parses a line of a Go struct, and returns the protobuf number of the field, and the field.
+/// Parses a line of a Go struct, and returns the field with its protobuf number.
 ///
 /// Returns `None` for a line without struct tags, and for an embedded `TypeMeta`.
 fn field(line: &str) -> Result<Option<(u32, GoField)>> {

@@ -1,7 +1,7 @@
 //! Parses the `generated.proto` files that the Kubernetes tool go-to-protobuf writes.
 //!
-//! These files contain messages without nested messages, with optional, repeated and map fields. A line in a
-//! message that is neither a field nor a comment is an error, so no field is omitted.
+//! The supported fields are optional, repeated and map fields. A line in a message that is neither a
+//! supported field nor a comment is an error. Nested messages are not supported.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -66,10 +66,9 @@ pub(super) fn parse(text: &str) -> Result<ProtoFile> {
     })
 }
 
-/// Parses a line that declares a field of a message.
+/// Parses a line that declares a field of a message, such as `optional string name = 1;`.
 ///
-/// The line has the form `optional string name = 1;`, `repeated X xs = 2;` or `map<string, X> xs = 3;`. Names
-/// of message types without a package are completed with `package`.
+/// Names of message types without a package are completed with `package`.
 fn field(line: &str, package: &str) -> Result<ProtoField> {
     let (declared, number) = line
         .strip_suffix(';')

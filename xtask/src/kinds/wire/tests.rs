@@ -1,4 +1,4 @@
-//! Tests of the protobuf message table that `cargo xtask kinds` writes.
+//! Tests of the table of protobuf messages that `cargo xtask kinds` writes.
 //!
 //! The input is two invented proto files and the Go structs of their messages.
 

@@ -1,6 +1,6 @@
-//! Distinguishes the code, comments and literals of a Rust file.
+//! Splits a Rust file into code, comments and literals.
 //!
-//! The lexer recognizes comments and quoted literals only. It does not split code into tokens.
+//! The lexer does not split code into tokens.
 
 use std::ops::Range;
 
@@ -77,7 +77,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Returns the length of the literal at the start of `rest`, including both quotes.
+/// Returns the length in bytes of the literal at the start of `rest`, including both quotes.
 ///
 /// A backslash escapes the next byte.
 fn quoted(rest: &[u8], quote: u8) -> usize {
@@ -92,7 +92,7 @@ fn quoted(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// Returns the length of the character literal at the start of `rest`, or `None` for a lifetime.
+/// Returns the length in bytes of the character literal at the start of `rest`, or `None` for a lifetime.
 fn character(rest: &[u8]) -> Option<usize> {
     match rest {
         [_, b'\\', ..] => Some(quoted(rest, b'\'')),
@@ -109,9 +109,10 @@ fn character(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length of the raw string literal at the start of `rest`, or `None` without such a literal.
+/// Returns the length in bytes of the raw string literal, such as `r#"…"#` or `br"…"`, at the start of
+/// `rest`.
 ///
-/// The supported literals are `r"…"` and `r#"…"#`, also with the prefixes `br` and `cr`.
+/// Returns `None` if `rest` does not start with a raw string literal.
 fn raw_string(rest: &[u8]) -> Option<usize> {
     let prefix = match rest {
         [b'r', ..] => 1,

@@ -10,7 +10,7 @@ use crate::tidy::rust::Token;
 /// Keywords that can be between `pub` and `fn`.
 const QUALIFIERS: [&str; 4] = ["async", "const", "unsafe", "extern"];
 
-/// Returns `tokens` without attributes, because a signature does not include derives and lints.
+/// Returns `tokens` without attributes, such as derives and lints.
 pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     let (mut at, mut kept) = (0, Vec::with_capacity(tokens.len()));
     while at < tokens.len() {
@@ -25,9 +25,11 @@ pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// Returns the token range of each public signature, and of the header of each `From` or `TryFrom` impl.
+/// Returns the token range of each public signature, and of the header of each `From` or `TryFrom` impl for a
+/// public type.
 ///
-/// A range starts at the keyword of the item, such as `fn` or `use`, or at the name of a field.
+/// The range of a signature starts at the keyword of the item, such as `fn` or `use`, or at the name of a
+/// field.
 pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     let private = private_types(tokens);
     let mut ranges = Vec::new();
@@ -48,7 +50,7 @@ pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
 
 /// Returns the names that a `use` declaration binds. `tree` contains the tokens after the keyword `use`.
 ///
-/// A glob import and an import `as _` bind no name.
+/// A glob import binds no name.
 pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     let last = |at: usize| matches!(text(tree, at + 1), "" | "," | "}");
     let mut names = Vec::new();
@@ -62,7 +64,8 @@ pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// Adds the signature of a public item to `ranges`. `start` is the position after the keyword `pub`.
+/// Adds the signature of a public item to `ranges`. `start` is the index of the token after the keyword
+/// `pub`.
 fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     let mut keyword = start;
     while QUALIFIERS.contains(&text(tokens, keyword)) && text(tokens, keyword + 2) != ":" {
@@ -84,9 +87,7 @@ fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Adds the signature of each item in a trait to `ranges`. `body` is the position of the trait's `{`.
-///
-/// The bodies of provided methods are skipped.
+/// Adds the signature of each item in a trait to `ranges`. `body` is the index of the token `{` of the trait.
 fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     let close = closing(tokens, body);
     let mut at = body + 1;
@@ -111,7 +112,7 @@ fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns whether `header` is the start of a `From` or `TryFrom` impl for a type that is not in `private`.
+/// Returns whether `header` is the header of a `From` or `TryFrom` impl for a type that is not in `private`.
 fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     let converts = header
         .windows(2)
@@ -134,7 +135,7 @@ fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Returns the position of the first token after `start` that is one of `signs`.
+/// Returns the index of the first token after `start` that is one of `signs`.
 ///
 /// Tokens inside brackets are skipped. Returns the number of tokens if there is no such token.
 fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
@@ -152,7 +153,7 @@ fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     tokens.len()
 }
 
-/// Returns the position after the bracket that closes the bracket at the position `open`.
+/// Returns the index after the bracket that closes the bracket at the index `open`.
 fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {

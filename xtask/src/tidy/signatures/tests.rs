@@ -1,4 +1,4 @@
-//! Tests of the rule `foreign-type`: the signatures that it checks, and the names in them that it reports.
+//! Tests of the rule `foreign-type`: the signatures that the rule checks, and the names that it reports.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const MANIFEST: &str = "[package]\nname = \"kube-informer\"\n[dependencies]\narc
     http = { workspace = true, optional = true }\nkube-core.workspace = true\nserde_json = \"1\"\ntokio = \"1\"\nserde = \"1\"\n\
     [dev-dependencies]\nanyhow = \"1\"\n";
 
-/// Returns a text `LINE NAME` for each finding of the rule in the Rust code `text`.
+/// Checks the Rust code `text`, and returns `LINE NAME` for each finding.
 fn found(text: &str) -> Vec<String> {
     let findings = check(&Source::new("src/a.rs", text), &foreign(MANIFEST));
     findings

@@ -16,7 +16,7 @@ pub(crate) enum Protocol {
 
 pub(crate) struct Wire {
     pub(crate) protocol: Protocol,
-    /// Header lines in lower case, without `Date` and `Connection: close`. Empty for HTTP/2.
+    /// Header lines in lower case, without `Date` and `Connection: close`. For HTTP/2, the set is empty.
     pub(crate) headers: BTreeSet<String>,
     /// The body, split into the chunks of HTTP/1.1 or the DATA frames of HTTP/2.
     pub(crate) chunks: Vec<Vec<u8>>,

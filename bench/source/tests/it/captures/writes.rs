@@ -1,6 +1,6 @@
-//! Computes the sequence of writes with which kube-apiserver's encoders produce a given response body.
+//! Computes from a response body the writes with which kube-apiserver's encoders produced the body.
 //!
-//! Also returns the parts of a JSON body that must be the same for kube-apiserver and the object server.
+//! Also extracts the parts of a JSON body that must be equal for kube-apiserver and the object server.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// One write of kube-apiserver's encoder to the response. Several consecutive short writes count as one.
+/// One write of kube-apiserver's encoder to the response, or several consecutive short writes, added up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,
-    /// Whether kube-apiserver may flush its buffer after this write. It flushes the buffer after a watch
-    /// event if no other event is queued.
+    /// Whether kube-apiserver may flush its buffer after this write. kube-apiserver flushes the buffer after
+    /// a watch event if no other event is queued.
     pub(crate) may_flush: bool,
 }
 
@@ -87,10 +87,10 @@ impl Body {
         }
     }
 
-    /// Returns the JSON outside the objects, and the JSON of each object up to its `metadata` member.
+    /// Returns the JSON around the objects, and the JSON of each object up to its `metadata` member.
     ///
-    /// Values that differ between servers are replaced by constants. The set is empty for protobuf, which
-    /// `binary.rs` tests.
+    /// Constants replace the values that differ between servers, such as `resourceVersion`. The set is empty
+    /// for protobuf, which `binary.rs` tests.
     pub(crate) fn shape(self, body: &[u8]) -> BTreeSet<String> {
         match self {
             Body::ProtobufList | Body::ProtobufEvents => BTreeSet::new(),
@@ -173,7 +173,7 @@ fn items(body: &[u8]) -> Vec<std::ops::Range<usize>> {
     list.items.into_iter().map(range).collect()
 }
 
-/// A reader of protobuf fields. Contains the bytes that have not been read.
+/// The protobuf fields that have not been read yet, as bytes.
 struct Protobuf<'a>(&'a [u8]);
 
 impl Protobuf<'_> {
@@ -191,7 +191,7 @@ impl Protobuf<'_> {
     }
 
     /// Reads the tag of the length-delimited field `number` and the length of its value, and returns this
-    /// length. The value is unread.
+    /// length. Does not read the value.
     fn head(&mut self, number: usize) -> usize {
         assert_eq!(self.varint(), number << 3 | 2);
         self.varint()

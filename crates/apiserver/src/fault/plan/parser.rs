@@ -11,8 +11,6 @@ use super::{Mistake, Parsed};
 use crate::fault::rule::Share;
 
 /// Maximum duration of a delay, or of a refusal of connections, in a fault plan.
-///
-/// The maximum ensures that the addition of a duration to the current time does not overflow.
 const PERIOD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads the tokens of a fault plan one by one.
@@ -71,7 +69,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a name with or without quotes. An error message contains `what` as the expected input.
+    /// Parses a name with or without quotes. The error for another token contains `what` as the expected
+    /// input.
     pub(super) fn name(&mut self, what: &str) -> Parsed<String> {
         let name = match self.peek().kind {
             Kind::PlanToken(word) => word.to_owned(),

@@ -1,14 +1,12 @@
-//! Tests the parser of fault plans: the accepted grammar, the text that a statement prints, and the error
-//! messages.
+//! Tests the parser of fault plans: which plans it accepts, how it prints the parsed statements, and its
+//! error messages.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::parse;
 
-/// Parses a fault plan and prints each of its statements on one line.
-///
-/// If the plan does not parse, returns the error message.
+/// Parses a fault plan and returns its statements, one per line, or the error message of the parser.
 fn printed(plan: &str) -> String {
     match parse(plan) {
         Ok(statements) => {
@@ -23,7 +21,7 @@ fn check(plan: &str, expected: &Expect) {
     expected.assert_eq(&printed(plan));
 }
 
-/// A fault plan that uses every element of the grammar: all faults, event selections, limits and actions.
+/// A fault plan that uses every fault, event selection, limit and action of the grammar.
 const EVERYTHING: &str = r#"
     seed 17
     list pods: 429 retry-after=2 x3; get *: 503; * *: 429 plain; watch pods: 504 too-large

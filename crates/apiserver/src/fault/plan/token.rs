@@ -1,8 +1,10 @@
-//! Splits the text of a fault plan into tokens: words, punctuation and quoted text.
+//! Splits the text of a fault plan, which describes the faults to inject, into tokens.
+//!
+//! A token is a word, a quoted text, or a punctuation character.
 //!
 //! Guarantees:
 //! - every token records its byte offset in the plan;
-//! - the list of tokens ends with [`Kind::End`].
+//! - the list of tokens ends with a token of the kind [`Kind::End`].
 //!
 //! This module does not check the order of the tokens, because the parser does.
 
@@ -11,7 +13,7 @@ use std::fmt;
 use super::{Mistake, Parsed};
 use crate::fault::matching::Word;
 
-/// One token of a fault plan (a word, quoted text, punctuation, or the end) with its position.
+/// A token of a fault plan (a word, a quoted text, a punctuation character, or the end) and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanToken<'a> {
     pub(super) kind: Kind<'a>,
@@ -22,7 +24,7 @@ pub(super) struct PlanToken<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
     PlanToken(&'a str),
-    /// Content of a text in double quotes, without the quotes and with JSON's escape sequences decoded.
+    /// A text in double quotes: its content without the quotes, with JSON escape sequences decoded.
     Text(String),
     Colon,
     /// A semicolon or a newline, which ends a statement.
@@ -32,7 +34,7 @@ pub(super) enum Kind<'a> {
 
 /// Splits the text of a fault plan into tokens.
 ///
-/// White space between tokens is skipped, and so are comments, which extend from `#` to the end of the line.
+/// White space and comments produce no tokens. A comment extends from `#` to the end of the line.
 pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     let mut tokens = Vec::new();
     let mut at = 0;

@@ -2,10 +2,9 @@
 
 use super::*;
 
-/// Repeats a write on a disk that is full after `calls` calls, for `calls` = 0, 1, 2, …, until the write
-/// succeeds.
+/// Repeats a write with a disk that becomes full after 0, 1, 2, … calls, until the write succeeds.
 ///
-/// Each failed write is rejected and stays invisible, and later writes are not affected.
+/// Each failed write must be rejected and stay invisible, and must not affect later writes.
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_rejects_writes_and_loses_none() {
     let scratch = Scratch::new("full");
@@ -56,10 +55,9 @@ async fn a_full_disk_rejects_writes_and_loses_none() {
     assert_eq!(stored(&server)[1], ("kept".to_owned(), value.to_string()));
 }
 
-/// Simulates a loss of power during or after each of 60 writes, and opens the server again after the loss.
+/// Simulates a loss of power during or after each of 60 writes, and opens a server on the remaining file.
 ///
 /// An acknowledged write must be present, and any other write must be completely present or absent.
-/// Any part of the unsynced sectors may remain on the disk.
 #[test]
 fn acknowledged_writes_survive_a_loss_of_power() {
     let (medium, scratch) = (Medium::sound(), Scratch::new("power"));

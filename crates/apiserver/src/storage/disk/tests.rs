@@ -58,7 +58,9 @@ fn removal(key: &str, revision: u64) -> Write {
     }
 }
 
-/// Opens the directory, and returns the collection and key of every stored object, and the stored revision.
+/// Opens the data directory `scratch`, and returns its objects and the stored revision.
+///
+/// Each object is given as the text `<collection> <key>`.
 fn found(scratch: &Scratch) -> (Vec<String>, u64) {
     let mut keys = Vec::new();
     let revision = scratch.open().load(|stored| {

@@ -20,8 +20,6 @@ pub(crate) struct DeleteOptions {
     propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
     /// The deprecated option `orphanDependents`; `None` if it is absent.
-    ///
-    /// If it is `false` and the object is only marked for deletion, the response has the status code 202.
     orphan_dependents: Option<bool>,
 }
 
@@ -34,9 +32,6 @@ enum Propagation {
 
 impl DeleteOptions {
     /// Returns options with the precondition `uid` and the propagation policy `Background`.
-    ///
-    /// The policy removes the finalizers `foregroundDeletion` and `orphan`. The server never deletes
-    /// dependents.
     pub(crate) fn in_background(uid: &str) -> DeleteOptions {
         DeleteOptions {
             uid: Some(uid.to_owned()),
@@ -109,6 +104,8 @@ impl DeleteOptions {
     }
 
     /// Returns the HTTP status code of the response if the object was marked for deletion but not removed.
+    ///
+    /// As in Kubernetes, the code is 202 if `orphanDependents` is `false`, and otherwise 200.
     pub(crate) fn marked_code(&self) -> u16 {
         if self.orphan_dependents == Some(false) {
             202
@@ -148,7 +145,7 @@ impl DeleteOptions {
 
     /// Returns the finalizers that `object` has after it is marked for deletion.
     ///
-    /// The propagation policy adds or removes `foregroundDeletion` and `orphan`.
+    /// The propagation policy adds or removes `foregroundDeletion` and `orphan`. Other finalizers are kept.
     pub(crate) fn finalizers(&self, object: &Object) -> Vec<String> {
         const FOREGROUND: &str = "foregroundDeletion";
         const ORPHAN: &str = "orphan";
@@ -183,7 +180,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Reads the optional value of `member` with `read`; `null` and an empty string count as absent.
+/// Reads the optional value of `member` with `read`. The values `null` and `""` count as absent.
 ///
 /// `expected` is the name of the Go type for the error message.
 ///

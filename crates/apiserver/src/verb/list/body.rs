@@ -1,9 +1,9 @@
 //! Writes the body of a list in chunks, while the client reads the body.
 //!
 //! Guarantees:
-//! - each list shares its objects with the store. In addition, it holds at most one chunk of [`CHUNK_BYTES`]
-//!   and the JSON of one object in memory;
-//! - the memory of all lists in transfer is limited by the [`ResponseBudget`].
+//! - a list shares its objects with the store. In addition, it holds at most one chunk of [`CHUNK_BYTES`] and
+//!   the JSON of one object in memory;
+//! - the [`ResponseBudget`] limits the total memory of the lists that clients have not finished reading.
 
 use std::sync::Arc;
 
@@ -35,9 +35,10 @@ struct Chunks {
 }
 
 impl Chunks {
-    /// Returns `chunk`, or only its first part if the chunk is longer than twice [`CHUNK_BYTES`].
+    /// Returns `chunk`, or only its first [`CHUNK_BYTES`] bytes if the chunk is longer than twice this
+    /// length.
     ///
-    /// The remaining part is stored in `rest`.
+    /// The remaining bytes are stored in `rest`.
     fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
         if chunk.len() <= 2 * CHUNK_BYTES {
             return chunk.into();
@@ -47,7 +48,7 @@ impl Chunks {
     }
 }
 
-/// Returns the response body for a page of a list, after reserving the body's memory in `budget`.
+/// Reserves memory for a page of a list in `budget`, and returns the response body of the page.
 ///
 /// # Errors
 ///

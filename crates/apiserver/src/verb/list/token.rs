@@ -19,7 +19,7 @@ const VERSION: &str = "meta.k8s.io/v1";
 pub(crate) struct ContinueToken {
     /// Revision of the state from which the next page is read.
     ///
-    /// `None` means the current state; the token then contains the `rv` -1.
+    /// `None` means the current state, which the encoded token represents as `rv` -1.
     pub(crate) revision: Option<u64>,
     /// Minimum key of the objects in the next page, without the prefix `namespace/` of a list of one
     /// namespace.
@@ -54,8 +54,7 @@ impl ContinueToken {
     ///
     /// # Errors
     ///
-    /// Returns Kubernetes' message if the token is malformed. The caller adds the prefix `invalid continue
-    /// token: `.
+    /// Returns Kubernetes' message, without the prefix `invalid continue token: `, if the token is malformed.
     pub(crate) fn decode(text: &str) -> Result<ContinueToken, String> {
         let json = BASE64_URL_SAFE_NO_PAD
             .decode(text)
@@ -87,7 +86,7 @@ impl ContinueToken {
         })
     }
 
-    /// Returns a token with the same `start` that reads the next page from the current state.
+    /// Returns a token that has the same `start`, but reads the next page from the current state.
     pub(crate) fn at_latest(&self) -> ContinueToken {
         ContinueToken {
             revision: None,
@@ -112,7 +111,7 @@ fn no_base64(error: &DecodeError) -> String {
 
 /// Returns the error message for JSON that can't be decoded.
 ///
-/// If the first character is invalid or the input ends early, the message is that of Go's decoder.
+/// The message is that of Go's decoder if the first character is invalid or the input ends early.
 fn no_json(json: &[u8], error: &serde_json::Error) -> String {
     match json.first() {
         _ if error.is_eof() => "unexpected end of JSON input".to_owned(),

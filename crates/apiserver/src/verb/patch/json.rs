@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - the numbers of operations ([`OPERATIONS_MAX`]), copied bytes ([`COPIED_BYTES_MAX`]) and moved values
 //!   ([`STEPS_MAX`]) are limited, and a patch of any object is applied or rejected within seconds;
-//! - the patched document is never nested deeper than an object may be, so recursive functions do not
-//!   overflow the stack.
+//! - the document is never nested deeper than [`DEPTH_MAX`] levels, so recursive functions do not overflow
+//!   the stack.
 
 use json_patch::PatchOperation;
 use json_patch::jsonptr::Pointer;
@@ -23,13 +23,10 @@ const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Maximum number of values visited or moved by all operations of a patch.
 ///
-/// An insertion into a list, for example, counts every item of the list.
-/// The limit allows about 100 insertions into the longest list that fits into an object.
-///
-/// Kubernetes has no such limit, and needs a minute for the worst patch.
+/// An insertion into a list, for example, counts every item of the list. Kubernetes has no such limit.
 const STEPS_MAX: usize = 100_000_000;
 
-/// Accumulated cost of the operations of one patch, which is compared with the limits of this module.
+/// Number of bytes copied and of values visited or moved by the operations of one patch so far.
 #[derive(Default)]
 struct Cost {
     copied_bytes: usize,
@@ -64,7 +61,8 @@ pub(super) fn apply(operations: &[PatchOperation], document: &mut Value) -> Resu
 impl Cost {
     /// Adds the cost of an operation, before the operation is applied to `document`.
     ///
-    /// Returns an error if the patch exceeds a limit, or if the operation nests the document too deeply.
+    /// Returns an error if the cost of the patch exceeds a limit, or if the operation would nest `document`
+    /// deeper than [`DEPTH_MAX`] levels.
     fn add(&mut self, operation: &PatchOperation, document: &Value) -> Result<(), ApiError> {
         let at = |from: &Pointer| document.pointer(from.as_str());
         let (path, brought) = match operation {
@@ -125,9 +123,9 @@ fn values(value: &Value) -> usize {
 
 /// Returns whether the operation tests that an absent member is `null`.
 ///
-/// Such a test succeeds in Kubernetes' library (`partialDoc.get` in evanphx/json-patch), and fails by RFC
-/// 6902 and in the crate `json_patch`.
-/// kube-rs adds its first finalizer after such a test.
+/// The caller skips such a test, because it succeeds in Kubernetes' library (`partialDoc.get` in
+/// evanphx/json-patch), but fails in the crate `json_patch`. kube-rs sends such a test before it adds the
+/// first finalizer.
 fn asserts_absence(operation: &PatchOperation, document: &Value) -> bool {
     let PatchOperation::Test(test) = operation else {
         return false;

@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 
 use crate::status::ApiError;
 
-/// The reason why a strategic merge patch is rejected; converted to an [`ApiError`] for the client.
+/// The reason why a strategic merge patch is rejected. It is converted to an [`ApiError`] for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// A directive has invalid content. The string is the directive's name in the message, such as
+    /// A directive has invalid content. The string names the directive in the error message, for example
     /// `retainKeys`.
     Format(&'static str),
     ListOfLists,

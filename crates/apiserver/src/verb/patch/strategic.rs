@@ -1,7 +1,7 @@
 //! Applies strategic merge patches, which merge lists by the rules in the schema of built-in kinds.
 //!
 //! The module follows `strategicpatch.StrategicMergeMapPatch` of Kubernetes 1.36, including the order of
-//! merged lists: items in the patch have the patch's order, all other items keep their position.
+//! merged lists.
 //!
 //! Guarantees:
 //! - directives and nulls of a patch never become part of the object;
@@ -11,9 +11,11 @@
 //! - deletions from lists of primitives are applied before the other members of a patch; Kubernetes processes
 //!   all members in random order.
 //!
-//! Two differences from Kubernetes exist, because this server does not decode objects into types:
-//! - a null below a replaced value is dropped; Kubernetes stores the zero value of the field's type;
-//! - a member that is not in the schema is merged as a map or replaced; Kubernetes drops the member.
+//! Two differences from Kubernetes exist, because this server does not decode objects into Go types:
+//! - a null inside a value that replaces the stored value is dropped; Kubernetes stores the zero value of the
+//!   field's type;
+//! - a member that is not in the schema is merged if it is a map, and otherwise replaced; Kubernetes drops
+//!   the member.
 
 mod list;
 
@@ -32,7 +34,7 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 pub(super) enum Known {
     Struct(&'static Definition),
     Map,
-    /// The object has no schema: it is an unknown member of its parent, or below an unknown member.
+    /// The object has no schema, for example because it is an unknown member of its parent.
     Nothing,
 }
 
@@ -160,8 +162,8 @@ fn retain_keys(
     Ok(())
 }
 
-/// Applies every `$setElementOrder/…` directive: merges the list that the directive names, in the given
-/// order.
+/// Applies every directive `$setElementOrder/<field>`: merges the patch's list for the field into the
+/// object's list, and sorts the result in the order that the directive gives.
 fn set_element_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -228,8 +230,6 @@ fn without_marked(value: Value) -> Option<Value> {
 }
 
 /// Removes directives and nulls from a value of the patch before the value is stored.
-///
-/// Kubernetes drops directives and nulls later, when it decodes the patched object into a Go type.
 pub(super) fn plain(value: &mut Value) {
     match value {
         Value::Object(members) => plain_members(members),

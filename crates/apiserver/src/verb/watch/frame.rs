@@ -17,12 +17,12 @@ use crate::status::ApiError;
 use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
 use crate::table::Table;
 
-/// Name of the annotation of the bookmark that ends the initial events.
+/// Name of the annotation that marks the bookmark after the initial events.
 ///
 /// The name is that of `InitialEventsAnnotationKey` in Kubernetes' `meta/v1/types.go`.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Encoder of the events and bookmarks of one watch.
+/// Encodes the events and bookmarks of one watch as lines.
 pub(crate) struct Framer {
     resource: Arc<Resource>,
     representation: Representation,
@@ -47,7 +47,7 @@ impl Framer {
 
     /// Returns the line of a live or replayed event.
     ///
-    /// All watches with the same representation share the bytes of this line.
+    /// The event caches the line for other watches that request the same representation.
     pub(crate) fn event(&mut self, event: &Event, event_type: EventType) -> Bytes {
         let shape = self.next_shape();
         event.frame(event_type, shape, &self.resource, |entry, out| {

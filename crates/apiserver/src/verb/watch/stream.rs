@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - the body contains the initial events first, then the bookmark that ends them, then live events;
-//! - a bookmark is sent in its position among the live events: after all events up to its revision;
+//! - a bookmark is sent after all events up to the bookmark's revision;
 //! - all timers belong to the stream, so a watch needs no background task.
 //!
 //! The module does not apply injected faults: its caller wraps the finished body for them.
@@ -24,10 +24,11 @@ use crate::shared::Shared;
 use crate::storage::{Entry, Event, EventType};
 use crate::watch_cache::{Delivery, Filter, Receiver, WatcherId};
 
-/// Interval between bookmarks (`defaultBookmarkFrequency` in `cacher.go`).
+/// Interval between bookmarks (`defaultBookmarkFrequency` in Kubernetes' `cacher.go`).
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
-/// Time before the deadline at which a final bookmark is sent (`bookmarkTimeBuckets` in `cacher.go`).
+/// Time before the deadline at which a final bookmark is sent (`bookmarkTimeBuckets` in Kubernetes'
+/// `cacher.go`).
 const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Registration of a watcher in the watch cache. Dropping this value removes the watcher.
@@ -52,8 +53,7 @@ pub(super) enum Backlog {
 /// The timers of one watch, for the deadline and for bookmarks.
 pub(super) struct Timers {
     deadline: Instant,
-    /// Time of the next bookmark; `None` if bookmarks are not requested, or if the watch ends before another
-    /// one.
+    /// Time of the next periodic bookmark; `None` if no periodic bookmark is sent before the deadline.
     bookmark: Option<Instant>,
     sleep: Pin<Box<Sleep>>,
 }
@@ -69,7 +69,7 @@ pub(super) struct WatchStream {
     receiver: Receiver,
 }
 
-/// State of the response body of one open watch; the body is a stream of chunks.
+/// State of the response body of one open watch. The body is a stream of chunks.
 struct Running {
     watch: WatchStream,
     /// Initial events that are not sent yet; `None` when all are sent.
@@ -93,8 +93,7 @@ impl Registration {
         }
     }
 
-    /// Queues a bookmark with the storage's current revision, after the events that the watcher has not
-    /// received yet.
+    /// Appends a bookmark with the storage's current revision to the watcher's queue.
     fn request_bookmark(&self) {
         let mut state = self.shared.lock();
         let revision = state.storage.revision();
@@ -134,7 +133,7 @@ impl Backlog {
     /// Returns the number of slots that the backlog reserves in the response budget.
     ///
     /// The response budget limits the memory of all open responses, counted in slots of equal size. An event
-    /// occupies two slots.
+    /// of the backlog occupies two slots.
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {

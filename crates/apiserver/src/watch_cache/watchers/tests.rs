@@ -1,4 +1,4 @@
-//! Compares the index of watchers with a scan over all watchers.
+//! Tests that the index of watchers finds the same watchers for an event as a scan over all watchers.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ fn pods() -> Arc<Resource> {
     Arc::clone(pods.expect("pods are built in"))
 }
 
-/// Returns the logged request that every watcher of these tests has.
+/// Returns a logged request for the watchers of these tests.
 fn request() -> LoggedRequest {
     LoggedRequest {
         sequence: 0,
@@ -70,7 +70,7 @@ fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher
     }
 }
 
-/// Returns the pod with the key `namespace/name`; `None` if `state` is `None`, for a pod that does not exist.
+/// Returns a pod with the key `<namespace>/<name>`; `None` if `state` is `None`.
 ///
 /// `state` is a number below 12 that selects a combination of node, phase and label.
 fn state(pods: &Resource, key: &str, state: Option<u8>) -> Option<Arc<Entry>> {

@@ -1,4 +1,4 @@
-//! Tests that `kube_runtime::Controller` reconciles all changed objects, also after a disconnection.
+//! Tests that `kube_runtime::Controller` reconciles all changed objects, also if its watch was disconnected.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -49,8 +49,8 @@ impl Labelling {
         }
     }
 
-    /// Returns the names of the reconciled config maps. Returns when there was no reconciliation for five
-    /// times [`SILENCE`].
+    /// Collects the names of the reconciled config maps until no config map is reconciled for five times
+    /// [`SILENCE`], and returns the names.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {

@@ -1,4 +1,4 @@
-//! Tests that the store of `kube_runtime::reflector` has the server's objects again after each failure.
+//! Tests that the store of `kube_runtime::reflector` again equals the server's objects after each failure.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,8 @@ fn stored(server: &Server) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Creates five pods, deletes one of them, and changes pod `a`. Each `round` creates pods with other names.
+/// Creates five pods, deletes one of them, and changes pod `a`. The names of the created pods contain
+/// `round`.
 fn churn(server: &Server, round: usize) {
     for nth in 0..5 {
         server.create(pod(&format!("p{round}-{nth}"))).unwrap();

@@ -1,6 +1,6 @@
 //! Tests the events that `kube_runtime::watcher` returns and the requests that it sends.
 //!
-//! Most tests run twice: the initial objects are first read with a list, then with a streaming list.
+//! Most tests run twice: with a list for the initial objects, and with a streaming list.
 
 use std::time::Duration;
 

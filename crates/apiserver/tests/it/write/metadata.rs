@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::ask::{builder, with};
 
-/// Asserts that the server rejects this metadata in a patch of config map `m` and in the creation of config
-/// map `n`.
+/// Asserts that the server rejects `metadata` in a patch of config map `m` and in the creation of config map
+/// `n`.
 ///
 /// `expected` is the end of both error messages.
 async fn refused(server: &Server, metadata: &Value, expected: &str) {

@@ -1,6 +1,6 @@
 //! Tests updates with PUT: conflicts, immutable fields, the generation and subresources.
 //!
-//! Also tests that PUT creates a missing object of some kinds.
+//! Also tests the kinds for which PUT creates a missing object.
 
 use kube_informer_apiserver::{Kind, Rule, Scope};
 use serde_json::{Value, json};

@@ -3,8 +3,7 @@
 //! A process is a group of control loops that share a `User-Agent`. The requests are read from the embedded
 //! server's request log. The caller provides the number of cache reads.
 //!
-//! Guarantees: every request with the `User-Agent` of a process counts, whether it succeeds or not. In the
-//! table, a watch that streams a list counts as a watch. [`lists_since`] counts such a watch as a list.
+//! Guarantees: every request with the `User-Agent` of a process counts, whether it succeeds or not.
 
 use std::sync::Arc;
 
@@ -31,8 +30,8 @@ pub(super) fn columns() -> Vec<&'static str> {
 
 /// Returns one row per process, with the number of requests of each verb and the number of cache reads.
 ///
-/// `reads` has the `User-Agent` and the number of cache reads of each process. If `log` is `None`, the
-/// numbers of requests in the rows are `None`.
+/// `reads` has the `User-Agent` and the number of cache reads of each process. If `log` is `None`, the rows
+/// have `None` in place of the numbers of requests. A watch that streams a list counts as a watch.
 pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<Row> {
     let row = |(user_agent, reads): &(Arc<str>, u64)| {
         let own = log.map(|log| log.by_user_agent(user_agent));
@@ -53,7 +52,7 @@ pub(super) fn last_sequence(log: &RequestLog) -> u64 {
 
 /// Returns the number of lists that the processes in `reads` have requested after request number `sequence`.
 ///
-/// A watch that streams a list counts as a list.
+/// A watch that streams a list also counts.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {
     let theirs = |request: &LoggedRequest| {
         reads

@@ -1,13 +1,12 @@
 //! Converts the steps that the control loops report to lines of output.
 //!
 //! Guarantees:
-//! - steps that arrive within [`HOLD`] are ordered by revision and kind, because the loops observe a cause
-//!   and its effect on different connections;
+//! - steps that arrive within [`HOLD`] are ordered by revision and kind;
 //! - the times of the lines never decrease. If a step was observed earlier than the step of the previous
 //!   line, the step's line has the time of the previous line;
 //! - with at most [`FEW`] pods, every step has a line. With more pods, the first [`FIRST`] steps of each kind
 //!   and loop have a line. After these, every nth step has a line with the number of steps so far;
-//! - as an exception, a node agent has only one line for all pods of other nodes ([`Kind::NotMine`]).
+//! - as an exception, a node agent has only one line for all pods without a node ([`Kind::NotMine`]).
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -18,30 +17,30 @@ use crate::{
     output::Line,
 };
 
-/// Time for which the output of a step is delayed, because steps with earlier revisions may still arrive.
-///
-/// The delay is too short for a reader to notice.
+/// Time for which the output of a step is delayed, because steps with earlier revisions may arrive later.
 pub(super) const HOLD: Duration = Duration::from_millis(30);
 
-/// Maximum number of pods for which every step has its own line: about one and a half screens of output.
+/// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// Number of first steps of each kind and loop that have their own line. Later steps are summarized.
+/// Number of steps of each kind and loop that have their own line if there are more than [`FEW`] pods. The
+/// later steps are summarized.
 const FIRST: u64 = 3;
 
-/// Approximate number of summary lines of each kind and loop.
+/// Approximate number of summary lines for all steps of one kind and loop.
 const SUMS: u64 = 10;
 
-/// The steps whose lines are not printed yet. Orders these steps by revision and converts them to lines.
+/// The steps whose lines are not printed yet. The narration orders these steps by revision and converts them
+/// to lines.
 pub(super) struct Narration {
     began: Instant,
-    /// Number of steps of the same kind and loop for each summary line. With 1, every step has its own line.
+    /// Number of steps of the same kind and loop per summary line. If 1, every step has its own line.
     every: u64,
     arrived: u64,
-    /// Time in the most recently returned line, since the start of the demo.
+    /// Time of the most recently returned line, since the start of the demo.
     latest: Duration,
-    /// Steps whose lines have not been returned. The key is the revision, the kind, and the sequence number
-    /// of the step's arrival.
+    /// Steps whose lines have not been returned. The key consists of the step's revision, its kind, and its
+    /// sequence number in the order of arrival.
     held: BTreeMap<(u64, Kind, u64), Step>,
     told: BTreeMap<(Arc<str>, Kind), u64>,
 }
@@ -73,13 +72,13 @@ impl Narration {
         self.held.insert((revision, step.kind, self.arrived), step);
     }
 
-    /// Returns the time from which on [`Narration::due`] returns lines, or `None` if there are no steps.
+    /// Returns the earliest time at which [`Narration::due`] returns a line, or `None` if no step is waiting.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// Returns the lines of the steps that have waited for [`HOLD`], and of the steps that precede one of
-    /// them in the order of revisions.
+    /// Returns the lines of the steps that have waited for [`HOLD`] at the time `now`. Also returns the lines
+    /// of waiting steps that precede one of these steps in the order of revisions.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {
@@ -92,7 +91,7 @@ impl Narration {
             .collect()
     }
 
-    /// Returns the lines of all remaining steps without waiting for [`HOLD`].
+    /// Returns the lines of all waiting steps, also of those that have not waited for [`HOLD`].
     pub(super) fn rest(&mut self) -> Vec<Line> {
         let held = std::mem::take(&mut self.held);
         held.into_values()
@@ -106,7 +105,7 @@ impl Narration {
             .entry((Arc::clone(&step.who), step.kind))
             .or_default();
         *told += 1;
-        // Every node agent observes the pods of all other nodes, so one line of this kind is enough.
+        // Every node agent observes all pods without a node, so one line of this kind is enough.
         let first = if step.kind == Kind::NotMine { 1 } else { FIRST };
         let text = match *told {
             number if step.kind == Kind::NotMine && number > first => return None,

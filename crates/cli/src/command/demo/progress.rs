@@ -1,6 +1,7 @@
 //! Tracks the progress of the demo, based on the steps that the control loops report.
 //!
-//! A milestone is a kind of step, with the number of objects that must reach this step.
+//! A milestone requires that a certain number of objects has reached a kind of step, for example that all
+//! pods are bound.
 //!
 //! Guarantees: an object counts once per kind of step. If the user leaves out a loop, only the milestones
 //! before that loop's first milestone are required.
@@ -17,14 +18,14 @@ use crate::control_plane::step::{Kind, Loop, Step};
 pub(super) struct Goal {
     pub(super) replicas: u32,
     pub(super) failures: u32,
-    /// Whether the loops write to the server. Only then must the replica set loop report that it has nothing
-    /// to do ([`Kind::Content`]). Loops that only observe never report this step.
+    /// Whether the loops write to the server. If false, [`Kind::Content`] is not required, because loops that
+    /// only observe never report this kind of step.
     pub(super) acts: bool,
     /// The loop that is left out, or `None` if all loops run.
     pub(super) without: Option<Loop>,
 }
 
-/// A requirement for the end of the demo: a number of objects must have reached a kind of step.
+/// A requirement for the success of the demo: a number of objects must have reached a kind of step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
     /// The loop that reports the step.
@@ -38,7 +39,7 @@ struct Milestone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
-    /// One object if the loops write to the server and there are replicas, otherwise none.
+    /// One object if the loops write to the server and there are replicas. Otherwise, no object.
     OnceActing,
     /// One object per replica.
     Replicas,
@@ -67,7 +68,8 @@ const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::AllReady, Times::Once, "the Deployment says that all replicas are ready"),
 ];
 
-/// A milestone that has not been reached, with the actual number of objects and the required number.
+/// A milestone that has not been reached, with the number of objects that have reached it and the required
+/// number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     milestone: Milestone,
@@ -75,8 +77,7 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// The objects that have reached each kind of step so far, according to the steps that the loops have
-/// reported.
+/// The objects that have reached each kind of step so far.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,
@@ -149,8 +150,8 @@ impl Progress {
 
     /// Returns the first milestone that has not been reached.
     ///
-    /// Returns `None` if all milestones are reached. Also returns `None` if the next milestone belongs to the
-    /// loop that is left out.
+    /// Returns `None` if all milestones are reached, or if all milestones before the first one of the
+    /// left-out loop are reached.
     pub(super) fn missing(&self) -> Option<Missing> {
         for milestone in MILESTONES {
             if Some(milestone.owner) == self.goal.without {
@@ -169,14 +170,12 @@ impl Progress {
         None
     }
 
-    /// Returns the reason why the scheduler can't bind a pod to a node, or `None` if there is no such pod.
-    ///
-    /// If there are several such pods, returns the reason for one of them.
+    /// Returns the reason why the scheduler can't bind some pod to a node, or `None` if there is no such pod.
     pub(super) fn pending(&self) -> Option<&str> {
         self.pending.values().next().map(String::as_str)
     }
 
-    /// Returns a description of the state in which progress stops without the loop that is left out. Returns
+    /// Returns a text that describes the state in which progress stops without the left-out loop. Returns
     /// `None` if no loop is left out.
     pub(super) fn standstill(&self) -> Option<String> {
         let count = |kind| self.count(kind);

@@ -17,14 +17,12 @@ use crate::{
     output,
 };
 
-/// Time without steps after which the demo ends, once the goal is reached. Status updates that arrive within
-/// this time are still printed.
+/// Time without steps after which the demo ends, once the goal is reached. Steps that arrive within this time
+/// are still printed.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Time without steps after which the demo ends because there is no further progress.
-///
-/// This applies if a loop is left out, or if a pod fits on no node. Pods that are meant to fail do so within
-/// a fraction of this time, so the demo does not end before these failures.
+/// Time without steps after which the demo ends because there is no further progress. Applies only if a loop
+/// is left out, or if a pod fits on no node.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The result of the demo, with a text that the demo prints.
@@ -32,7 +30,7 @@ pub(super) enum Verdict {
     /// The goal is reached. The text is a summary.
     Reached(String),
     /// A loop is left out, and all steps before that loop's first step have occurred. The text describes the
-    /// state in which progress has stopped.
+    /// state in which the progress has stopped.
     Stopped(String),
     /// The demo ended before its goal was reached. The text states the missing milestone and advice.
     NotReached(String),
@@ -74,7 +72,7 @@ impl Show {
         }
     }
 
-    /// Prints the reported steps until the demo has ended, and returns the result.
+    /// Prints the reported steps until the demo has ended, and returns the result of the demo.
     ///
     /// # Errors
     /// Returns the signal as the error if a signal arrives before the demo has ended.
@@ -114,7 +112,7 @@ impl Show {
         ended
     }
 
-    /// Returns the time without steps after which the demo ends, which depends on the progress so far.
+    /// Returns the time without steps after which the demo ends. The time depends on the progress so far.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {

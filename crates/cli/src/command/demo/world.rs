@@ -1,10 +1,9 @@
 //! Provides the demo's API server, embedded or real, and creates and removes the demo's objects there.
 //!
 //! Guarantees:
-//! - every object of the demo has a label with a value that is unique to this demo, and the loops observe
-//!   only those objects;
-//! - on a real server, the objects with that label are removed at the end, even after an error. The objects
-//!   on the embedded server are lost when that server ends.
+//! - every object of the demo has a label that identifies the demo, and the loops observe only these objects;
+//! - on a real server, the objects with that label are removed at the end, also after an error. The embedded
+//!   server stores its objects only in memory.
 
 use std::{
     net::Ipv4Addr,
@@ -32,31 +31,32 @@ use serde_json::{Value, json};
 use super::{Options, Target};
 use crate::control_plane::Scope;
 
-/// Key of a label that all objects of a demo have. The value differs between demos on the same server.
+/// Key of a label that all objects of a demo have. On a real server, the label's value is random.
 const LABEL: &str = "kube-informer-demo";
 
-/// `User-Agent` of the requests that the demo sends itself, such as the creation of the Deployment.
+/// `User-Agent` of the requests that the demo itself sends, for example to create the Deployment.
 const USER: &str = "user";
 
-/// Short names of the nodes that the demo creates. On a real server, a prefix is added.
+/// Names of the nodes that the demo creates. On a real server, `World::prefix` is added before each name.
 const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Timeout of the request for the server's version, which checks that a real server is reachable.
+/// Maximum time until a real server returns its version. A slower server counts as unreachable.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Timeout for removing the demo's objects from a real server.
+/// Maximum time to remove the demo's objects from a real server.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// The API server of a demo, with the connection settings, the namespace and the names of the demo's objects.
+/// The API server of a demo, with the connection settings, the namespace, and the names of the demo's
+/// objects.
 pub(super) struct World {
     config: Config,
     namespace: String,
     /// Value of the label on the demo's objects.
     run: String,
-    /// Prefix of the names of the demo's objects. Differs between demos, and is empty on the embedded server.
+    /// Prefix of the names of the demo's objects, such as `demo-1a2b-`. Empty on the embedded server.
     prefix: String,
     backend: Backend,
-    /// Whether the demo has tried to create objects on the server. Only then are objects removed at the end.
+    /// Whether the demo has tried to create objects. If false, no objects are removed at the end.
     has_made: AtomicBool,
 }
 
@@ -123,7 +123,8 @@ impl World {
         })
     }
 
-    /// Checks that the server responds, and that it does not report the demo's namespace as missing.
+    /// Checks that the server responds and does not report the demo's namespace as missing. Other errors of
+    /// the request for the namespace are ignored, because the user may not be allowed to read namespaces.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;
@@ -154,7 +155,7 @@ impl World {
         }
     }
 
-    /// Returns the line of output that states the server's address and what the loops do there.
+    /// Returns a line of output with the server's address and whether the loops write to the server.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -172,7 +173,7 @@ impl World {
         }
     }
 
-    /// Returns a client with this `User-Agent`. Each process of the demo has its own client.
+    /// Returns a client that sends this `User-Agent`.
     pub(super) fn client(&self, user_agent: &str) -> anyhow::Result<Client> {
         let mut config = self.config.clone();
         let value = HeaderValue::from_str(user_agent)?;
@@ -194,12 +195,12 @@ impl World {
         })
     }
 
-    /// Returns whether the demo's loops write to the server. Otherwise they only observe.
+    /// Returns whether the demo's loops write to the server. If false, the loops only observe.
     pub(super) fn acts(&self) -> bool {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns each node of the demo: its short name and its name on the server. Empty if the loops only
+    /// Returns the name in [`NODES`] and the name on the server of each node. Empty if the loops only
     /// observe.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
@@ -296,8 +297,8 @@ impl World {
         }
     }
 
-    /// Removes the demo's objects. Removes owners before their dependents, because the owner's controller
-    /// would replace a removed dependent.
+    /// Removes the demo's objects, owners before their dependents. In the opposite order, a controller would
+    /// replace the removed dependents.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;
@@ -387,13 +388,12 @@ fn node(name: &str, run: &str) -> Value {
 
 /// Converts a JSON value to an object of its Rust type.
 ///
-/// The function parses the value's text, as `kube_client` does with responses. Deserializing from a `Value`
-/// would add 0.6 MB to the program: a second copy of the code that reads a pod.
+/// Deserializing from the `Value` instead of its text would add 0.6 MB of code to the program.
 fn typed<K: DeserializeOwned>(value: &Value) -> Result<K, serde_json::Error> {
     serde_json::from_str(&value.to_string())
 }
 
-/// Formats a number of objects with their kind, such as `2 Pods`.
+/// Formats a number of objects and their kind, such as `2 Pods`.
 fn counted(number: usize, kind: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {kind}{plural}")
@@ -431,7 +431,8 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         })
 }
 
-/// Returns the error for a kubeconfig without the context `wanted`, or without a current context if `None`.
+/// Returns the error for a kubeconfig without the context `wanted`. If `wanted` is `None`, returns the error
+/// for a kubeconfig without a current context.
 fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::Error {
     let (shown, has) = (path.display(), contexts.join(", "));
     match wanted {
@@ -462,7 +463,7 @@ fn refused(what: &str, error: &kube_client::Error) -> anyhow::Error {
     }
 }
 
-/// Returns the message of an error's root cause, as one line.
+/// Returns the message of the last error in an error's source chain, as one line.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -1,10 +1,10 @@
 //! `--churn`: creates, updates and deletes seeded objects at a constant rate.
 //!
 //! Guarantees:
-//! - change number n is scheduled n intervals after the start. If a change is more than [`LAG_MAX`] late, the
-//!   schedule is postponed, so there is no burst of late changes;
-//! - on average, four of five changes are updates. The other changes of a resource alternate between
-//!   creations and deletions, so each resource has at most one object more than requested;
+//! - change number n is scheduled n intervals after the start. If a change is more than [`LAG_MAX`] late, all
+//!   later changes are postponed by this delay;
+//! - on average, four of five changes are updates. The others are creations and deletions in turn, so each
+//!   resource has at most one object more than requested with `--seed-objects`;
 //! - only seeded objects and objects from earlier changes are changed. If another client has deleted the
 //!   object to be changed, a new object is created instead.
 
@@ -16,17 +16,17 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{seeding::Population, template};
 
-/// Maximum rate in changes per second. No machine reaches this rate.
+/// Maximum rate in changes per second.
 const RATE_MAX: u64 = 1_000_000;
 
-/// Maximum number of consecutive changes before the task yields to other tasks. These changes take about 2
-/// ms.
+/// Maximum number of consecutive changes before the task yields to other tasks. 64 changes take about 2 ms.
 const BURST: u32 = 64;
 
-/// Maximum delay of a change after its scheduled time. If a change is later, the schedule is postponed.
+/// Maximum delay of a change after its scheduled time. If a change is delayed more, all following changes are
+/// postponed.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// On average, one of this number of changes is a creation or a deletion. The other changes are updates.
+/// On average, one of this number of changes is a creation or a deletion. The others are updates.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.
@@ -50,7 +50,7 @@ pub(super) struct Churn {
     tally: Tally,
 }
 
-/// Numbers of creations, updates and deletions that the churn has made so far.
+/// Numbers of creations, updates and deletions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) created: u64,
@@ -173,7 +173,8 @@ impl Churn {
 
     /// Makes one change to an object of a randomly selected resource.
     ///
-    /// The probability of a resource is proportional to the requested number of its objects.
+    /// A resource is selected with a probability proportional to the number of objects requested with
+    /// `--seed-objects`.
     fn change(&mut self) {
         let counts = self.populations.iter().map(|kind| u64::from(kind.count));
         let mut at = self.rng.u64(..counts.sum::<u64>().max(1));

@@ -1,10 +1,9 @@
 //! `--controllers`: runs the demo's control loops in this process, for all namespaces of the server.
 //!
 //! Guarantees:
-//! - each group of loops (one or two loops) has its own `User-Agent`, which fault plans can match;
-//! - the loops ignore seeded pods, which are already bound to a node, and seeded nodes, which have no node
-//!   agent;
-//! - the loops retry rejected requests, because a fault plan may be the reason.
+//! - each group of one or two loops has its own `User-Agent`, which fault plans can match;
+//! - the loops ignore seeded pods and seeded nodes;
+//! - the loops retry requests that the server rejects, for example because of a fault plan.
 
 use std::{
     convert::Infallible,
@@ -33,7 +32,7 @@ use crate::control_plane::{
 /// Names of the nodes that [`Controllers::open`] creates. The loops run all pods on these nodes.
 pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Interval of the warnings in the log while the caches are not filled. The controllers continue to wait.
+/// Time after which a warning is logged if the caches are not filled. The controllers continue to wait.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Pause after a warning that the caches are not filled, before the controllers wait for the caches again.
@@ -44,8 +43,7 @@ pub(super) struct Controllers {
     plane: ControlPlane,
 }
 
-/// A `tower` service that sends the requests of one client to the server. Sets the client's `User-Agent` on
-/// each request.
+/// A `tower` service that passes requests to the server, and sets the header `User-Agent` on each request.
 struct Reached {
     server: Server,
     user_agent: HeaderValue,
@@ -103,7 +101,7 @@ impl Controllers {
         std::future::pending().await
     }
 
-    /// Stops the loops. Before that, waits a limited time for the current requests of the loops.
+    /// Stops the loops. Before that, waits up to two seconds for the reconciliations in progress.
     pub(super) async fn shutdown(self) {
         self.plane.shutdown().await;
     }
@@ -128,8 +126,7 @@ where
     }
 }
 
-/// Returns a client for the server that does not use a socket, so the loops do not depend on the server's
-/// port.
+/// Returns a client that sends its requests to the server in process, without a socket.
 fn client(server: &Server, user_agent: &str) -> anyhow::Result<Client> {
     let reached = Reached {
         server: server.clone(),

@@ -4,8 +4,8 @@
 //! `--fault` is either the text or the name of a file that contains the text.
 //!
 //! The module guarantees that a malformed plan is rejected before the server starts. The error contains the
-//! line and the column of the mistake, and the name of the file if the plan is in a file. The syntax of plans
-//! is defined by the embedded server (`kube_informer_apiserver`), not here.
+//! line and the column of the mistake, and the name of the file if the plan is in a file. The module does not
+//! define the syntax of fault plans; the crate `kube_informer_apiserver` does.
 
 use std::{fs, path::PathBuf, str::FromStr};
 
@@ -20,9 +20,10 @@ pub(crate) enum FaultPlan {
     File(PathBuf),
 }
 
-/// The text of a fault plan whose syntax was checked.
+/// The text of a fault plan whose syntax was checked, and the source of the text.
 ///
-/// Error messages also name the source of the text: `--fault`, or the path of the file.
+/// The source (`origin`) is `--fault` or the path of the file. Each error message about the plan begins with
+/// the source.
 #[derive(Debug)]
 pub(super) struct Read {
     text: String,
@@ -64,11 +65,14 @@ impl FaultPlan {
 }
 
 impl Read {
-    /// Activates the plan on the server. `kept` states whether the server has a data directory.
+    /// Activates the plan on the server.
+    ///
+    /// `kept` states whether the server has a data directory. The flag affects only the error message.
     ///
     /// # Errors
-    /// Returns an error if the plan simulates a restart from a backup at a revision that the server does not
-    /// have. A server with a data directory has no revisions from before its start.
+    /// Returns an error if the plan simulates a restart from a backup, and the server's history does not
+    /// contain the revision of the backup. This is the case for every revision from before the start of a
+    /// server with a data directory.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
         let origin = &self.origin;

@@ -23,16 +23,16 @@ const COUNT_MAX: u32 = 10_000_000;
 
 /// Number of objects per call of [`Server::create_all`].
 ///
-/// A call takes about 10 ms and, with a data directory, waits for the disk once. The program can handle a
-/// signal only between two calls.
+/// A call takes about 10 ms. The program handles signals only between two calls, so a larger number would
+/// delay the reaction to a signal.
 const STRIDE: usize = 256;
 
-/// Maximum number of objects per page when existing seeded objects are listed.
-///
-/// A page of this size contains about 5 MB of metadata.
+/// Maximum number of objects per page when existing seeded objects are listed. Such a page contains about 5
+/// MB of metadata.
 const PAGE: u32 = 10_000;
 
-/// The parsed argument of `--seed-objects`, such as `pods=100`: a kind and the number of its objects.
+/// The parsed argument of `--seed-objects`, such as `pods=100`: a kind, and the requested number of seeded
+/// objects of this kind.
 #[derive(Clone, Debug)]
 pub(crate) struct SeedObjects {
     kind: Kind,
@@ -45,10 +45,11 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Minimum number of seeded objects during `--churn`, which creates and deletes objects.
+    /// Minimum number of seeded objects that `--churn` keeps. `--churn` alternates between creations and
+    /// deletions, so the actual number is at most one higher.
     ///
-    /// The value is the requested number, or one less than the number of objects after seeding, whichever is
-    /// larger.
+    /// The value is the requested number, or the number of existing seeded objects minus one if that is
+    /// higher.
     pub(super) count: u32,
     /// Numbers in the names of all seeded objects of the kind that exist on the server.
     pub(super) alive: Vec<u32>,
@@ -112,8 +113,8 @@ pub(super) fn is_stored(kind: &Kind) -> bool {
 
 /// Returns the kind that kubectl finds by `name`, or `None` if no kind matches.
 ///
-/// `name` is a plural, a singular, `PLURAL.GROUP` or a short name. If several kinds match, the first kind
-/// whose version is the preferred version of its group is returned.
+/// `name` is a plural, a singular, `PLURAL.GROUP` or a short name. If several kinds match, returns the first
+/// one whose version is the preferred version of its group, or else the first match.
 pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
     let is_it = |kind: &&Kind| {
         kind.plural == name
@@ -169,7 +170,7 @@ pub(super) async fn fill(
 impl Population {
     /// Finds the existing seeded objects of one kind, and creates objects until `wanted` objects exist.
     ///
-    /// The new objects get the lowest free numbers.
+    /// The names of the new objects contain the lowest unused numbers.
     async fn fill(
         server: &Server,
         template: Template,

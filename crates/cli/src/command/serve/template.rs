@@ -25,17 +25,14 @@ const APPS: [&str; 7] = [
     "api", "cache", "frontend", "gateway", "indexer", "mailer", "worker",
 ];
 
-/// Number of different values of the label `version` of seeded objects.
-///
-/// Updates change the value, so an object can start to match a label selector, or stop matching it.
+/// Number of different values of the label `version` of seeded objects. Updates change the value of the
+/// label.
 pub(super) const VERSIONS: u32 = 10;
 
 /// Average number of seeded pods per node name if no nodes are seeded.
 const PODS_ON_NODE: u32 = 30;
 
 /// Approximate size in bytes of a generated object's JSON. Smaller objects are padded with an annotation.
-///
-/// The server adds about 80 bytes of metadata.
 const SIZE: usize = 940;
 
 /// Number of bytes of random text in the `data` of a seeded ConfigMap or Secret.
@@ -79,9 +76,8 @@ impl Template {
         }
     }
 
-    /// Returns the number in `name` if this namespace and name belong to a seeded object of the kind.
-    ///
-    /// Returns `None` for any other object.
+    /// Returns the number in `name`, or `None` if `namespace` and `name` do not belong to a seeded object of
+    /// the kind.
     pub(super) fn number(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
         let (_, digits) = name.rsplit_once('-')?;
         let number = digits.parse().ok()?;
@@ -103,8 +99,8 @@ impl Template {
 
     /// Returns the JSON of the object number `number`.
     ///
-    /// For common kinds, the spec and the status are those of an object that has existed for a while, such as
-    /// a bound pod that is ready.
+    /// Pods, nodes, services, config maps, secrets, Deployments and ReplicaSets have typical content, such as
+    /// the spec and status of a bound pod that is ready. Objects of other kinds have only metadata.
     pub(super) fn object(&self, number: u32, rng: &mut Rng) -> Value {
         let mut metadata = json!({
             "name": self.name(number),
@@ -178,7 +174,8 @@ impl Template {
     }
 }
 
-/// Returns a merge patch that sets the label `version` to a random value, and an annotation to `change`.
+/// Returns a merge patch that sets the label `version` to a random value. The patch also sets an annotation
+/// to the number `change`.
 pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     json!({"metadata": {
         "labels": {"version": version(rng)},

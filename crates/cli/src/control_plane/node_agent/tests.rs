@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// Maximum virtual (paused) time that a test waits for an operation. Every operation completes earlier.
+/// Maximum virtual (paused) time that a test waits for the sync of the caches. A longer wait fails the test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn pod(name: &str, node: Option<&str>) -> Value {
@@ -21,7 +21,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
 
 /// Starts the agent of a node and waits one second of virtual time.
 ///
-/// The first `doomed` containers that start end within this second.
+/// The first `doomed` containers that start fail within this second.
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// Maximum virtual (paused) time that a test waits for an operation. Every operation completes earlier.
+/// Maximum virtual (paused) time that a test waits for the sync of the caches. A longer wait fails the test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn replica_set(replicas: u32) -> Value {

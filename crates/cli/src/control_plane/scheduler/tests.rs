@@ -1,4 +1,4 @@
-//! Tests the scheduler with the embedded server and paused time. Each test waits for reported steps.
+//! Tests the scheduler with the embedded server and paused time.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use super::{
     *,
 };
 
-/// Maximum virtual (paused) time that a test waits for an operation. Every operation completes earlier.
+/// Maximum virtual (paused) time that a test waits for the sync of the caches or for a step. A longer wait
+/// fails the test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn node(name: &str, cpu: &str) -> Value {

@@ -26,13 +26,14 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Returns the object's JSON without the members that the rules in `members` drop, without a search for them.
+/// Returns the object's JSON without the members that the rules in `members` drop. Does not search for these
+/// members.
 ///
 /// `found` contains the names of two metadata members and their values. A value is a slice of `json`, or
 /// `None` if the object does not have the member.
 ///
-/// Returns `None` if other members must be dropped, or if the key of a member to drop contains escapes. The
-/// caller then uses [`cut`].
+/// Returns `None` if members other than these two must be dropped, or if the key of a member to drop contains
+/// escapes. The caller then uses [`cut`].
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -137,7 +138,7 @@ fn find(
 
 /// Searches a JSON map, or each map in a JSON array, for members to drop, as [`find`] does for one map.
 ///
-/// Arrays in arrays are not searched, so the recursion depth is at most the length of a field path.
+/// Arrays in arrays are not searched.
 fn find_in(
     members: &Members,
     whole: &[u8],

@@ -1,7 +1,7 @@
 //! Splits the body of a list response into its items ([`ListSplitter`]).
 //!
-//! Guarantees: the splitter buffers at most one item or field, and rejects a part that exceeds its size
-//! limit. The module does not decode the items.
+//! Guarantees: the splitter buffers at most one item or field, and rejects an item or a field that exceeds
+//! its size limit. The module does not decode the items.
 
 use std::{borrow::Cow, fmt};
 
@@ -22,10 +22,8 @@ use crate::{
 
 /// Splits the body of a list into the elements of `items` while the body is received.
 ///
-/// Returns the list's other fields at the end of the body.
-/// The keys of a list may have any order: built-in kinds have `metadata` first, custom resources have
-/// `metadata` after `items`. Therefore, the caller must not use the items before [`ListSplitter::finish`]
-/// succeeds.
+/// The caller must not use the items before [`ListSplitter::finish`] succeeds. The list's other fields may
+/// follow `items` in the body, and `finish` checks them.
 #[derive(Debug, Default)]
 pub(crate) struct ListSplitter {
     state: State,
@@ -100,7 +98,7 @@ fn invalid(what: impl fmt::Display) -> SplitError {
 
 /// Maximum number of bytes that the splitter stores of a key in the list object.
 ///
-/// All keys that the splitter knows are shorter.
+/// The keys that the splitter knows are shorter, so a longer key is unknown.
 const KEY_BYTES: usize = 64;
 
 impl ListSplitter {

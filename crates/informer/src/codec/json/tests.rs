@@ -154,7 +154,7 @@ fn a_kind_named_table_of_another_group_is_a_list() {
     assert!(split_list(&[body]).is_ok());
 }
 
-/// Passes `begin` and then repeated `more` to a list splitter until the splitter fails, and returns the
+/// Passes `begin`, and then `more` repeatedly, to a list splitter until the splitter fails. Returns the
 /// error.
 fn endless_list(begin: &'static str, more: &'static str) -> String {
     let mut splitter = ListSplitter::new(1 << 10);

@@ -20,9 +20,9 @@ use crate::json::ValueScanner;
 
 /// Splits the body of a watch into events, and returns each event once all bytes of the event are received.
 ///
-/// An event is one JSON object, on one or more lines. At a line end inside an event, the splitter checks that
-/// the event can still become valid JSON. Without this check, the splitter would treat all bytes after a
-/// truncated event as the rest of this event, and buffer them.
+/// An event is one JSON object, on one or more lines. If a chunk inside an event contains a line end, the
+/// splitter checks that the event can still become valid JSON. Without this check, the splitter would buffer
+/// all bytes after a truncated event as the rest of the event.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
@@ -41,11 +41,10 @@ struct Looks {
     bytes: usize,
 }
 
-/// Number of checks of an unfinished event after which a check is made only if the event's length has
+/// Number of checks of an unfinished event after which the next check waits until the event's length has
 /// doubled.
 ///
-/// A truncated event is usually detected by one of the first checks, because API servers write a line end
-/// after each event.
+/// Each check reads the whole event, so frequent checks of a long event would be expensive.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
@@ -106,8 +105,8 @@ impl WatchSplitter {
 
     /// Checks that the unfinished event can still become valid JSON.
     ///
-    /// Each check reads the whole event. After [`LOOKS`] checks, the event is checked again only when its
-    /// length has doubled since the last check.
+    /// After [`LOOKS`] checks, the event is checked again only when its length has doubled since the last
+    /// check.
     fn look(&mut self) -> Result<(), SplitError> {
         let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {

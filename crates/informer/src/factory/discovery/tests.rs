@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A discovery document with three groups. Two groups have a kind `Widget`, and one of these two serves it in
-/// two versions. The third group is stale.
+/// A discovery document with three groups: two groups that have a kind `Widget`, and one group whose API
+/// server does not respond.
 const DOCUMENT: &str = r#"{
   "kind": "APIGroupDiscoveryList",
   "items": [

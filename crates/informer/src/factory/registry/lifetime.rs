@@ -1,4 +1,5 @@
-//! Decides when a running informer must end: with its factory, on request, or after its last hold is dropped.
+//! Decides when a running informer must end: when its factory ends, on request, or after its last hold is
+//! dropped.
 //!
 //! This module does not end the informer's tasks; the function that runs the informer does.
 

@@ -1,7 +1,4 @@
 //! Tests of the registry in races between requests. Each test runs the steps of a race in a fixed order.
-//!
-//! Examples are a request for an informer whose idle period has just passed, and two constructors that create
-//! the same informer at the same time.
 
 use std::convert::Infallible;
 
@@ -116,8 +113,6 @@ async fn a_rejected_informer_that_the_constructor_registered_is_not_held() {
     registry.all_ended().await;
 }
 
-/// The registry releases its lock before it drops the second informer, so user code in that drop can call the
-/// registry.
 #[tokio::test(start_paused = true)]
 async fn the_first_of_two_constructed_informers_is_registered_and_the_other_never_runs() {
     let registry = Registry::new(Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Tests of lists and resyncs that deliver an object again that the store already contains. The delivered
-//! state may be changed or unchanged.
+//! Tests of lists and resyncs that deliver an object which the store already contains, with a changed or an
+//! unchanged state.
 
 use super::*;
 

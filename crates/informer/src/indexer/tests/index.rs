@@ -1,4 +1,5 @@
-//! Tests of the contents of indices that are added before, after or while objects are stored.
+//! Tests of the contents of indices. Some indices are added to an empty store, and others to a store with
+//! objects.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,8 +1,6 @@
-//! Compares the store's indices with indices that are recomputed from all objects.
+//! Compares the store's indices, and queries over them, with results that are computed from all objects.
 //!
-//! The test adds, fills and removes indices between changes of the objects. It reads single indices and runs
-//! queries over several indices. It repeats these reads in the current snapshot and in all earlier snapshots
-//! that it has kept.
+//! The test adds and removes indices between random changes of the objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +10,8 @@ use super::*;
 use crate::selector::{FieldOperator, FieldSelector};
 
 const NAMES: [&str; 6] = ["a/x", "a/y", "a-b/x", "b/x", "top", "zz"];
-/// Names of the test indices. In each index, the values of an object are its colours. The index at position
-/// `n` omits the colour `VALUES[n]`.
+/// Names of the test indices. The values of an object in the index at position `n` are the object's colours
+/// except `VALUES[n]`.
 const INDICES: [&str; 3] = ["first", "second", "third"];
 const VALUES: [&str; 4] = ["red", "blue", "green", ""];
 const NAMESPACES: [&str; 4] = ["a", "a-b", "b", ""];
@@ -26,7 +24,8 @@ enum Operation {
     Delete(usize),
     List(BTreeMap<usize, u8>),
     Add(usize),
-    /// Builds the index with this number outside of the store. A later `Install` adds the index to the store.
+    /// Builds the index at this position of [`INDICES`] outside of the store. A later `Install` adds the
+    /// index to the store.
     Begin(usize),
     Install,
     Remove(usize),
@@ -87,8 +86,8 @@ fn values_of(index: usize, colours: &Colours) -> Colours {
     colours.iter().copied().filter(of_index).collect()
 }
 
-/// Creates the index function of the index with this number. The label of a test object represents the empty
-/// colour as `-`, because [`colours`] skips empty text.
+/// Creates the index function of the index at position `number` of [`INDICES`]. In the label of a test
+/// object, `-` represents the empty colour.
 fn indexers(number: usize) -> Indexers<K> {
     Indexers::new().with(INDICES[number], move |map: &K| {
         let own = colours(map).into_iter();
@@ -106,8 +105,8 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// The expected content of the store: the colours of each valid object, and the numbers of the store's
-/// indices.
+/// The expected content of the store: the colours of each valid object, and the positions in [`INDICES`] of
+/// the store's indices.
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,

@@ -1,5 +1,5 @@
-//! Tests of lookups in an index by the name and by the token of the index, and of a store that is created
-//! from a clone of [`Indexers`].
+//! Tests that an index is found by its name and by its token, and that a store created from a clone of
+//! [`Indexers`] has the same indices.
 
 use super::*;
 

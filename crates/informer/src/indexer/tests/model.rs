@@ -10,11 +10,11 @@ use proptest::prelude::*;
 use super::*;
 
 /// One random delta of a batch: a change or resync of one object, a resync of all objects, or a bookmark.
-/// Every new state has a new revision, as on a real server.
+/// Every new state has a new revision.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A new state of an object from the watch, or from a list if `relisted` is true. The bits of `colours`
-    /// select the object's colours. If `colours` is `None`, the state failed to decode.
+    /// A new state of an object from the watch, or from a list if `relisted` is true. `colours` is a bit mask
+    /// of the object's colours, or `None` for a state that failed to decode.
     Put {
         name: u8,
         colours: Option<u8>,
@@ -45,11 +45,12 @@ enum Operation {
     },
 }
 
-/// State of one object in a random list, relative to the stored state of the object.
+/// One object in a random list, with the stored state or a new state.
 #[derive(Clone, Copy, Debug)]
 enum Item {
     AsItIs,
-    /// A new state with these colours, as bits. `None` is a state that failed to decode.
+    /// A new state. The value is a bit mask of the object's colours, or `None` for a state that failed to
+    /// decode.
     Changed(Option<u8>),
 }
 
@@ -89,8 +90,8 @@ fn colour_names(bits: u8) -> Vec<&'static str> {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// Creates a valid state of an object with these colours, or a state that failed to decode if `colours` is
-/// `None`.
+/// Creates a state of an object. `colours` is a bit mask of the object's colours, or `None` for a state that
+/// failed to decode.
 fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     match colours {
         None => broken(&format!("{name}@{revision}")),
@@ -101,14 +102,13 @@ fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     }
 }
 
-/// One object in the reference, which is the expected content of the store.
+/// The expected state of one object in the store.
 #[derive(Clone)]
 struct Kept {
     source: u32,
     object: Object<K>,
     colours: Option<u8>,
-    /// The last state that handlers have received; `None` if they have received no state. This state differs
-    /// from `object` if `object` failed to decode.
+    /// The last state that handlers have received, or `None` if handlers have not received the object.
     delivered: Option<Object<K>>,
 }
 
@@ -193,8 +193,8 @@ impl Reference {
 
     /// Applies a list to the reference, and returns the matching delta for the store.
     ///
-    /// For [`Item::AsItIs`], the list contains the stored revision and content if the stored object is valid
-    /// and from `source`. Otherwise the list contains a state with a new revision.
+    /// [`Item::AsItIs`] creates a new state if the reference has no object of the name from `source`, or only
+    /// a state that failed to decode.
     fn list(&mut self, source: u32, items: &BTreeMap<u8, Item>) -> DeltaKind<K> {
         let mut objects = Vec::new();
         let mut listed = BTreeSet::new();

@@ -27,8 +27,8 @@ fn colour(indexer: &Indexer<K>) -> String {
     cached.labels().get("colours").unwrap().to_owned()
 }
 
-/// Returns three deltas that deliver an object. Each delta has one of the kinds that a queue uses for listed
-/// or resynced objects.
+/// Returns three deltas that deliver the object: as part of a complete list, as a single listed object, and
+/// as a resync.
 fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
     [
         list(5, [object.clone()]),

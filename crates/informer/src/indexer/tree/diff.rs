@@ -1,4 +1,5 @@
-//! [`Diff`]: an iterator over the differences between two trees, which skips nodes that both trees share.
+//! Defines [`Diff`], an iterator over the differences between two trees. The iterator skips nodes that both
+//! trees share.
 
 use std::{cmp::Ordering, slice, sync::Arc};
 

@@ -64,7 +64,7 @@ fn nodes<'a>(node: &'a Arc<Node<u16, u32>>, into: &mut Vec<&'a Arc<Node<u16, u32
     }
 }
 
-/// Returns the number of nodes of `tree` that `other` does not share.
+/// Returns the number of nodes that are in `tree` and not in `other`.
 fn own_nodes(tree: &Narrow, other: &Narrow) -> usize {
     let (mut own, mut others) = (Vec::new(), Vec::new());
     nodes(&tree.root, &mut own);

@@ -54,8 +54,8 @@ pub(super) struct Entries<'h, A> {
     /// Size in bytes of the first key's type, and size in bytes of the first value's type. `None` before the
     /// first entry.
     sizes: Option<(usize, usize)>,
-    /// Whether the entries so far can be those of a map. In a map, all keys have one size, which is at least
-    /// that of a `String`, and all values have one size. Otherwise the entries are fields of a struct.
+    /// Whether the entries so far may belong to a map. The entries belong to a struct if the types of the
+    /// keys or values differ in size, or if a key's type is smaller than a `String`.
     is_map: bool,
 }
 

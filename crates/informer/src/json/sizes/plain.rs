@@ -1,5 +1,5 @@
-//! Macros that implement the methods of a wrapped visitor whose values are not counted as heap memory, such
-//! as numbers and null.
+//! Defines macros that implement `Visitor` methods for the visitor wrappers of the module `sizes`. The macros
+//! implement the methods for values that are not counted as heap memory, such as numbers and null.
 
 /// Implements the given methods of `Visitor`. Each method passes its value to the inner visitor.
 macro_rules! plain {

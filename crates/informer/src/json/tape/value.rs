@@ -1,8 +1,8 @@
 //! [`Value`] is a deserializer that reads one JSON value from a tape, which is a list of nodes that
 //! `simd-json` writes.
-//!
-//! The functions that a type's `Deserialize` implementation calls are `#[inline]`. This implementation is
-//! compiled in the user's crate, where the functions could not be inlined otherwise.
+
+// The methods that a type's `Deserialize` implementation calls are `#[inline]`. The compiler could otherwise
+// not inline them into this implementation, which belongs to another crate.
 
 use std::{cell::Cell, fmt};
 
@@ -11,8 +11,8 @@ use serde::de::{
 };
 use simd_json::{Node, StaticNode};
 
-/// Maximum nesting depth of arrays and maps, the same as in `serde_json`. Values that the type ignores may
-/// have deeper nesting.
+/// Maximum nesting depth of arrays and maps, the same as in `serde_json`. Values that the decoded type
+/// ignores may have deeper nesting.
 const DEPTH_MAX: u8 = 127;
 
 /// Name of the newtype struct with which `serde_json::value::RawValue` requests the JSON text of a value. The
@@ -324,8 +324,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
 
 /// The remaining elements of an array, or the remaining entries of a map, which a type reads one by one.
 ///
-/// When the type drops this value, `Drop` records whether elements or entries were left unread. A check after
-/// decoding would copy the decoded value, which can be large: a pod's `Container` takes a kilobyte.
+/// `Drop` records whether elements or entries were left unread.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],

@@ -79,7 +79,8 @@ const WORK_QUEUE: [Row<WorkQueue>; 7] = [
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// The series and current values of all informers that have the same labels, for one scrape.
+/// One set of informer labels in a scrape, with the series and the combined current values of all informers
+/// that have these labels.
 struct Informer {
     identity: InformerIdentity,
     series: Arc<InformerSeries>,
@@ -207,7 +208,7 @@ fn last_digits(revision: &ResourceVersion) -> u64 {
     text.get(last..).unwrap_or_default().parse().unwrap_or(0)
 }
 
-/// Implemented by the values of a scrape that have a set of Prometheus labels.
+/// Implemented by the scrape entries of informers and of work queues; returns their Prometheus labels.
 trait Labelled {
     fn labels(&self) -> Labels<'_>;
 

@@ -1,5 +1,5 @@
-//! The counters and histograms of informers and work queues. Informers, or work queues, with equal labels
-//! share them.
+//! Defines the counters and histograms of informers and work queues. All informers with equal labels share
+//! one set of series, and so do all work queues with equal labels.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,6 @@ use super::super::{
 };
 
 /// Upper bounds of the histogram buckets for processing times, in seconds, as in client-go.
-///
-/// A time in the largest bucket indicates a serious problem.
 const LATENCY: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
@@ -26,8 +24,8 @@ const LIST_DURATION: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60
 
 /// Upper bounds of the histogram buckets for watch durations, in seconds.
 ///
-/// The library requests watches of 5 to 10 minutes. Most buckets are for shorter watches, because these
-/// indicate a problem.
+/// The library requests watches of 5 to 10 minutes. Most buckets are for shorter watches, because a shorter
+/// watch indicates a problem.
 const WATCH_DURATION: [f64; 7] = [1.0, 10.0, 60.0, 180.0, 300.0, 600.0, 1200.0];
 
 const COUNTS: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
@@ -184,7 +182,7 @@ impl<S: Clone> Samplers<S> {
 }
 
 /// Converts a count to a float. Counts above 2⁵³ are rounded. The rounding does not change the histogram
-/// bucket of a count.
+/// bucket of a count, because all bucket bounds are smaller.
 #[expect(clippy::cast_precision_loss, reason = "said above")]
 fn float(count: u64) -> f64 {
     count as f64

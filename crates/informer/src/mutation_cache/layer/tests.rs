@@ -1,5 +1,5 @@
 //! Tests the state that readers of an overlay see while the cache does not yet contain the local writes and
-//! deletions. Each test is a script of steps. `Bench::step` executes one step.
+//! deletions. Each test is a script, which `check` runs.
 
 mod lapsed;
 
@@ -15,8 +15,8 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A layer and the cache below it, on which a test script runs. The layer's capacity is two writes and two
-/// deletions.
+/// A layer of an overlay, with the writer of the cache that the layer covers. The layer's capacity is two
+/// writes and two deletions.
 struct Bench {
     layer: Layer<Pod>,
     writer: IndexerWriter<Pod>,
@@ -138,8 +138,8 @@ impl Bench {
     }
 }
 
-/// Runs the script line by line, and reads all objects through the layer after each line. Compares the text
-/// of these reads with `expected`. The steps of one line, separated by `;`, run without a read in between.
+/// Runs the script line by line, and reads the objects `a`, `b` and `c` through the layer after each line.
+/// Compares the text of these reads with `expected`.
 async fn check(absent: Absent, sources: u32, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, sources);
     let mut trace = String::new();
@@ -189,8 +189,7 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
 }
 
 /// Behavior ★65 of `docs/client-go.md`: a deletion that the cache applies ends all local writes of the
-/// deleted uid, and all writes of the same name with an older revision. A write of a later object of that
-/// name remains.
+/// deleted uid. It also ends all local writes of the same name whose revision is older than the deletion.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(

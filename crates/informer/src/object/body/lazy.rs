@@ -1,7 +1,7 @@
 //! [`LazyDecoder`] stores the objects of one informer as bytes, and decodes each object on the first read.
 //!
 //! Guarantees: the first [`Object::get`](super::super::Object::get) of an object replaces the object's bytes
-//! with the decoded object or with the error. Concurrent readers of the object wait for that result.
+//! with the decoded object or with the decode error. Concurrent readers of the object wait for that result.
 
 use std::sync::Arc;
 
@@ -17,8 +17,7 @@ use super::{
 };
 use crate::codec::{Codec, Encoded, Unfit};
 
-/// The decoder of one informer's lazy objects, which are decoded on the first read. All lazy objects of the
-/// informer share this decoder.
+/// The decoder that all lazy objects of one informer share. A lazy object is decoded on the first read.
 pub(crate) struct LazyDecoder<K> {
     decode: Decode<K>,
     on_broken: OnBroken,
@@ -53,7 +52,7 @@ impl<K> LazyDecoder<K> {
         }
     }
 
-    /// Returns the counter of objects in the store that have not been decoded yet.
+    /// Returns the counter of the cache's objects that have not been decoded yet.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -87,8 +86,8 @@ impl<K> LazyBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Calls `read` with the object's encoded bytes, and returns its result. Returns `None` without a call if
-    /// the bytes were replaced by the decoded object or by an error.
+    /// Calls `read` with the object's encoded bytes, and returns the result of `read`. Returns `None` and
+    /// does not call `read` if the body stores the decoded object or a decode error.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.read.lock() {
             Read::Not(codec, bytes) => Some(read(codec.object(bytes))),
@@ -96,8 +95,8 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the decode error if a read of the object found that its bytes do not decode. Otherwise returns
-    /// `None`.
+    /// Returns the decode error if a read of the object failed to decode its bytes. Returns `None` if the
+    /// bytes were decoded successfully or were not read yet.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.read.lock() {
             Read::Not(..) | Read::Decoded(_) => None,

@@ -2,9 +2,8 @@
 //! read.
 //!
 //! Guarantees: a decoded object is freed after its last reader has dropped it, unless it is one of the
-//! [`HOT`] most recently decoded objects. Concurrent readers of the same object state share one decoded
-//! object while the decoder holds a weak reference to it. The decoder holds at most [`RECENT_MAX`] weak
-//! references.
+//! [`HOT`] most recently decoded objects. The decoder also holds weak references to at most [`RECENT_MAX`]
+//! recently decoded objects. A read of such an object returns the decoded object if it is still alive.
 
 mod housekeeping;
 mod packing;
@@ -34,13 +33,12 @@ use crate::{
     pruning::{Storable, Stored},
 };
 
-/// Maximum number of weak references to decoded objects that a decoder holds. A weak reference to an object
-/// that all readers have dropped still holds the object's allocation, without its heap data: some 4 KB for a
-/// pod.
+/// Number of weak references to recently decoded objects that a decoder holds. A weak reference to a dropped
+/// object keeps the object's own allocation, but not its heap data: some 4 KB for a pod.
 const RECENT_MAX: usize = 128;
 
-/// Number of most recently decoded objects that a decoder keeps alive, because handlers and index functions
-/// read the same object one after the other.
+/// Number of most recently decoded objects that a decoder keeps alive. Handlers and index functions that read
+/// the same object one after the other then share one decoded object.
 const HOT: usize = 16;
 
 /// Minimum number of objects from which a compression dictionary is trained.
@@ -49,11 +47,11 @@ const OBJECTS_MIN: usize = 8;
 /// A function that serializes an object. It returns `None` if the object can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// Encoding of the stored bytes of an object that was changed after decoding. Such an object is serialized
-/// again, because the bytes from the server no longer match it.
+/// Encoding of the stored bytes of an object that a transform changed after decoding.
 const WRITTEN: Codec = Codec::Json;
 
-/// The options with which the user built an informer with a packed cache.
+/// The options of a packed cache, which stores objects as compressed bytes. The user of the informer selects
+/// the options.
 #[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
     /// Number of objects from which each compression dictionary is trained.
@@ -86,14 +84,14 @@ pub(crate) struct PackedDecoder<K> {
     encode: Encode<K>,
     on_broken: OnBroken,
     labels: LabelSets,
-    /// Number that the next created [`PackedBody`] receives. The number identifies the body in `recent`.
+    /// Value of `number` for the next created [`PackedBody`].
     bodies: AtomicU64,
     recent: Vec<Mutex<Recent<K>>>,
     hot: Mutex<Hot<K>>,
     unread: Arc<UnreadCount>,
 }
 
-/// A weak reference to the decoded object of one [`PackedBody`], which `number` identifies.
+/// A weak reference to the decoded object of the [`PackedBody`] with the same `number`.
 struct Recent<K> {
     number: u64,
     object: Weak<K>,
@@ -104,7 +102,7 @@ struct Hot<K> {
     next: usize,
 }
 
-/// The stored bytes of one object that is decoded on each read, with the object's uid and labels.
+/// The compressed bytes of one object that is decoded on each read, with the object's uid and labels.
 pub(in crate::object) struct PackedBody<K> {
     decoder: Arc<PackedDecoder<K>>,
     number: u64,
@@ -112,7 +110,7 @@ pub(in crate::object) struct PackedBody<K> {
     labels: LabelSet,
     kept: Mutex<PackedJson>,
     reading: Reading,
-    /// Whether the bytes are not compressed yet, and the background work still has to compress them.
+    /// Whether the bytes are uncompressed and wait for compression by the background work.
     pending: AtomicBool,
 }
 
@@ -178,7 +176,7 @@ impl<K> PackedDecoder<K> {
         }
     }
 
-    /// Returns the counter of objects in the store that have not been decoded yet.
+    /// Returns the counter of the cache's objects that have not been decoded yet.
     pub(crate) fn unread(&self) -> &Arc<UnreadCount> {
         &self.unread
     }
@@ -188,7 +186,7 @@ impl<K> PackedDecoder<K> {
     }
 
     /// Converts a decoded object to a packed object. Returns `object` unchanged if it can't be serialized or
-    /// is not stored decoded.
+    /// does not contain a decoded object.
     pub(super) fn convert(self: &Arc<Self>, object: Object<K>) -> Object<K> {
         let Some(bytes) = object.inner.body.live().and_then(self.encode) else {
             return object;
@@ -229,8 +227,8 @@ impl<K> PackedDecoder<K> {
         self.kept(uid, labels, PackedJson::Bytes(encoded.codec(), packed))
     }
 
-    /// Creates a body that stores the bytes uncompressed until background work compresses them. Immediate
-    /// compression would delay the object's event, because it takes as long as the delivery of the event.
+    /// Creates a body that stores the bytes uncompressed until background work compresses them. The object's
+    /// event then does not wait for the compression, which takes as long as the delivery of the event.
     pub(super) fn pending_body<'l>(
         self: &Arc<Self>,
         uid: &str,
@@ -299,7 +297,7 @@ impl<K> PackedBody<K> {
         Labels::of_set(&self.labels)
     }
 
-    /// Returns the size of the stored bytes. Returns 0 if the object failed to decode.
+    /// Returns the number of stored bytes. Returns 0 if the object failed to decode.
     pub(super) fn size(&self) -> usize {
         self.kept.lock().packed().map_or(0, Packed::size)
     }
@@ -308,9 +306,8 @@ impl<K> PackedBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Decompresses the object's bytes, calls `read` with the result, and returns the value that `read`
-    /// returned. Returns `None` without a call if the object failed to decode or the compressed bytes are
-    /// damaged.
+    /// Calls `read` with the object's decompressed bytes, and returns the result of `read`. Returns `None`
+    /// and does not call `read` if the object failed to decode or the compressed bytes are damaged.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.kept.lock() {
             PackedJson::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
@@ -318,8 +315,8 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the decode error if a read of the object found that its bytes do not decode. Otherwise returns
-    /// `None`.
+    /// Returns the decode error if a read of the object failed to decode its bytes. Returns `None` if the
+    /// bytes were decoded successfully or were not read yet.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
             PackedJson::Bytes(..) => None,
@@ -327,8 +324,8 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns whether the decoder still holds a weak reference to the decoded object, because the object was
-    /// decoded recently. The decoded object may already have been dropped.
+    /// Returns whether the object is one of the recently decoded objects to which the decoder holds weak
+    /// references. The decoded object may already have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }
@@ -343,7 +340,7 @@ impl<K> PackedBody<K> {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Compresses the stored bytes if they still wait for compression by the background work.
+    /// Compresses the stored bytes if they wait for compression by the background work.
     fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
             let mut kept = self.kept.lock();
@@ -370,13 +367,13 @@ impl<K> PackedBody<K> {
         Ok(object)
     }
 
-    /// Returns the object like [`open`](Self::open), ahead of a read. This call does not keep the decoded
-    /// object alive: the caller must keep the result until the read.
+    /// Returns the object like [`open`](Self::open), ahead of a read. The decoder does not keep the decoded
+    /// object alive, so the caller must keep the result until the read.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         Ok(self.find_or_decode(name)?.0)
     }
 
-    /// Returns the decoded object if the decoder still holds a weak reference to it and the object is alive.
+    /// Returns the decoded object if the object was decoded recently and the decoded object is still alive.
     fn found(&self) -> Option<Arc<K>> {
         let recent = self.decoder.recent(self.number).lock();
         let object = (recent.number == self.number).then(|| recent.object.upgrade());
@@ -427,8 +424,8 @@ impl<K> PackedBody<K> {
 
 #[cfg(test)]
 impl<K> Object<K> {
-    /// Returns the number of bytes stored for the object, which are usually compressed. Returns `None` if the
-    /// object is not packed.
+    /// Returns the number of bytes that the cache stores for the object. Returns `None` if the object is not
+    /// packed.
     pub(crate) fn packed_bytes(&self) -> Option<usize> {
         match &self.inner.body {
             Body::Packed(packed) => Some(packed.size()),

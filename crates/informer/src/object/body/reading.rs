@@ -1,9 +1,9 @@
 //! [`UnreadCount`] counts the objects of a store that have not been decoded, in a cache that decodes objects
 //! on demand. [`UnreadMoment`] is the count for one snapshot of the store.
 //!
-//! An object may fail to decode when it is first read. [`Object::found_broken`] then returns a copy of the
-//! object with the decode error as its content. Readers do not change the store: only the store's writer
-//! replaces the object with the copy.
+//! If an object fails to decode on the first read, [`Object::found_broken`] returns a copy of the object that
+//! contains the decode error. The store's writer replaces the object with the copy. Readers do not change the
+//! store.
 
 use std::sync::{
     Arc,
@@ -27,8 +27,7 @@ pub(crate) struct UnreadCount {
 /// Number of undecoded objects in one snapshot of the store.
 ///
 /// The newest snapshot returns the store's current count. An older snapshot returns the count from the time
-/// at which the writer started the next snapshot. The count of a finished snapshot therefore never increases,
-/// and is never too low.
+/// at which the writer started the next snapshot.
 #[derive(Debug)]
 pub(crate) struct UnreadMoment {
     store: Arc<UnreadCount>,
@@ -37,7 +36,7 @@ pub(crate) struct UnreadMoment {
 }
 
 impl UnreadMoment {
-    /// Creates the count for the first snapshot of a store. The first snapshot contains no objects.
+    /// Creates the count for the first snapshot of a store, which contains no objects.
     pub(crate) fn first(store: Arc<UnreadCount>) -> Self {
         Self {
             store,
@@ -46,8 +45,8 @@ impl UnreadMoment {
         }
     }
 
-    /// Stores the final count of this snapshot, and returns the count for the next snapshot. The store's
-    /// writer calls this method before it makes the first change of the next snapshot.
+    /// Stores the current count as the final count of this snapshot, and returns the count for the next
+    /// snapshot. The store's writer calls this method before it makes the first change of the next snapshot.
     pub(crate) fn next(&self) -> Self {
         let number = self.number + 1;
         let count = self.store.count.load(Ordering::Acquire);
@@ -80,15 +79,14 @@ const READ: u8 = 1;
 const STORED: u8 = 2;
 
 impl Reading {
-    /// Creates the flags of an object that was decoded before it was packed. The object is not in the store
-    /// yet.
+    /// Creates the flags of an object that is already decoded and not in the store yet.
     #[cfg(feature = "packed")]
     pub(super) fn done() -> Self {
         Self(AtomicU8::new(READ))
     }
 
-    /// Creates the flags for a copy of this object. The copy is decoded if the original is, but is not in the
-    /// store yet.
+    /// Creates the flags for a copy of this object. The copy is not in the store, and counts as decoded if
+    /// this object does.
     #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))
@@ -98,8 +96,8 @@ impl Reading {
         self.0.load(Ordering::Acquire) & READ != 0
     }
 
-    /// Records that the object was decoded or failed to decode. If the object is in the store, the first call
-    /// decrements the store's count of undecoded objects.
+    /// Records that the object was decoded or failed to decode. The first call decrements `unread` if the
+    /// object is in the store.
     pub(super) fn end(&self, unread: &UnreadCount) {
         if !self.is_done() && self.0.fetch_or(READ, Ordering::AcqRel) == STORED {
             unread.count.fetch_sub(1, Ordering::AcqRel);
@@ -122,8 +120,8 @@ impl Reading {
 }
 
 impl<K> Object<K> {
-    /// Records that the object was added to the store. The caller must not add the same body a second time
-    /// before it removes the body.
+    /// Records that the object was added to the store. The caller must not add an object twice without
+    /// removing it in between.
     pub(crate) fn enters_store(&self) {
         if let Some((reading, unread)) = self.reading() {
             reading.enter(unread);
@@ -141,8 +139,8 @@ impl<K> Object<K> {
         self.inner.body.reading()
     }
 
-    /// Returns a copy of this object with the decode error as its content, if this object was read and failed
-    /// to decode. Returns `None` otherwise.
+    /// Returns a copy of this object that contains the decode error, if a read of this object failed to
+    /// decode. Otherwise returns `None`.
     pub(crate) fn found_broken(&self) -> Option<Self> {
         let (reading, _) = self.reading()?;
         if !reading.is_done() {

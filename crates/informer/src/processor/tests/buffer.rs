@@ -1,5 +1,5 @@
-//! Tests of a listener's buffer. The tests poll the buffer's futures one by one, so that a missing wake-up
-//! makes a test fail.
+//! Tests a listener's buffer. The tests poll the buffer's futures one by one, so a missing wake-up makes a
+//! test fail.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Tests the task that delivers events to a handler: after a panic of the handler, after its buffer was
-//! closed while a callback runs, and when a drain reaches its deadline. The tests use tokio's paused clock.
+//! Tests the task that delivers events to a handler: panics of the handler, the closing of the listener
+//! during a callback, and the deadline for draining the buffer.
 
 use std::{sync::Arc, time::Duration};
 

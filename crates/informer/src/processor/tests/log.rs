@@ -22,7 +22,7 @@ use crate::{
     processor::{Expansion, ListenerBuffer, Listening, Schedule, SyncReport, listen},
 };
 
-/// A writer that stores the log lines of the current thread, as long as the guards from `Log::begin` exist.
+/// A writer that collects log lines in memory.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -101,8 +101,8 @@ impl EventHandler<Pod> for Planted {
     }
 }
 
-/// Queues one event for each of the pod names, and runs a `Planted` handler for 10 seconds. Returns the log
-/// lines that were written during this time.
+/// Queues one event for each pod name, runs a `Planted` handler for 10 seconds of paused time, and returns
+/// the log lines that were written in this time.
 async fn log_of(names: &[&str]) -> String {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);

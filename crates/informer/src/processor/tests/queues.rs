@@ -24,8 +24,8 @@ fn one(text: &str) -> Object<Pod> {
     object(name, revision.parse().unwrap())
 }
 
-/// Runs a test script with one of the queues, and returns the events that the handler receives. The result
-/// has one line for each `pop`.
+/// Runs a test script with `queue`, and returns the events that the handler receives. The result has one line
+/// for each `pop`.
 ///
 /// ```text
 /// known a@1 b@2        sets the initial content of the store
@@ -88,7 +88,7 @@ fn delivered(queue: &mut dyn Queue<Pod>, script: &str) -> String {
 }
 
 /// Pops all batches, or only the next batch if `only_one` is set. Applies each batch to the store, and
-/// distributes the resulting changes to the listeners, as the controller does.
+/// distributes the resulting changes to the listeners.
 fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
     while let Some(batch) = queue.pop_batch(usize::MAX) {
         for change in world.writer.apply(batch).changes {
@@ -120,11 +120,10 @@ fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
 }
 
 /// Runs a script with an `InOrder` and with a `DeltaFifo` queue, and compares the delivered events with
-/// `trace`.
+/// `trace`. Also asserts that both queues deliver the same events for each object.
 ///
-/// If both queues deliver the same sequence of events, `trace` contains this sequence once. Otherwise, it
-/// contains the sequence of each queue. The function also asserts that both queues deliver the same events
-/// for each object.
+/// If both queues deliver the events in the same order, `trace` contains the events once. Otherwise, `trace`
+/// contains the events of each queue.
 fn check(script: &str, trace: &Expect) {
     let in_order = delivered(&mut InOrder::new(), script);
     let per_key = delivered(&mut DeltaFifo::new(), script);

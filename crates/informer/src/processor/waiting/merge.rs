@@ -10,9 +10,8 @@
 //! | deleted | added | deleted, then added |
 //! | deleted, then added | any | the deletion, then the result of merging the addition with the new message |
 //!
-//! A deletion and a later addition are never merged into an update, for two reasons. First, the `old` of an
-//! update must be the last delivered state, but a deletion may contain a newer state, which was never
-//! delivered. Second, handlers that clean up after an object must receive its deletion.
+//! A deletion and a later addition are never merged into an update, because handlers that clean up after an
+//! object must receive its deletion.
 
 use crate::{event_handler::Event, indexer::Cause, processor::notification::Notification};
 

@@ -80,8 +80,8 @@ impl<K> DeltaFifo<K> {
 
 /// Removes one of the last two deltas of a key if both are deletions of the same source.
 ///
-/// Keeps the older deletion, which contains the final state of the object. If the final state in the older
-/// deletion is unknown, keeps the newer deletion.
+/// Keeps the older deletion if it contains the final state of the object. Otherwise, keeps the newer
+/// deletion.
 pub(super) fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
     let [.., older, newer] = deltas.as_slice() else {
         return;

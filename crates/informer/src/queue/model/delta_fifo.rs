@@ -10,7 +10,7 @@ use crate::queue::DeltaFifo;
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Sources whose first list was empty, if no popped batch has reported yet that this list is complete.
+    /// Numbers of the sources with an empty first list whose completion no popped batch has reported yet.
     empty_lists: Vec<u32>,
     sync: Sync,
     /// Revisions that the store reaches by applying the last popped batch, each with its source number.

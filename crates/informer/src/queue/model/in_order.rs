@@ -14,8 +14,7 @@ struct Line {
 struct Waiting {
     source: u32,
     text: String,
-    /// Name of the changed object. `None` for a list, a resync or a bookmark: each of them is popped as a
-    /// separate batch.
+    /// Name of the changed object; `None` for a list, a resync or a bookmark.
     name: Option<String>,
     is_list: bool,
 }

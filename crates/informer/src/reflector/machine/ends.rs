@@ -1,5 +1,5 @@
-//! Decides which request follows the end of a watch. The decisions are listed in the table of watches, in the
-//! documentation of the `machine` module.
+//! Decides which request follows the end of a watch, according to the section "Watches" in the documentation
+//! of the `machine` module.
 
 use tokio::time::Instant;
 

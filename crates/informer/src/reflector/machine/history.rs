@@ -1,5 +1,17 @@
-//! Detects that the server has gone back to an earlier state, for example after a restore from a backup. The
-//! observations that show this are listed in the last table of the documentation of the `machine` module.
+//! Detects that the server has gone back to an earlier state, for example after a restore from a backup.
+//!
+//! If an observation shows that the server has gone back, or may have gone back, another [`Epoch`] of
+//! revisions begins. The next list is then applied even if it is older than the store. In this table, the
+//! last revision is the newest one that the store has accepted.
+//!
+//! | observation | meaning |
+//! | --- | --- |
+//! | an event older than the object in the cache | the server has gone back |
+//! | a probe, a list or an end bookmark older than the last revision | the server has gone back |
+//! | any other event or bookmark below the last revision | undecided: an aggregated API server may send old objects late; a probe decides |
+//! | "too large resource version" in response to any request | undecided: the server may lag behind; the revision of the next list decides |
+//! | a request for a list by a consistency check | the server may have gone back |
+//! | the start of a reflector after an earlier reflector of the same source | the server may have gone back during the time of the earlier reflector |
 
 use tokio::time::Instant;
 
@@ -14,8 +26,8 @@ impl Machine {
     /// Sets the revision up to which an earlier reflector of the source filled the store. The first request
     /// is a list.
     ///
-    /// If the revision is set, the earlier reflector may have detected that the server has gone back to an
-    /// earlier state. The new reflector therefore suspects this too, and starts another epoch.
+    /// If the revision is set, another epoch starts, because the earlier reflector may have detected that the
+    /// server has gone back to an earlier state.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         if !self.last_revision().is_unset() {
@@ -44,15 +56,12 @@ impl Machine {
     /// revision of the same object in the cache; `None` if the cache does not contain the object. If the
     /// method returns no error, the caller applies the event.
     ///
-    /// Aggregated API servers send such events regularly. For example, access to an old object may be granted
-    /// later, which adds the object at its old revision. The first event of this kind requires a probe. If
-    /// the response shows that the server knows the last revision, later events of this kind require no probe
-    /// until the next list.
+    /// Aggregated API servers send such events regularly, for example when access to an old object is
+    /// granted. The first such event requires a probe. If the response shows that the server knows the last
+    /// revision, later events of this kind require no probe until the next list.
     ///
-    /// The method does not compare the uids of the objects, because names are unique. A server that sends an
-    /// older object than the cached object of the same name has gone back to an earlier state. The method
-    /// does not compare revisions of different epochs, because the cache has not applied the list that began
-    /// the current epoch.
+    /// The method ignores `cached` if it belongs to an earlier epoch, because revisions of different epochs
+    /// are not comparable.
     ///
     /// # Errors
     /// Returns an error if the cache has a newer revision of the object, which shows that the server has gone
@@ -76,7 +85,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the epoch of the revisions that the reflector receives.
+    /// Returns the epoch of the revisions that the reflector receives. An epoch is a period between two
+    /// rollbacks of the server to an earlier state.
     pub(crate) fn epoch(&self) -> Epoch {
         self.history.epoch()
     }
@@ -93,9 +103,7 @@ impl Machine {
         self.history.suspected();
     }
 
-    /// Returns the step after a consistency check has requested a list. The reflector has received this
-    /// request during a watch, or at the end of a list in which some objects were taken from the cache
-    /// instead of decoded.
+    /// Returns the step after a consistency check has requested a list of the newest state.
     pub(crate) fn relist_requested(&mut self, now: Instant) -> Action {
         self.suspect();
         self.history.unavailable();

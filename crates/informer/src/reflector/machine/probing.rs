@@ -1,7 +1,23 @@
-//! Decides when a probe is sent: before a watch, or in parallel to an open watch. The decisions are listed in
-//! the table of probes, in the documentation of the `machine` module.
+//! Decides when a probe is sent: before a watch, or in parallel to an open watch.
 //!
-//! A probe is a request for one object. Its response shows whether the server still knows the last revision.
+//! A probe is a LIST of one object. Its minimum revision is the last revision that the store has accepted,
+//! and the response shows whether the server still knows this revision. A probe is required if a watch lost
+//! its connection, was closed early, was refused a connection, was rejected with 502, 503 or 504, received no
+//! response headers, or sent an event below the last revision.
+//!
+//! A required probe is due at once, or one minute after the last answered probe if that is later. If a watch
+//! is open when the probe is due, the probe is sent in parallel to the watch. Otherwise, the probe is sent
+//! before the next watch. No probe is sent if [`RollbackDetection`](crate::reflector::RollbackDetection) is
+//! disabled, or if the source may not support revisions in requests.
+//!
+//! | a probe | is followed by |
+//! | --- | --- |
+//! | was answered | the watch |
+//! | failed with "too large resource version", or was answered at an older revision | a list of the newest state, at once |
+//! | was refused a connection | the same probe, after a pause |
+//! | failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | the watch, after a pause; another probe one minute after the pause; each further failure doubles this minute, up to one hour |
+//! | was rejected otherwise | the watch, at once |
+//! | failed in parallel to an open watch, except as in the second row of this table | the watch continues; if the watch ends within the pause that this table requires, the next watch follows after the rest of the pause |
 
 use tokio::time::Instant;
 
@@ -30,12 +46,14 @@ impl Machine {
         Action::Probe(probe_options(self.last_revision().clone()))
     }
 
-    /// Disables all probes. Used for a source that may not support revisions in requests.
+    /// Disables all probes, for a source that may not support revisions in requests. A probe is a request for
+    /// one object, with the last accepted revision as the minimum revision.
     pub(crate) fn skip_probes(&mut self) {
         self.probe.disable();
     }
 
-    /// Returns whether a probe is required while the current watch is open. The probe may not be due yet.
+    /// Returns whether a probe must be sent in parallel to the open watch, to check whether the server has
+    /// gone back to an earlier state. The probe may not be due yet.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
@@ -43,7 +61,7 @@ impl Machine {
     /// Returns the time at which the probe of the open watch is due, and the options of its request. Returns
     /// `None` if no probe is required.
     ///
-    /// The options contain the last revision, which the events of the watch increase. The caller must
+    /// The options contain the last revision, which changes with the events of the watch. The caller must
     /// therefore call this method again when the probe is due.
     pub(crate) fn watch_probe(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
@@ -69,7 +87,7 @@ impl Machine {
     /// Records the response to the probe of an open watch. `asked` is the requested revision, and `revision`
     /// is the revision of the response. The watch may have reached a newer revision since the request.
     ///
-    /// Returns true if this response shows that the server sends events in no order of revision. Later events
+    /// Returns true if the response shows that the server sends events in no order of revision. Later events
     /// below the last revision then require no probe until the next list.
     ///
     /// # Errors
@@ -85,8 +103,8 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// Returns the step after a probe that failed, or whose response has an older revision than requested.
-    /// The caller has ended the watch before, if one was open.
+    /// Returns the step after a probe that failed, or whose response has an older revision than requested. If
+    /// a watch was open, the caller has ended the watch before.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -112,8 +130,8 @@ impl Machine {
     /// Records that the probe of an open watch failed with an error that shows nothing about the server's
     /// history.
     ///
-    /// The watch continues. If the watch ends before the pause after this failure is over, the reflector
-    /// waits for the rest of the pause before the next watch.
+    /// The watch continues. If the watch ends during the pause after this failure, the next watch is
+    /// requested at the end of the pause.
     pub(crate) fn watch_probe_failed(&mut self, error: &Error, now: Instant) {
         let class = error.class();
         if class == Class::ConnectionRefused || is_temporary(class) {

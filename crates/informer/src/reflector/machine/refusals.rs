@@ -1,8 +1,5 @@
-//! Decides which request follows a watch that the server does not open, and limits the wait for the response
-//! headers of a watch.
-//!
-//! After some errors, the watch is requested again from the last revision. After other errors, a list
-//! follows.
+//! Decides which request follows a watch that the server does not open. Also limits the time for which the
+//! reflector waits for the response headers of a watch.
 
 use std::time::Duration;
 
@@ -14,8 +11,8 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Maximum time for which a rejected watch is requested again, before a list follows. An API server restarts
-/// within minutes. A server that rejects watches for a longer time may still serve lists.
+/// Maximum time for which a rejected watch is requested again, before a list follows. This time is longer
+/// than a restart of an API server, which takes minutes.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Minimum time that the reflector waits for the response headers of a watch.
@@ -37,8 +34,8 @@ impl Refusals {
         *self = Self::default();
     }
 
-    /// Ends the series of rejected watches after a list. Does not reset the number of header timeouts,
-    /// because a list does not show that the server opens watches.
+    /// Ends the series of rejected watches after a list. The number of header timeouts is kept, because a
+    /// list does not show that the server opens watches.
     pub(super) fn listed(&mut self) {
         self.since = None;
     }
@@ -62,8 +59,7 @@ impl Machine {
     /// Returns the timeout for the response headers of the current watch or streaming list.
     ///
     /// For a watch, the timeout is at most the time after which the server must have ended the watch. For a
-    /// streaming list, the timeout is that of a LIST, because the server accepts or rejects a streaming list
-    /// at once.
+    /// streaming list, the timeout is one minute ([`LIST_STALL`]).
     pub(crate) fn headers_allowed(&self) -> Duration {
         if self.is_streaming() {
             return LIST_STALL;
@@ -86,8 +82,7 @@ impl Machine {
         self.watch_lasts().saturating_add(WATCH_GRACE)
     }
 
-    /// Returns the step after a watch whose response headers did not arrive in time. No event is lost,
-    /// because the next watch begins at the same revision.
+    /// Returns the step after a watch whose response headers did not arrive in time.
     pub(super) fn watch_unanswered(&mut self, error: &Error, now: Instant) -> Action {
         let is_last = self.headers_allowed() == self.watch_ends();
         self.refusals.header_timeouts = self.refusals.header_timeouts.saturating_add(1);
@@ -96,8 +91,8 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Returns the step after the server, or a proxy, has rejected a watch, or the connection failed before
-    /// the response.
+    /// Returns the step after a watch that the server or a proxy has rejected, or whose connection failed
+    /// before the response.
     pub(super) fn watch_refused(&mut self, error: &Error, now: Instant) -> Action {
         let next = match error.class() {
             Class::Expired => return self.relist_expired(now),
@@ -120,8 +115,7 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Marks a probe as required before the next watch, if a watch was opened since the last list. If no
-    /// watch was opened, no probe is necessary, because the store still has the state of the last list.
+    /// Marks a probe as required before the next watch, if a watch was opened since the last list.
     fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();

@@ -1,5 +1,5 @@
-//! Requests streaming lists, and decides which request follows their end. The decisions are listed in the
-//! table of streaming lists, in the documentation of the `machine` module.
+//! Requests streaming lists, and decides which request follows their end, according to the section "Streaming
+//! lists" in the documentation of the `machine` module.
 
 use std::time::Duration;
 
@@ -124,8 +124,8 @@ impl Machine {
         }
     }
 
-    /// Returns a LIST of the newest state. The caller has received a complete streaming list without objects,
-    /// although the cache contains objects.
+    /// Returns the request for a LIST of the newest state. The caller has received a complete streaming list
+    /// without objects, although the cache contains objects.
     ///
     /// The server's watch cache may be incomplete, so the LIST must confirm that no objects exist.
     pub(crate) fn list_unconfirmed(&mut self) -> Action {
@@ -133,15 +133,15 @@ impl Machine {
         self.list()
     }
 
-    /// Returns a LIST, and records that the server does not support or does not complete streaming lists. The
-    /// reflector requests no streaming list for the next hour.
+    /// Returns the request for a LIST, and records that the server does not support or does not complete
+    /// streaming lists. The reflector requests no streaming list for the next hour.
     fn list_instead(&mut self, now: Instant) -> Action {
         self.streaming.refused(now);
         self.list()
     }
 
     /// Returns the step after a streaming list that ended early. The step is another streaming list, after a
-    /// pause if there is an `error`. After too many early ends in a row, the step is a LIST.
+    /// pause if there is an `error`. After the third early end in a row, the step is a LIST.
     fn stream_again(&mut self, error: Option<&Error>, now: Instant) -> Action {
         if self.streaming.broke_off(now) {
             return self.list();

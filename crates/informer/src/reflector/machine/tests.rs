@@ -16,7 +16,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::transport::ResourceVersionMatch;
 
-/// Returns request options with which the reflector lists with a LIST. Most of these tests need such a list.
+/// Returns request options that select a LIST, and not a streaming list, for all lists.
 fn listing() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::List),
@@ -24,7 +24,7 @@ fn listing() -> RequestOptions {
     }
 }
 
-/// Returns request options with which the reflector lists with a streaming list.
+/// Returns request options that select a streaming list, and not a LIST, for all lists.
 fn streaming() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::Streaming),
@@ -34,7 +34,7 @@ fn streaming() -> RequestOptions {
 
 /// Runs a script with one response per line, and compares the resulting requests and pauses with `trace`.
 ///
-/// The clock advances by each pause, and by the seconds in each line `wait SECONDS`.
+/// The test clock advances by each pause, and by the seconds in each line `wait SECONDS`.
 fn check(config: RequestOptions, script: &str, trace: &Expect) {
     trace.assert_eq(&play_all(config, script));
 }

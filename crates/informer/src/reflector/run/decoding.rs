@@ -16,16 +16,16 @@ use crate::{
     ordered_tasks::OrderedTasks,
 };
 
-/// Minimum number of waiting bytes for which a parallel task is started. Waking a thread for the task takes
-/// as long as decoding one or two pods.
+/// Minimum number of waiting bytes for which a parallel task is started. Fewer bytes are decoded by the
+/// reading task, because waking a thread takes as long as decoding one or two pods.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// Number of bytes in the batch that one parallel task decodes. Decoding a batch takes at most a millisecond,
-/// so threads seldom wait for each other. Several batches per worker of the runtime may be in progress.
+/// Maximum number of bytes in the batch that one parallel task decodes. The last object of the batch can
+/// exceed this limit.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// Number of bytes after which the reading task yields, if it decodes the bytes itself. Decoding and packing
-/// small pods takes 50 µs per KiB, so the task yields after less than a millisecond.
+/// Number of bytes after which the reading task yields, if it decodes the bytes itself. Decoding and
+/// compressing small pods takes 50 µs per KiB, so the task yields after about 800 µs.
 const TURN_BYTES: usize = 16 * 1024;
 
 /// A received event or list item. If it contains an object, the object is decoded.
@@ -42,8 +42,8 @@ struct Undecoded {
     received: Option<Instant>,
 }
 
-/// The decoder, and the objects of the store whose states need not be decoded again. Each decoding task has a
-/// clone.
+/// The decoder, and the known states of objects in the store, which are not decoded again. Each decoding task
+/// has a clone.
 #[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
@@ -62,7 +62,7 @@ pub(super) struct Pieces<K> {
     /// Whether the waiting events and list items must be decoded now. If false, the queue may wait for more
     /// bytes.
     is_due: bool,
-    /// Number of bytes that the reading task has decoded itself since it yielded last.
+    /// Number of bytes that the reading task has decoded since it last yielded.
     decoded_here: usize,
     tasks: OrderedTasks<Piece<K>>,
     ready: VecDeque<Piece<K>>,
@@ -121,7 +121,7 @@ where
         self.decoding.known = known;
     }
 
-    /// Makes the queue decode all further objects, even if their states are known.
+    /// Makes the queue decode all further objects, including those whose states are known.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }
@@ -153,9 +153,6 @@ where
 
     /// Returns whether the caller must read more bytes before it calls [`next`](Self::next), because the
     /// waiting bytes are too few for a parallel task.
-    ///
-    /// A server may send each object in its own chunk. If each chunk were decoded at once, one thread would
-    /// decode all objects.
     pub(super) fn gathers(&self) -> bool {
         let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.tasks.is_empty();
         waits && !self.is_due && !self.tasks.is_without()
@@ -179,8 +176,8 @@ where
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether [`next`](Self::next) has returned all events and list items that were pushed together,
-    /// or all those of a parallel task's batch.
+    /// Returns whether [`next`](Self::next) has returned a complete group of events and list items: those of
+    /// one parallel task, or all that were in the queue.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }
@@ -212,7 +209,8 @@ where
         }
     }
 
-    /// Yields to other tasks if the current task has decoded [`TURN_BYTES`] itself since it yielded last.
+    /// Yields to other tasks if the current task has decoded at least [`TURN_BYTES`] bytes since it last
+    /// yielded.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event or list item.

@@ -101,8 +101,7 @@ where
     }
 
     /// Returns an error if the store already has more than `Limits::objects` objects of this reflector's
-    /// source, and `object` is not one of them. Without this check, a watch could add any number of objects
-    /// to the store.
+    /// source, and `object` is not one of them.
     fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
         let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;
@@ -116,11 +115,9 @@ where
     }
 
     /// Sends the revision of the event in `frame` to the store as a bookmark, and returns the revision.
-    /// Called for a bookmark event, for an event whose object can't be stored, and after the deletion of an
-    /// object that failed to decode.
     ///
-    /// Sends nothing and returns `None` if the revision is unreadable, or is below the reflector's last
-    /// revision.
+    /// If the revision is unreadable, or below the reflector's last revision, the function sends nothing, and
+    /// returns `None`.
     async fn bookmark(&mut self, frame: &Frame) -> Result<Option<ResourceVersion>, Stop> {
         let Some(revision) = decode::revision(frame.object()) else {
             return Ok(None);

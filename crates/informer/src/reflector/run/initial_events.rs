@@ -1,7 +1,7 @@
-//! Collects the objects of a streaming list, and delivers them to the store as one change at the end
-//! bookmark.
+//! Collects the objects of a streaming list. Delivers the objects to the store as one change when the
+//! bookmark that ends the streaming list arrives.
 //!
-//! The store receives no object of a streaming list that ends before its end bookmark. The module neither
+//! If a streaming list ends before that bookmark, the store receives none of its objects. The module neither
 //! reads the response nor decodes objects.
 
 use kube_core::Resource;
@@ -99,8 +99,7 @@ where
     }
 
     /// Sends all objects of a streaming list to the store as one change, after the end bookmark has arrived.
-    /// `revision` is the revision of the end bookmark. Later events of the same response are events of a
-    /// watch.
+    /// `revision` is the revision of the end bookmark.
     pub(super) async fn complete(
         &mut self,
         revision: ResourceVersion,
@@ -131,11 +130,11 @@ where
         self.activity(Activity::Streaming { objects });
     }
 
-    /// Processes a streaming list that ended before its end bookmark. `next` is the next request of the
-    /// reflector.
+    /// Logs or counts a streaming list that ended before its end bookmark.
     ///
-    /// If `next` is a LIST, the function logs that a LIST replaces the streaming list, and does not count the
-    /// streaming list as a failure. Otherwise, the function records a failed list in the metrics.
+    /// If `next`, the next request of the reflector, is a LIST, the function logs that the LIST replaces the
+    /// streaming list, and does not count the streaming list as a failure. Otherwise, the function records a
+    /// failed list in the metrics.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);

@@ -25,22 +25,21 @@ enum Staged<K> {
 }
 
 /// A LIST or a streaming list in progress: the objects received so far, with their limits and statistics.
-///
-/// If a LIST restarts from its first page without a pause, its statistics include the time of the earlier
-/// requests.
 pub(super) struct List<K> {
     staged: Staged<K>,
     /// Counter of the pages, objects and bytes of the list. The counter returns an error if one of these
-    /// numbers, or the time of the list, exceeds its limit.
+    /// numbers, or the duration of the list, exceeds its limit.
     pub(super) budget: ListBudget,
     pub(super) steps: ListSteps,
-    /// Number of objects that failed to decode or are of another kind, and of events of an unknown type.
+    /// Number of errors in the list. An object that failed to decode, an object of another kind and an event
+    /// of an unknown type each count as one error.
     skipped: usize,
-    /// Epoch in which the list last used a stored object instead of decoding a received object with the same
-    /// uid and revision. `None` if the list decoded every object.
+    /// Epoch of the reflector at the time when the list last reused a stored object. `None` if the list
+    /// decoded every received object.
     ///
-    /// The reflector begins a new epoch when the server may have gone back to an earlier state, because equal
-    /// revisions can then mean different states.
+    /// A stored object with the uid and the revision of a received object is reused, and the received object
+    /// is not decoded. The reflector begins a new epoch when the server may have gone back to an earlier
+    /// state, because the server can then assign an old revision to a different state.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -63,8 +62,8 @@ impl<K> List<K> {
         Self::begin(Staged::Streamed(BTreeMap::new()), limits)
     }
 
-    /// Returns an empty list for a LIST that restarts from its first page. The new list keeps the measured
-    /// durations of the earlier requests.
+    /// Returns an empty list for a LIST that restarts from its first page. The new list keeps the durations
+    /// of the requests that were sent before the restart.
     pub(super) fn begin_again(self, limits: Limits) -> Self {
         Self {
             steps: self.steps,
@@ -72,9 +71,8 @@ impl<K> List<K> {
         }
     }
 
-    /// Adds a request that ends now to the measured durations of the list. `asked` is the time at which the
-    /// request was sent. `answered` is the time at which the response headers arrived; `None` if none
-    /// arrived.
+    /// Records the duration of a request that ends now. `asked` is the time at which the request was sent.
+    /// `answered` is the time at which the response headers arrived; `None` if none arrived.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         self.steps.page(asked, answered);
     }
@@ -118,8 +116,8 @@ impl<K> List<K> {
 
     /// Returns the object of a decoding result; `None` if the object can't be stored.
     ///
-    /// Logs a decoding error, and sends the error to the error handler. Records `epoch` if the result is a
-    /// stored object that was reused instead of decoding the received object.
+    /// Logs a decoding error, and sends the error to the error handler. If the result is a reused stored
+    /// object, sets [`List::known_in`] to `epoch`, the current epoch of the reflector.
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,
@@ -133,10 +131,7 @@ impl<K> List<K> {
     }
 
     /// Sends an error to the error handler, and logs the error if it is one of the first [`LINES_PER_WINDOW`]
-    /// errors of the list. After more errors than that, [`List::end`] logs the number of all errors.
-    ///
-    /// The error is about an object that failed to decode or is of another kind, or about an event of unknown
-    /// type.
+    /// errors of the list. If the list has more errors, [`List::end`] logs their total number.
     pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
         self.skipped += 1;
         if self.skipped <= LINES_PER_WINDOW {
@@ -145,11 +140,11 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// Logs the number of errors passed to [`report`](Self::report) if not all of them were logged, and the
-    /// durations of a slow list.
+    /// Logs the time spent on the requests, the reading and the store if the list took more than ten seconds.
+    /// Logs the total number of errors if [`report`](Self::report) did not log every error.
     ///
-    /// Called when the list has ended. `handed_on` is `true` if the store has accepted the list, and `false`
-    /// if the list has failed. `objects` is the number of objects in the list.
+    /// `objects` is the number of objects in the list. `handed_on` is `true` if the store has accepted the
+    /// list, and `false` if the list has failed.
     pub(super) fn end(&self, report: &Reporter, objects: usize, handed_on: bool) {
         let Reporter { name, expects, .. } = report;
         if self.skipped > LINES_PER_WINDOW {
@@ -178,9 +173,10 @@ impl<K: Send + Sync + 'static> List<K> {
     }
 }
 
-/// Returns the object of a decoding result; `None` if the object can't be stored. Calls `skipped` with the
-/// error if the object failed to decode or is of another kind. The store keeps an object that failed to
-/// decode if its name and revision are readable.
+/// Returns the object of a decoding result; `None` if the object can't be stored.
+///
+/// Calls `skipped` with the error if the object failed to decode or is of another kind. An object that failed
+/// to decode can be stored, without its content, if its name and revision are readable.
 pub(super) fn usable<K>(
     decoded: Decoded<K>,
     report: &Reporter,

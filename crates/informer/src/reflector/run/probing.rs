@@ -1,8 +1,8 @@
 //! Sends probes, before a watch is opened or while a watch is open.
 //!
 //! A probe is a request for one object. The response shows whether the server has gone back to an earlier
-//! state. A probe that is sent while a watch is open does not delay the events of the watch. The module does
-//! not decide when a probe is due.
+//! state, for example after a restore from a backup. A probe that is sent while a watch is open does not
+//! delay the events of the watch. The module does not decide when a probe is due.
 
 use std::sync::Arc;
 
@@ -58,8 +58,9 @@ where
 
     /// Processes the value that [`WatchProbe::answer`] returned for the open watch.
     ///
-    /// `None` means that the scheduled probe is due, and the function sends the probe. Otherwise, `answered`
-    /// contains the requested minimum revision and the response, and the function checks the response.
+    /// If `answered` is `None`, the scheduled probe is due, and the function sends the probe. Otherwise, the
+    /// function checks the response. `answered` then contains the minimum revision that the probe requested,
+    /// and the revision or the error from the response.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,
@@ -75,8 +76,7 @@ where
     }
 
     /// Returns the revision of the stored object with this name. Returns `None` if the store has no such
-    /// object, or has it from another source. Called only for an event whose revision is below the
-    /// reflector's last revision.
+    /// object, or if the object belongs to another source.
     pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
         let (source, object) = self.reflector.store.known()?.known(name)?;
         (source == self.reflector.source).then(|| object.revision().clone())
@@ -124,8 +124,8 @@ where
     }
 }
 
-/// Returns whether a probe that failed with this error class shows that the server has gone back to an
-/// earlier state, or may have gone back.
+/// Returns whether this error class of a failed probe indicates that the server has gone back, or may have
+/// gone back, to an earlier state.
 fn went_back(class: Class) -> bool {
     matches!(class, Class::TooLargeResourceVersion | Class::WentBack)
 }

@@ -1,7 +1,7 @@
-//! Opens a watch or a streaming list, delivers its events to the store, and closes a watch that receives no
-//! event in time.
+//! Opens a watch or a streaming list, and delivers its events to the store.
 //!
-//! The module does not decide which request follows the end of the watch.
+//! The module closes a watch that receives no event by its deadline. The module does not decide which request
+//! follows the end of the watch.
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,12 +34,14 @@ pub(super) enum Ended {
     /// The connection failed, or counts as failed because the next event did not arrive by its deadline. The
     /// events that were already delivered remain valid.
     Broken(transport::Error),
-    /// A streaming list sent neither a new object nor its end bookmark in time.
+    /// A streaming list sent neither a new object nor its end bookmark within
+    /// `TimeoutConfig::initial_events`.
     Overdue(transport::Error),
-    /// The store did not accept a change in time, so the reflector closed the watch.
+    /// The store did not accept a change within `TimeoutConfig::full_store`, so the reflector closed the
+    /// watch.
     StoreFull,
-    /// The response to a probe shows that the server has gone back to an earlier state, or may have gone
-    /// back.
+    /// The response to a probe indicates that the server has gone back, or may have gone back, to an earlier
+    /// state.
     WentBack(transport::Error),
     /// A streaming list contained no objects, although the store has objects. A LIST must confirm that these
     /// objects are deleted.
@@ -65,8 +67,8 @@ pub(super) enum Next<K> {
     Chunk(Bytes),
     BodyEnd(BodyEnd),
     Piece(Piece<K>),
-    /// Nothing to process. The function sent a probe, processed the response to a probe, or did background
-    /// work on stored objects.
+    /// No event, chunk or end of the watch was available. [`Running::next`] did other work, such as sending a
+    /// probe.
     Nothing,
     Ended(Ended),
 }
@@ -78,12 +80,11 @@ pub(super) enum BodyEnd {
     Failed(Ended),
 }
 
-/// State of an open watch or streaming list: its times, its number of events, its collected list and its
-/// probe.
+/// State of an open watch or streaming list, which [`Running::watch`] keeps until the response ends.
 pub(super) struct OpenWatch<K> {
     pub(super) asked: Instant,
     answered: Instant,
-    /// Time by which the server must have ended the watch: the requested timeout plus `WATCH_GRACE`.
+    /// Time by which the server must have ended the watch: the requested timeout plus `WATCH_GRACE` (30 s).
     deadline: Instant,
     /// Time at which the last event was processed. Before the first event, the time at which the response
     /// headers arrived.
@@ -99,22 +100,25 @@ pub(super) struct OpenWatch<K> {
 impl<K> OpenWatch<K> {
     /// Returns the time after which a watch that the server has not ended counts as broken.
     ///
-    /// The time is `WATCH_GRACE` after the requested timeout or after the last processed event, whichever is
-    /// later. The last event counts because the reflector does not read the connection while it waits for the
-    /// store to accept a change. Bytes of an incomplete event do not count.
+    /// The time is `WATCH_GRACE` (30 s) after the requested timeout or after the last processed event,
+    /// whichever is later. The last event counts because the reflector does not read the connection while it
+    /// waits for the store to accept a change.
     fn outlived(&self) -> Instant {
         self.deadline.max(self.heard + WATCH_GRACE)
     }
 
-    /// Returns the time by which the server must send the next event or bookmark. `None` if this reflector
-    /// has not received a bookmark from the server yet, because some servers send no bookmarks.
+    /// Returns the time by which the server must send the next event or bookmark. Returns `None` if this
+    /// reflector has never received a bookmark, because some servers send no bookmarks.
     fn silent(&self, machine: &Machine) -> Option<Instant> {
         let allowed = machine.silence_allowed()?;
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the time by which the next event must arrive: the earliest deadline of the watch or streaming
-    /// list.
+    /// Returns the time by which the next event must arrive.
+    ///
+    /// For a streaming list, this is the deadline of the initial events. For a watch, this is the time that
+    /// [`silent`](Self::silent) returns. If [`outlived`](Self::outlived) returns an earlier time, or if
+    /// `silent` returns `None`, the time that `outlived` returns applies instead.
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -356,9 +360,12 @@ where
         }
     }
 
-    /// Waits until the open watch has received bytes, decoded an event, or ended, and returns the first
-    /// result. Also sends a due probe and does background work. `reads` is `false` after the response body
-    /// has ended.
+    /// Waits until a chunk of the response body arrives, an event is decoded, or the watch ends. Returns the
+    /// chunk, the event or the reason for the end.
+    ///
+    /// The function also sends a probe that is due. While no event or chunk is available, it compresses
+    /// stored objects if the cache keeps objects compressed. `reads` is `false` after the response body has
+    /// ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {
@@ -423,12 +430,11 @@ where
         fed.err().map(|error| Ended::Error(error.into()))
     }
 
-    /// Sends a bookmark with the reflector's last revision to the store. Called if the reflector started from
-    /// a saved revision and the watch received no event for a second after it opened.
+    /// Sends a bookmark with the reflector's last revision to the store. The bookmark confirms to the store
+    /// that the server still has this revision.
     ///
-    /// The bookmark confirms to the store that the server still has the saved revision. If the revision had
-    /// expired, the server would have sent an error at once. The reflector does not wait for an event,
-    /// because a server may send nothing for a minute if no object changes.
+    /// Called if the reflector started from a saved revision, and the watch received no event in its first
+    /// second. For an expired revision, the server would have sent an error at once.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

@@ -1,8 +1,7 @@
-//! Configures an informer's decoder.
+//! Configures an informer's decoder: the form in which the cache keeps objects, and the fields to remove.
 //!
-//! The configuration consists of three parts. The first is whether the cache keeps objects decoded, as
-//! received bytes (lazy), or compressed (packed). The second is the fields to remove. The third is the report
-//! of an object that fails to decode when it is read from the cache.
+//! An object is kept decoded, as received bytes (lazy), or compressed (packed). The module also configures
+//! the report of an object that fails to decode when it is read from the cache.
 
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -17,8 +16,7 @@ use crate::{
     shared_informer::options::Keeping,
 };
 
-/// Returns `decoder` with the fields to remove, and with the lazy or packed form of objects, as set in
-/// `keeping`.
+/// Returns `decoder` with the form of cached objects and the fields to remove that are set in `keeping`.
 ///
 /// If an object fails to decode when it is read from the cache, the decoder reports the error, and sends the
 /// name of the object to the informer's loop.

@@ -12,7 +12,7 @@ use super::*;
 use crate::transport::{self, ListOptions, Response};
 
 /// A test server whose list contains [`EACH`] (40) objects. `streams` is whether the server supports
-/// streaming lists. If `more_follow` is `true`, each watch adds another 40 objects.
+/// streaming lists. If `more_follow` is `true`, each watch sends another 40 added objects.
 struct Source {
     streams: bool,
     more_follow: bool,
@@ -46,8 +46,8 @@ fn list(text: String) -> Answer {
     std::future::ready(Ok(body.into())).boxed()
 }
 
-/// Returns a watch response whose body sends the chunk `text`, then the chunk `later` after 30 seconds, and
-/// never ends.
+/// Returns a watch response that never ends. Its body sends the chunk `text` and, 30 seconds later, the chunk
+/// `later`.
 fn watch(text: String, later: Option<String>) -> Answer {
     let later = stream::iter(later).then(|text| async {
         sleep(Duration::from_secs(30)).await;
@@ -89,7 +89,7 @@ impl ListerWatcher for Source {
 }
 
 /// Runs an informer for a minute, and returns the number of objects in its cache. Asserts that each object is
-/// packed to less than half its received size. `dictionary_of` is the number of objects that train the
+/// compressed to less than half its received size. `dictionary_of` is the number of objects that train the
 /// dictionary.
 async fn packed_from(source: Source, dictionary_of: usize) -> usize {
     let builder = SharedInformer::<ConfigMap>::builder(source).packed_from(dictionary_of);

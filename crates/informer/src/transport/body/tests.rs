@@ -9,8 +9,7 @@ use tokio::time::sleep;
 
 use super::*;
 
-/// Returns a body, and the sender that supplies the body's chunks. The channel between them has a capacity of
-/// one chunk.
+/// Returns a body, and the channel sender that supplies the chunks of the body.
 fn body() -> (mpsc::Sender<Bytes>, Body) {
     let (sender, mut receiver) = mpsc::channel(1);
     let chunks = futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx));

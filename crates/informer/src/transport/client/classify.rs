@@ -61,7 +61,8 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
 /// Returns an error about invalid credentials if `cause` or one of its sources is an [`AuthError`] of kube,
 /// and `None` otherwise.
 ///
-/// `cause` is the error of the function that a program passes to a [`RotatingClient`](super::RotatingClient).
+/// `cause` is the error of the program's function that creates the clients of a
+/// [`RotatingClient`](super::RotatingClient).
 pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option<Error> {
     let causes = std::iter::successors(Some(cause), |&cause| cause.source());
     let mut refused = causes.filter_map(|cause| cause.downcast_ref::<AuthError>());
@@ -70,7 +71,7 @@ pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option
 
 /// Returns an error that describes which part of the credentials is missing or invalid.
 ///
-/// The returned error has no source. Kube's error may contain the output of a credential plugin, and this
+/// The returned error has no source, because kube's error may contain the output of a credential plugin. This
 /// output may contain a credential.
 fn without_credentials(error: &AuthError) -> Error {
     let what = match error {

@@ -1,16 +1,16 @@
-//! Creates the HTTP client of [`super::connect`] with feature `http2`. The client sends all requests over one
-//! connection if the server supports HTTP/2.
+//! Creates the HTTP client that [`super::connect`] returns if feature `http2` is enabled. The client sends
+//! all requests over one connection if the server supports HTTP/2.
 //!
 //! Guarantees:
-//! - All informers share one connection to a server that selects `h2` in ALPN. With any other server, each
-//!   open watch has its own HTTP/1.1 connection.
-//! - A dead connection is detected within [`PING_INTERVAL`] plus [`PING_TIMEOUT`]. All requests on this
-//!   connection then fail.
-//! - A watch whose body is not read does not block other watches, until unread bodies fill the flow-control
-//!   window of the connection.
+//! - All informers that use the client share one connection to a server that selects `h2` in ALPN. With any
+//!   other server, each open watch has its own HTTP/1.1 connection.
+//! - A dead HTTP/2 connection is detected within 45 s ([`PING_INTERVAL`] plus [`PING_TIMEOUT`]). All requests
+//!   on this connection then fail.
+//! - A watch whose body is not read does not block other watches, until the unread bodies on the connection
+//!   exceed 64 MiB ([`CONNECTION_WINDOW`]).
 //!
-//! In all other respects the client behaves like kube's own client. This applies to the base URL, credentials
-//! and their refresh, impersonation and extra headers, timeouts, and the server name for the certificate.
+//! In all other respects, such as credentials, extra headers and timeouts, the client behaves like kube's own
+//! client.
 
 use std::time::Duration;
 
@@ -36,24 +36,22 @@ use tower::{
 
 use super::{single_flight::SingleFlight, tls};
 
-/// Maximum time for which an HTTP/2 connection receives no bytes before the client sends a ping. In
-/// client-go's HTTP/2 transport, this is `readIdleTimeout`.
+/// Time after which the client sends a ping over an HTTP/2 connection that has received no bytes. client-go
+/// uses the same value by default.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Maximum time that the client waits for the response to a ping before it closes the connection. In
-/// client-go's HTTP/2 transport, this is `pingTimeout`.
+/// Maximum time that the client waits for the response to a ping before it closes the HTTP/2 connection.
+/// client-go uses the same value by default.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Flow-control window of one response: maximum number of unread bytes that the server sends before it waits
 /// for the client. 1 MiB allows 20 MB/s at a round-trip time of 50 ms.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// Flow-control window of one connection: maximum number of unread bytes of all its responses. The value is
-/// 64 full windows of one response, and limits the memory for unread bytes.
+/// Flow-control window of one connection: maximum number of unread bytes of all responses on the connection.
 const CONNECTION_WINDOW: u32 = 64 * STREAM_WINDOW;
 
-/// Determines which HTTP version a client uses, and whether the client negotiates this version with the
-/// server.
+/// HTTP version of a client, which is either negotiated with the server or always HTTP/2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// HTTP/2 if the server selects HTTP/2 in the TLS handshake, otherwise HTTP/1.1.
@@ -62,8 +60,7 @@ pub(super) enum Protocol {
     Http2,
 }
 
-/// Creates a client whose HTTP version is determined by `protocol`. The client opens one HTTP/2 connection to
-/// the server, or several HTTP/1.1 connections.
+/// Creates a client that uses the HTTP version `protocol`.
 ///
 /// If the address is `https` and `kube-client` lacks rustls, returns kube's own client for
 /// [`Protocol::Offered`], and an error for [`Protocol::Http2`].
@@ -133,8 +130,8 @@ fn https(
 /// Returns the time at which the certificate from a credential plugin expires. Returns `None` if `config` has
 /// no plugin, or if the plugin reports no expiry.
 ///
-/// Only kube's own client reports this time, so this function creates such a client. The created client opens
-/// no connection, because it sends no request.
+/// Only kube's own client reports this time, so this function creates a client of kube. The function sends no
+/// request.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);

@@ -1,14 +1,13 @@
 //! [`SingleFlight`] sends the first request of a client alone. Other requests wait until the response to the
-//! first request arrives.
+//! first request arrives, but for at most 5 s ([`WAIT_MAX`]).
 //!
-//! Without `SingleFlight`, hyper's pool opens a connection for each concurrent request, because the pool does
-//! not know yet that one HTTP/2 connection serves all requests.
+//! Without `SingleFlight`, hyper's connection pool opens a connection for each concurrent request, because
+//! the pool does not know yet that one HTTP/2 connection serves all requests.
 //!
 //! Guarantees:
-//! - Until the first response arrives, one request is in flight. Each other request waits for the head of
-//!   this response, but at most for [`WAIT_MAX`].
-//! - After a failed request, or after an error in a response body, the next request is sent alone again. The
-//!   requests of a broken connection therefore do not each open a new connection.
+//! - Until the head of the first response arrives, only one request is in flight, except for requests that
+//!   have waited for 5 s.
+//! - After a failed request, or after an error in a response body, the next request is sent alone again.
 
 use std::{
     pin::Pin,
@@ -26,14 +25,12 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// Maximum time that a request waits for the response to the request that is sent alone.
-///
-/// Opening a connection with a TLS handshake takes less time. If the first request hangs, the waiting
-/// requests are sent after this time.
+/// Maximum time that a request waits for the response to the request that was sent alone. After this time,
+/// the waiting request is sent without the response, because the server may never respond.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A tower service that sends one request alone while no open connection is known: the first request, and the
-/// first request after a failure. Other requests wait for the response.
+/// Tower service that sends the first request alone, and also the first request after a failure. Other
+/// requests wait for the response to this request, but for at most [`WAIT_MAX`].
 #[derive(Clone)]
 pub(super) struct SingleFlight<S> {
     inner: S,

@@ -1,5 +1,5 @@
-//! [`ClientSource`] provides the client for each request. [`RotatingClient`] replaces clients whose
-//! credentials expire.
+//! [`ClientSource`] provides the client for each request. [`RotatingClient`] replaces a client before the
+//! certificate of the client expires.
 //!
 //! Kube refreshes tokens without a new client: tokens in files every minute, and tokens of credential plugins
 //! before they expire. A client certificate, from a file or from a plugin, is a fixed part of a client. A new
@@ -28,36 +28,29 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Time between the replacement of a client and the expiry of the replaced client. Requests in progress can
-/// complete in this time. Kube also refreshes tokens 60 s before they expire.
+/// Time before the expiry of a client's certificate at which the client is replaced. Kube also refreshes
+/// tokens a minute before they expire.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Minimum time between the creations of two clients, if the server has rejected the credentials or a client
-/// could not be created.
-///
-/// All informers of a `RotatingClient` share this limit, because each creation may start the process of a
-/// credential plugin.
+/// Minimum time between two attempts to create a client, if the server rejects the credentials, if an attempt
+/// fails, or if new certificates have already expired. Each attempt may start the process of a credential
+/// plugin.
 const REFUSED_MIN: Duration = Duration::from_secs(10);
 
-/// Minimum age of a client that is replaced because of a failed connection.
-///
-/// An expired certificate makes the TLS handshake fail, but this failure can't be distinguished from other
-/// failed connections.
+/// Minimum age at which a client is replaced because it can't connect. An expired certificate may be the
+/// cause, because it makes the TLS handshake fail.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
-/// Maximum time that requests wait for one attempt to create a client. After this time the next request
-/// starts a new attempt, because a hung credential plugin must not block all informers.
-///
-/// The value equals [`LIST_STALL`](crate::limits::LIST_STALL), the maximum time that a list waits for its
-/// response.
+/// Time after which the next request starts a new attempt to create a client, although the current attempt
+/// has not ended. Without this limit, a credential plugin that hangs would block all informers.
 const MAKING_MAX: Duration = Duration::from_secs(60);
 
-/// Returns the client for each list request and each watch request.
+/// Provides the client for each list request and each watch request.
 ///
 /// A [`Client`] implements this trait and always returns itself. A [`RotatingClient`] replaces its client
 /// before the certificate of the client expires. Implement the trait to select clients by other rules.
 pub trait ClientSource: Send + Sync + 'static {
-    /// Returns the client for one request: for a watch, or for one page of a list. An open watch keeps the
+    /// Returns the client for one request, such as a watch or one page of a list. An open watch keeps the
     /// client that opened it.
     ///
     /// # Errors
@@ -69,8 +62,8 @@ pub trait ClientSource: Send + Sync + 'static {
     /// drops the future.
     fn client(&self) -> BoxFuture<'_, Result<Client, Error>>;
 
-    /// Reports that a request with a client of this source has failed. For example, the server rejected the
-    /// credentials, or the client could not connect.
+    /// Called when a request with a client of this source has failed with `error`. For example, the server
+    /// rejected the credentials, or the client could not connect.
     ///
     /// The implementation must not block. The default implementation does nothing.
     fn failed(&self, error: &Error) {
@@ -102,17 +95,18 @@ type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// A source of clients that replaces its client before the client's certificate expires. All clones share one
 /// client.
 ///
-/// The client is replaced in four cases:
+/// A request creates a new client in five cases:
+/// - There is no client yet.
 /// - The certificate of the client expires in less than a minute.
-/// - The server rejects the credentials of the client.
+/// - The server has rejected the credentials of the client.
 /// - The client can't connect, and is at least a minute old.
 /// - The client has reached [`max_age`](RotatingClientBuilder::max_age), if a maximum age is set.
 ///
-/// The first request that needs a new client creates the client. Other requests wait for this client and then
-/// use it. If the creation takes longer than a minute, the next request starts another creation.
+/// Other requests wait until the new client has been created. If the creation takes longer than a minute, the
+/// next request starts another creation.
 ///
-/// An open watch keeps its connection until the watch ends. By default a watch ends within ten minutes; see
-/// [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min).
+/// An open watch keeps the connection of the replaced client until the watch ends. By default, a watch ends
+/// within ten minutes (see [`watch_timeout_min`](crate::shared_informer::Builder::watch_timeout_min)).
 ///
 /// ```no_run
 /// # use kube_client::Config;
@@ -181,9 +175,9 @@ impl RotatingClient {
     /// Creates a `RotatingClient` that calls `make` to create each new [`Client`]. `make` must read the
     /// current configuration each time.
     ///
-    /// An error of `make` becomes the source of an [`Error`], and must not contain secrets. If `make` returns
-    /// kube's error about a credential plugin or a token, an error without a source replaces it, because
-    /// kube's error may contain secrets.
+    /// If `make` fails, the request fails with an [`Error`] whose source is the error of `make`. The error of
+    /// `make` must not contain secrets. If `make` returns kube's error about a credential plugin or a token,
+    /// the [`Error`] has no source, because kube's error may contain secrets.
     ///
     /// `make` runs in the task of the first request that needs a new client. If that task is cancelled, the
     /// next request continues to poll the future that `make` returned.
@@ -230,8 +224,8 @@ impl RotatingClientBuilder {
     /// Sets the age at which a client is replaced. With zero, the default, clients are not replaced because
     /// of their age.
     ///
-    /// Set the age if the certificates are in files that another program renews. client-go checks such files
-    /// every 5 minutes.
+    /// Set the age if another program renews the certificate files. client-go checks such files every five
+    /// minutes.
     pub fn max_age(mut self, max_age: Duration) -> Self {
         self.max_age = max_age;
         self
@@ -243,7 +237,7 @@ impl RotatingClientBuilder {
         self
     }
 
-    /// Creates the [`RotatingClient`]. The first request then creates the first [`Client`].
+    /// Creates the [`RotatingClient`]. Its first request creates the first [`Client`].
     pub fn build(self) -> RotatingClient {
         let Self { make, max_age, now } = self;
         RotatingClient {
@@ -261,7 +255,7 @@ impl Rotation {
     /// Returns the current client, whose creation may still be in progress.
     ///
     /// Starts the creation of a new client if there is no client yet, if the current client must be replaced,
-    /// or if its creation hangs.
+    /// or if its creation takes longer than [`MAKING_MAX`].
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();

@@ -1,23 +1,22 @@
 //! Selects the TLS backend and the crypto provider for the client of [`super::connect`].
 //!
 //! Guarantees:
-//! - If `kube-client` has both features, `rustls-tls` takes precedence over `openssl-tls`, as in kube's own
-//!   client builder.
+//! - If `kube-client` has the features `rustls-tls` and `openssl-tls`, `rustls-tls` takes precedence, as in
+//!   kube's own client builder.
 //! - rustls uses the crypto provider that the process has installed. If the process has installed none, this
 //!   module installs the provider that rustls was compiled with: `aws-lc-rs` if available, otherwise `ring`.
 //! - Without a crypto provider or a TLS backend, the functions return an error that names the features to
-//!   enable. rustls and kube's client builder would panic without a provider.
+//!   enable.
 //!
-//! A crate can't query the features of its dependencies. This module detects the features by name resolution:
-//! [`compiled_in`] and [`rustls_config`] use names that exist only if a feature is enabled. For each of these
-//! names, this module declares a stand-in, which is an item of the same name. The compiler selects the
-//! stand-in if the feature is disabled.
+//! A crate can't query the features of its dependencies. This module therefore uses names of rustls and kube
+//! that exist only if a feature is enabled. For each of these names, this module declares a stand-in, which
+//! is an item of the same name. The compiler selects the stand-in if the feature is disabled.
 
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};
 
 /// Error for a TLS connection if the process has installed no crypto provider and rustls was compiled without
-/// one.
+/// a provider.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no crypto provider for TLS: enable feature `aws-lc-rs` or `ring` of kube-client, \
@@ -75,7 +74,7 @@ fn build<R: Rustls>(make: impl Fn() -> R) -> Result<Option<ClientConfig>, Error>
 }
 
 /// Installs the crypto provider that rustls was compiled with, if kube uses rustls and the process has
-/// installed no provider. Without a provider, kube's client builder would panic.
+/// installed no provider.
 ///
 /// The return type `R` of `_make` shows whether kube uses rustls. `_make` is not called.
 ///
@@ -97,7 +96,7 @@ fn provider_or_error<P>(compiled_in: Option<P>) -> Result<P, Error> {
 }
 
 /// Returns the crypto provider that rustls was compiled with, or `None` if rustls was compiled without a
-/// provider.
+/// provider. Prefers aws-lc-rs to ring.
 fn compiled_in() -> Option<CryptoProvider> {
     // Modules of rustls shadow those of this file, as a block's imports come before its module's
     // items.
@@ -207,8 +206,7 @@ mod tests {
             .assert_eq(&missing.to_string());
     }
 
-    /// The expected provider is ring, because Cargo enables only the crypto provider ring for the tests of
-    /// this crate.
+    /// The expected provider is ring, because the tests of this crate enable only ring.
     #[test]
     fn the_provider_that_rustls_was_compiled_with_is_found() {
         let found = provider_or_error(compiled_in()).unwrap();

@@ -21,13 +21,12 @@ use crate::{
     transport::{Error, ListOptions, Response},
 };
 
-/// Whether the serialization of an object named `slow` waits. `WRITING` becomes true when this serialization
-/// starts.
+/// While this value is true, the serialization of an object named `slow` waits.
 static HELD: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// A ConfigMap whose name can make its serialization or deserialization wait, fail or panic. Such a name is
-/// `slow` or `panics-when-read`.
+/// A ConfigMap whose serialization or deserialization waits, fails or panics if the ConfigMap has a name such
+/// as `slow` or `panics-when-read`.
 #[derive(Debug)]
 struct Odd(ConfigMap);
 
@@ -86,8 +85,7 @@ impl Resource for Odd {
     }
 }
 
-/// A source that describes its collection. Its lists and watches never complete, because the tests send no
-/// requests.
+/// A source that describes its collection, and whose lists and watches never complete.
 struct Unasked;
 
 impl ListerWatcher for Unasked {

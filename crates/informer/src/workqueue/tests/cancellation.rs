@@ -1,4 +1,5 @@
-//! Tests that no item and no wake-up is lost when a `get` future or a drain future is dropped at any point.
+//! Tests that no item and no wake-up is lost when the future of `get` or `shut_down_with_drain` is dropped at
+//! any point.
 
 use super::*;
 

@@ -1,7 +1,9 @@
-//! Tests undecodable objects in each of the cache's representations: decoded (typed), lazy and packed.
+//! Tests undecodable objects in each representation of cached objects.
 //!
-//! In each representation, an undecodable object is counted in the status and is omitted from lists after its
-//! first read. When the server sends a decodable state of the object, the object is cached normally again.
+//! The representations are typed (decoded on arrival), lazy (decoded on the first read) and packed
+//! (compressed, and decoded on each read). When decoding fails, the object is counted in the status and is
+//! omitted from lists. When the server sends a decodable state of the object, the object is cached normally
+//! again.
 
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use crate::{
     setting::{Running, Trace, builder, labelled, pod, run},
 };
 
-/// A function that sets the representation of the objects in an informer's cache: decoded, lazy or packed.
+/// A function that sets the representation of the objects in an informer's cache: typed, lazy or packed.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [

@@ -1,7 +1,7 @@
-//! Tests limits on the number of waiting changes: the capacity of the informer's queue, of a batch and of a
-//! handler's buffer.
+//! Tests the limits on the number of changes that wait in the informer's queue, in a batch and in a handler's
+//! buffer.
 //!
-//! The tests also check whether the status reports that the store is full, for example while a store is slow.
+//! The tests also check the status `StoreFull`, which an informer reports while its store accepts no changes.
 
 use std::{
     num::NonZeroUsize,

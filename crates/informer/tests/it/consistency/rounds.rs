@@ -20,9 +20,6 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Period of the consistency checks in tests with scripted responses.
-///
-/// A scripted watch sends nothing for up to a minute, and the informer does not treat the connection as
-/// failed in this time.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// One step of a randomly generated scenario: a write by another client, a pause in milliseconds, or a fault
@@ -68,8 +65,8 @@ impl Step {
 /// Executes the steps while an informer of two namespaces checks its consistency every second. `by_key`
 /// selects a `DeltaFifo` as the informer's queue.
 ///
-/// Asserts that the cache finally equals the server's state. Returns three numbers of checks: without a
-/// difference, with a difference, and failed.
+/// Asserts that the cache finally equals the server's state. Returns three numbers of checks: checks without
+/// a difference, checks with a difference, and failed checks.
 async fn churn(steps: Vec<Step>, by_key: bool) -> [u64; 3] {
     let server = Server::builder().seed([pod("p0"), pod("p1")]).build();
     let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);

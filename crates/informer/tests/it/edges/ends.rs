@@ -1,4 +1,4 @@
-//! Tests of how handlers, informers and factories end. After the end, every wait returns, unread events are
+//! Tests of how handlers, informers and factories end: every wait for them returns, unread events are
 //! delivered or counted as discarded, and no task or cached object remains.
 
 use std::{
@@ -24,8 +24,8 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-/// Starts a factory with one handler, and waits until the handler's callback is running. The callback waits
-/// for a permit of the returned semaphore, and then records the name of its pod in the returned trace.
+/// Starts a factory with one handler, and returns while the handler's callback is waiting for a permit of the
+/// returned semaphore. With the permit, the callback records the name of its pod in the returned trace.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = SharedInformerFactory::builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());

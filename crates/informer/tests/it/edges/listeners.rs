@@ -1,5 +1,5 @@
-//! Tests of event delivery to handlers: free space in a full buffer, resync periods, handlers registered
-//! late, yielding to other tasks, and waits for idle handlers and for the sync.
+//! Tests of event delivery to handlers: full buffers, resync periods, handlers registered late, yielding to
+//! other tasks, and the methods that wait for idle handlers and for the sync.
 
 use std::{
     num::NonZeroUsize,
@@ -32,10 +32,10 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// An informer queue that lets the handler receive an event while the informer calls `pop_batch`.
+/// An informer queue whose `pop_batch` unblocks the handler [`Stepping`], and waits until this handler has
+/// removed an event from its full buffer.
 ///
-/// The handler's buffer is full before this call. After the call, the buffer has free space, because the
-/// handler has removed one event from it. The informer must notice the free space.
+/// The informer must notice the free space in the buffer after the call of `pop_batch`.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -78,12 +78,12 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// Number of the event, counted from 1, whose callback blocks. Before this event, the handler receives the
-/// only object of the initial list and the sync marker.
+/// Number of the event, counted from 1, in whose callback the handler [`Stepping`] blocks. The first two
+/// events are the addition of the only listed object, and the sync marker.
 const HELD: usize = 3;
 
-/// A handler that blocks in the callback of event [`HELD`] until the queue [`RoomMadeMeanwhile`] releases it.
-/// The handler then notifies the queue when it receives the next event.
+/// A handler that blocks in the callback of event number [`HELD`] until the queue [`RoomMadeMeanwhile`]
+/// releases it. The handler notifies the queue when it receives the next event.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,

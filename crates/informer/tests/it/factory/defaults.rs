@@ -1,5 +1,5 @@
-//! Tests of the precedence of a factory's options: options for all informers, options for the informers of
-//! one type, and options of a single informer.
+//! Tests of options that apply to all informers of a factory, to the informers of one type, or to a single
+//! informer. The tests check which option applies, and in which order transforms run.
 
 use std::collections::BTreeMap;
 

@@ -28,7 +28,8 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// A function that returns the field of the `ApiResource` that the test makes invalid.
+/// A function that returns a mutable reference to the field of an `ApiResource` that a test case makes
+/// invalid.
 type Place = fn(&mut ApiResource) -> &mut String;
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,7 @@
 //! Tests of the precedence between a factory's options, its options for one type, and its options for one
 //! namespace. The tests check the requests that the server receives and the cached objects.
 //!
-//! Every row of the table in the documentation of `InformerOptions` has a test here. Unit tests cover the
-//! code that resolves the options.
+//! Each row of the table in the documentation of `InformerOptions` has a test in this module.
 
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube_core::{ApiResource, ObjectMeta, PartialObjectMeta, Resource, ResourceExt};

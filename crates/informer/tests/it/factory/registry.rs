@@ -26,8 +26,8 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// Constructs an informer of the pods in namespace `default`, as the custom constructor of an application
-/// does.
+/// Returns an informer of the pods in namespace `default`, and its controller. Tests use this function as a
+/// custom constructor.
 fn own(client: impl ClientSource, resync: Duration) -> (SharedInformer<Pod>, Controller<Pod>) {
     SharedInformer::builder(ListWatch::<Pod>::new(client).namespace("default"))
         .initial_list(InitialList::List)
@@ -71,9 +71,8 @@ async fn concurrent_requests_receive_one_informer() {
     }
 }
 
-/// In client-go, `Run` first checks whether the informer has started, and marks the informer as started in a
-/// separate step. Two concurrent calls of `Run` can therefore both start the informer. This factory must not
-/// have this race.
+/// Regression test for a race in client-go: two concurrent calls of `Run` can both start the same informer,
+/// because `Run` checks whether the informer has started and marks it as started in separate steps.
 #[tokio::test(start_paused = true)]
 async fn concurrent_starts_of_a_factory_start_each_informer_once() {
     for _ in 0..20 {
@@ -276,8 +275,8 @@ async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_d
     }
 }
 
-/// Calls `ask` in a new thread and does not join the thread. If the constructors deadlock, the thread never
-/// ends, and a join would block the test.
+/// Calls `ask` in a new thread, and returns without waiting for the thread. If `ask` deadlocked, a wait for
+/// the thread would block the test forever.
 fn in_a_thread<T>(
     factory: &SharedInformerFactory,
     together: &Arc<Barrier>,

@@ -1,5 +1,5 @@
-//! Tests of the removal of a handler and of the stop of its informer: the callback that is running finishes,
-//! and pending events are discarded or drained.
+//! Tests of the removal of a handler and of the stop of its informer. The running callback finishes. Pending
+//! events are discarded, or are still delivered if the handler drains its buffer.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,11 +1,11 @@
 //! Tests that decoded, packed and lazy caches have the same content when a server sends invalid objects.
 //!
-//! A decoded cache decodes each object when it arrives. A packed or lazy cache decodes an object when it is
-//! read. An object that cannot be decoded is called broken. All types of caches must list the same objects
-//! and report the same broken objects with the same errors.
+//! All types of caches must list the same objects, and report the same errors for objects that cannot be
+//! decoded. After each response the test reads every listed object, because a packed or lazy cache decodes an
+//! object only when the object is read.
 //!
-//! The server sends wrong types, missing metadata, other kinds, duplicate keys, deep nesting and invalid
-//! UTF-8. After each response the test reads every object that the cache lists.
+//! The invalid objects have fields of a wrong type, no metadata, another kind, duplicate keys, deep nesting
+//! or invalid UTF-8.
 
 mod steps;
 
@@ -89,8 +89,8 @@ impl Hostile {
             .into()
     }
 
-    /// Waits until the server has recorded more than `behind` events, and returns the event that follows the
-    /// first `behind` events.
+    /// Waits until the server has recorded more than `behind` events, and returns the event at index
+    /// `behind`.
     async fn next(self, behind: usize) -> Bytes {
         loop {
             let changed = self.0.changed.notified();
@@ -132,8 +132,8 @@ impl ListerWatcher for Hostile {
     }
 }
 
-/// The results of one informer after it has received all responses of the script: the content of its cache
-/// after each step of the script, and the events that its handler received in each step.
+/// The content of one informer's cache after each step of the script, and the events that the informer's
+/// handler received in each step.
 struct Lived {
     shown: Vec<String>,
     received: Vec<String>,
@@ -243,9 +243,8 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Told {
     }
 }
 
-/// Runs the script with a decoded cache, two packed caches and a lazy cache. Asserts that all caches have the
-/// same content, and that the packed and lazy caches deliver the same events. Decoded caches may deliver
-/// other events, so their events are not compared.
+/// Runs the script with a decoded cache, two packed caches and a lazy cache. Asserts that all four caches
+/// have the same content, and that the packed and lazy caches deliver the same events.
 ///
 /// Returns the results of the decoded cache and of a packed cache.
 async fn same_in_every_form<K>(
@@ -361,9 +360,7 @@ fn rows_of_the_guide() -> Vec<&'static str> {
 
 const FIRST_DIFFERENCE: &str = "is reported and counted";
 
-/// Expected first cells of the rows in the table of `guide.md`. The tests of the module `broken::forms` cover
-/// the first two rows. The test `a_hostile_server_produces_the_same_cache_in_every_form` covers the last two
-/// rows.
+/// Expected result of [`rows_of_the_guide`]: the first cells of the table rows.
 const DIFFERENCES: [&str; 4] = [
     "| A state that can't be decoded is reported and counted",
     "| A new state of a broken object",

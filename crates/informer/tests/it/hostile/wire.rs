@@ -132,7 +132,7 @@ async fn a_retry_after_that_is_not_a_number_of_seconds_is_ignored() {
     }
 }
 
-/// Returns an HTTP/2 frame without flags, for the stream with this number.
+/// Returns an HTTP/2 frame of type `kind` on the stream with number `stream`. The frame has no flags.
 #[cfg(feature = "http2")]
 fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();

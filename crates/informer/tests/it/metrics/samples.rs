@@ -1,4 +1,5 @@
-//! Tests of the values in a metrics sample of an informer: its store, indices and handlers.
+//! Tests of the values in a metrics sample of an informer: the values of the store, the indices and the
+//! handlers.
 
 use super::*;
 

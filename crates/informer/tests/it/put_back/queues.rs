@@ -32,8 +32,7 @@ pub(super) fn over_each_queue(
     ]
 }
 
-/// A custom queue that returns each delta in a separate batch. The queue does not return the received delta
-/// itself. It constructs a new delta with the same source and kind.
+/// A custom queue that returns each delta in a separate batch, as a new delta with the same source and kind.
 #[derive(Default)]
 struct Plain(VecDeque<Batch<Pod>>);
 

@@ -1,5 +1,5 @@
-//! Tests of a reflector with a slow store or source, or with a source that sends events without pause. They
-//! also test the status that the reflector reports during lists and watches.
+//! Tests of a reflector whose store or source is slow, or whose source sends events without pause. Also tests
+//! the status that the reflector reports during lists and watches.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,8 @@ use crate::{
     setting::Trace,
 };
 
-/// A store that needs the given time to accept its first object, and accepts all later objects at once.
+/// A store that sleeps before it accepts its first object, and accepts all later objects at once. The field
+/// is the duration of the sleep, or `None` after the first object.
 struct Slow(Option<Duration>);
 
 impl ReflectorStore<Pod> for Slow {
@@ -163,8 +164,8 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// A source whose watches send nothing. The field of type `Duration` is the time between the requested
-/// timeout of a watch and its end.
+/// A source whose watches send nothing. A watch ends later than the timeout in the watch request. The
+/// duration in this struct is the time from the timeout to the end.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

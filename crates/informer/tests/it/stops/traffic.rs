@@ -1,4 +1,4 @@
-//! Tests that create and remove handlers and informers while many events are delivered.
+//! Tests of handlers and informers that are created and removed while many events are delivered.
 
 use std::{
     num::NonZeroUsize,

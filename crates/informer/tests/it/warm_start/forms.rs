@@ -65,8 +65,8 @@ impl Resource for Tallied {
     }
 }
 
-/// Runs an informer until its cache has synced, and then stops the informer, which saves the cache. Calls
-/// `look` after the stop, and returns whether the start was warm or cold.
+/// Runs an informer until the informer has synced, and then stops it. The stop saves the cache. Calls `look`
+/// after the stop, and returns whether the start was warm or cold.
 async fn start(builder: Builder<Tallied>, look: impl FnOnce(Lister<Tallied>)) -> Option<WarmStart> {
     let (pods, controller) = builder.build();
     let synced = async { pods.wait_for_sync().deadline(LONG).await.unwrap() };

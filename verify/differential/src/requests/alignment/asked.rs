@@ -1,7 +1,7 @@
 //! Parses the requests in the answer to an operation: the parameters and the result of each request, and the
 //! kind of the pause before the request.
 //!
-//! The parent module compares the parsed requests.
+//! This module does not compare the requests of client-go and the library.
 
 use super::super::THEN;
 use crate::component::Moment;
@@ -23,8 +23,8 @@ pub(super) enum Pause {
     Repeat,
     /// The time after which the library gives up a streaming list that has delivered nothing.
     InitialEvents,
-    /// The time until the library may send its next probe, which is a list of one object. While a watch is
-    /// open, the library sends at most one probe per minute.
+    /// The pause before a delayed probe, which is a list of one object. While a watch is open, the library
+    /// sends at most one probe per minute.
     Minute,
     /// Any other pause, which no rule accepts.
     Strange,
@@ -41,11 +41,9 @@ pub(super) struct Request<'a> {
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
     /// Whether the library may send the request without a pause, because a watch has expired or a streaming
-    /// list was closed. Only the first such request of a turn, or after an outage, may be sent without a
-    /// pause.
+    /// list was closed.
     pub(super) is_free: bool,
-    /// Whether the request follows an expired watch or undecodable data. Either failure can occur again after
-    /// a list at the same revision.
+    /// Whether the request follows an expired watch or undecodable data.
     pub(super) is_stuck: bool,
 }
 
@@ -56,16 +54,16 @@ pub(super) enum Side {
     Ours,
 }
 
-/// Splits an answer into its formatted requests and the content of the store. Returns `None` if the answer
-/// contains no store.
+/// Splits an answer into its formatted requests and the formatted content of the store. Returns `None` if the
+/// answer contains no store.
 pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     let (requests, store) = answer.split_at(answer.rfind("store [")?);
     let requests = requests.split("; ").filter(|part| !part.is_empty());
     Some((requests.collect(), store))
 }
 
-/// Returns whether `label` is the minimum, in seconds, of the backoff delay with the index `nth`. The first
-/// delay has the index 0.
+/// Returns whether `label`, such as `0.8`, is the minimum in seconds of the backoff delay with the index
+/// `nth`. The first delay has the index 0.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
@@ -156,8 +154,7 @@ fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether this result of a watch is a temporary rejection, after which the library retries the watch
-/// from the same revision.
+/// Returns whether `outcome` is a temporary rejection of a watch, after which the library retries the watch.
 pub(super) fn is_away(outcome: &str) -> bool {
     ["401", "502", "503"].contains(&outcome)
 }
@@ -187,7 +184,7 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// Returns the revisions that client-go's list requests in earlier operations contained.
+/// Returns the revisions at which client-go sent lists in earlier operations.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
     let texts = before.filter_map(|answer| answer.text());

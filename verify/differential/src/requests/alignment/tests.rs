@@ -1,16 +1,17 @@
-//! Tests each rule that explains different requests of client-go and the library. A test checks requests that
-//! the rule accepts, and similar requests that the rule rejects.
+//! Tests the rules that explain why client-go and the library send different requests. Each test checks
+//! requests that a rule accepts, and similar requests that the rule rejects.
 
 use super::*;
 use crate::sequence::{Answer, Operation, Sequence, Step};
 
-/// The verb of an operation, client-go's requests after the operation, and the library's requests after it.
+/// The verb of an operation, client-go's requests after the operation, and the library's requests after the
+/// operation.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
 /// Compares the requests after the last of these operations.
 ///
 /// Returns the names of the divergences that explain the differences, in alphabetical order, and whether the
-/// states differ afterwards. Returns `None` if a difference is unexplained.
+/// states of client-go and the library differ afterwards. Returns `None` if a difference is unexplained.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {
     let sequence = Sequence {
         component: "requests",

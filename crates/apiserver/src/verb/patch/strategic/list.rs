@@ -1,9 +1,8 @@
 //! Merges lists for a strategic merge patch: lists of objects by merge key, lists of primitives as sets.
 //!
-//! Guarantees:
-//! - items are indexed by the JSON text of their merge key's value, so a lookup does not scan the list;
-//! - in a merged list, items of the patch have the patch's order, and all other items have the object's
-//!   order; an item that is not in the patch precedes the first patch item that followed it in the object.
+//! Guarantees: in a merged list, items of the patch have the patch's order, and all other items have the
+//! object's order. An item that is not in the patch is placed before the first patch item that follows it in
+//! the object's list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -148,7 +147,7 @@ fn merge_maps(
 /// Applies the `$patch` directives in items of the patch, which delete single items or replace the whole
 /// list.
 ///
-/// Returns the remaining items of the object, and the items of the patch that are still to be merged.
+/// Returns the remaining items of the object, and the items of the patch that the caller must still merge.
 fn obey_markers(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -211,6 +210,8 @@ fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
 }
 
 /// Checks that `order`, the content of `$setElementOrder`, lists the items of `patch` in the patch's order.
+///
+/// Items that the patch deletes need not be listed.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Refusal> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -245,11 +246,11 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     )))
 }
 
-/// Returns items in the order that Kubernetes uses as the server's order when it applies `$setElementOrder`.
+/// Returns the items of the object's list in the order that Kubernetes uses for `$setElementOrder`.
 ///
-/// The server's order is not exactly the order of the stored list. Kubernetes reads it from the Go slice of
-/// the stored list, after the merge has overwritten deleted items in this slice with new items.
-/// New items that exceed the number of deleted items are not in the result.
+/// Without a merge key, the result is `original`. With a merge key, the result omits the items that the patch
+/// deletes, and ends with new items of the patch, at most one per deleted item. New items are included
+/// because Kubernetes' merge overwrites deleted items in the Go slice from which it then reads the order.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -271,14 +272,13 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Sorts the items of a merged list by `$setElementOrder`, and keeps the server's order for all other items.
-///
-/// `places` maps the identity of an item ([`identity`]) to its index in `$setElementOrder`, and
-/// `server_places` maps the identity to the item's index in the server's order.
-///
-/// Items in `places` are sorted by their index in `places`, all other items by their index in
+/// Sorts a merged list: items in `places` by their index in `places`, all other items by their index in
 /// `server_places`.
-/// An item that is not in `places` precedes the first item that is in `places` and has a higher index in
+///
+/// Both maps contain the identity of an item ([`identity`]) and its index. `places` is the order of the patch
+/// or of `$setElementOrder`, and `server_places` is the order of the object's list.
+///
+/// An item that is not in `places` is placed before the first item of `places` that has a higher index in
 /// `server_places`.
 fn in_order(
     merged: Vec<Value>,

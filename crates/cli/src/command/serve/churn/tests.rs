@@ -1,5 +1,4 @@
-//! Tests the rate and the kinds of the changes that `--churn` makes. The server is in process, and time is
-//! paused.
+//! Tests the rate and the kinds of the changes that `--churn` makes.
 
 use tokio::time::timeout;
 

@@ -1,10 +1,10 @@
 //! Tests which local writes and deletions of an overlay lapse, which means that they end although the cache
-//! never showed their effect.
+//! never contained their result.
 
 use super::*;
 
-/// Runs the script line by line, and reads all objects through the layer after each line. Compares the names
-/// that lapsed during each line and its read with `expected`.
+/// Runs the script line by line, and compares the names of the objects whose writes or deletions lapsed
+/// during each line with `expected`.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

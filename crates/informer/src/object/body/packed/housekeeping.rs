@@ -1,8 +1,8 @@
 //! Does the background work ([`Housekeeping`]) for packed objects, which are stored as compressed JSON. The
-//! work trains compression dictionaries, and compresses objects that are still uncompressed.
+//! work trains compression dictionaries, and compresses objects that are stored uncompressed or with an older
+//! dictionary.
 //!
-//! The module does not decode objects or change their content. Readers receive the same content before and
-//! after the compression.
+//! The module does not decode objects or change their content.
 
 use std::sync::Arc;
 
@@ -61,9 +61,8 @@ fn repack<K>(object: &Object<K>) {
     }
 }
 
-/// Number of objects that one step of background work compresses again with a new dictionary. After each
-/// step, the reflector checks whether a new chunk of the response has arrived. For pods, a step takes half a
-/// millisecond.
+/// Number of objects that one step of background work compresses again with a new dictionary. For pods, a
+/// step takes half a millisecond.
 const STEP: usize = 32;
 
 /// Progress of an iteration over all objects of the store, in the order of their names.
@@ -78,11 +77,11 @@ enum Walk {
 /// Progress of the background work that compresses all objects of the store again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// Number of dictionaries that had been trained when the iteration over the store started.
+    /// Number of dictionaries that had been trained when the first iteration over the store started.
     generation: u64,
     walk: Walk,
-    /// Whether to iterate over the store a second time, when the next chunk is received. The second iteration
-    /// finds the objects that were not in the store yet during the first one.
+    /// Whether a second iteration over the store is still to be started. The second iteration compresses the
+    /// objects that were not in the store yet during the first iteration.
     again: bool,
 }
 
@@ -92,17 +91,17 @@ impl Repacking {
     }
 }
 
-/// Maximum number of objects for which a dictionary is trained on the calling task, instead of the runtime's
-/// pool for blocking work. Such a training takes one or two milliseconds.
+/// Maximum number of objects from which a dictionary is trained on the calling task. A training from this
+/// number of objects takes one or two milliseconds. A training from more objects runs on the runtime's pool
+/// for blocking work.
 const TRAINED_IN_PLACE: usize = 32;
 
-/// Trains dictionaries on the runtime's pool for blocking work, because one training takes as long as the
-/// delivery of hundreds of events.
+/// Trains compression dictionaries. A training from more than [`TRAINED_IN_PLACE`] objects runs on the
+/// runtime's pool for blocking work, because it may take some 20 ms and would delay events on the calling
+/// task. Any other training runs on the calling task.
 ///
-/// A list waits for the training of the first dictionary, because the list's objects would otherwise stay
-/// uncompressed. Events do not wait for a later dictionary: until its training ends, objects are compressed
-/// with the previous dictionary. A dictionary of at most [`TRAINED_IN_PLACE`] objects is trained on the
-/// calling task.
+/// The reflector waits for a training on the pool only while there is no dictionary yet. During later
+/// trainings, objects are compressed with the previous dictionary.
 struct Training {
     /// The task of the training in progress. The set contains at most one task.
     under_way: JoinSet<()>,
@@ -115,9 +114,10 @@ impl Training {
         }
     }
 
-    /// Trains a dictionary if there are enough samples. The call waits for the training of the first
-    /// dictionary. For a later dictionary, the call only starts the training, unless the dictionary is small
-    /// enough to be trained on the calling task. `more_comes` says whether more objects follow.
+    /// Trains a dictionary if there are enough samples. `more_comes` says whether more objects follow.
+    ///
+    /// The call waits for the training if there is no dictionary yet, or if the training uses at most
+    /// [`TRAINED_IN_PLACE`] objects. Otherwise, the call only starts the training.
     async fn tend<K: Send + Sync + 'static>(
         &mut self,
         decoder: &Arc<PackedDecoder<K>>,
@@ -146,23 +146,21 @@ impl Training {
     }
 }
 
-/// Number of objects waiting for compression at which the compression of all of them starts. A bookmark also
-/// starts the compression. An uncompressed object takes ten times as much memory as a compressed one.
+/// Number of objects waiting for compression at which the compression of all of them starts.
 const PENDING_MAX: usize = 64;
 
 /// Total size in bytes of the objects waiting for compression at which the compression of all of them starts.
 const PENDING_BYTES: u64 = 1 << 20;
 
-/// Number of objects that a task compresses before it yields to other tasks. For pods, the compression of
-/// this number of objects takes a thirtieth of a millisecond and can delay an event by that time.
+/// Number of objects that a task compresses before it yields to other tasks. For pods, this compression takes
+/// a thirtieth of a millisecond.
 const TURN: usize = 4;
 
 /// Maximum number of concurrent tasks that compress objects for one store.
 const PACKING_MAX: usize = 4;
 
-/// Objects in the store whose bytes are still uncompressed. Dropping this value compresses the objects. They
-/// would otherwise stay uncompressed after the end of the reflector, because the next reflector does not
-/// compress them.
+/// Objects whose bytes are stored uncompressed. Dropping this value compresses the objects, because they
+/// would otherwise stay uncompressed after the end of the reflector.
 struct Unpacked<K>(Vec<Object<K>>);
 
 impl<K> Unpacked<K> {
@@ -194,8 +192,8 @@ struct Pending<K> {
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
-    /// Creates a value without objects. The function checks whether the current runtime has more than one
-    /// worker thread, so that compression can run in parallel with the reflector.
+    /// Creates a value without objects. If the current runtime has only one worker thread,
+    /// [`pack`](Self::pack) will compress objects itself instead of starting tasks.
     fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
@@ -241,7 +239,7 @@ struct Packer<K> {
 }
 
 impl<K: Send + Sync + 'static> Packer<K> {
-    /// Creates the housekeeping of one store, for the current runtime.
+    /// Creates the background work for one store. The work runs on the current tokio runtime.
     fn new(decoder: Arc<PackedDecoder<K>>) -> Self {
         Self {
             decoder,
@@ -252,8 +250,8 @@ impl<K: Send + Sync + 'static> Packer<K> {
     }
 
     /// Trains a dictionary if there are enough samples. After a training, compresses the objects of the
-    /// incomplete list (`staged`) again with the new dictionary, and restarts the background work that does
-    /// the same for all objects of the store.
+    /// incomplete list (`staged`) again with the new dictionary, and schedules all objects of the store for
+    /// compression in later steps. `more_comes` says whether more objects of the list follow.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();

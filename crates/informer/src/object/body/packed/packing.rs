@@ -1,12 +1,9 @@
 //! [`Packing`] compresses the JSON of one informer's objects, with a dictionary that is trained from samples
 //! of these objects.
 //!
-//! Objects of one type have much text in common. With a dictionary, a single object therefore compresses as
-//! well as many objects together. Objects stay uncompressed until there are enough samples for a dictionary.
-//!
-//! Another dictionary is trained when new objects no longer compress well with the current one. At most two
-//! dictionaries are in use. All objects that use the older dictionary must be compressed again before a third
-//! dictionary is trained.
+//! Objects stay uncompressed until there are enough samples for a dictionary. Another dictionary is trained
+//! when new objects no longer compress well with the current one. All objects that use the older dictionary
+//! must be compressed again before a third dictionary is trained.
 //!
 //! Guarantees: an object that can't be compressed is stored uncompressed. No object is rejected or lost.
 
@@ -23,12 +20,11 @@ use self::{
     samples::{Fit, Samples},
 };
 
-/// Default number of objects from which a dictionary is trained. For pods, one training takes some 20 ms. A
-/// dictionary and its compression contexts take as much memory as fifty uncompressed pods.
+/// Default number of objects from which a dictionary is trained. For pods, one training takes some 20 ms.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum exponent of the backoff after trainings that yielded no dictionary. The backoff is the number of
-/// objects that are skipped before the next sample. It doubles with each failed training.
+/// Maximum exponent of the backoff after trainings that yielded no dictionary. The backoff is a number of
+/// objects that are not sampled, and doubles with each failed training.
 const PAUSES: u32 = 12;
 
 /// Compresses the objects of one informer, and trains the compression dictionaries.
@@ -44,7 +40,7 @@ struct Learning {
     /// the current dictionary.
     samples: Option<Samples>,
     fit: Fit,
-    /// The dictionary before the current one. The reference can't be upgraded after no object uses that
+    /// The dictionary before the current one. The weak reference can't be upgraded once no object uses that
     /// dictionary.
     previous: Weak<Dictionary>,
     generation: u64,
@@ -52,7 +48,7 @@ struct Learning {
     failures: u32,
 }
 
-/// The JSON of one object as it is stored, compressed or uncompressed.
+/// The JSON of one object, stored compressed or uncompressed.
 #[derive(Clone)]
 pub(super) struct Packed {
     bytes: Box<[u8]>,
@@ -125,17 +121,15 @@ impl Packing {
     }
 
     /// Returns whether a dictionary can be trained: there are enough samples, and no object uses a dictionary
-    /// older than the current one. If `more_comes` is true, more objects follow, and more samples are
-    /// required.
+    /// older than the current one. `more_comes` says whether more objects follow. If so, the method requires
+    /// samples from four times as many objects.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
-    /// Trains a dictionary if [`is_due`](Self::is_due) returns true. Later objects are compressed with the
-    /// new dictionary.
-    ///
-    /// The call blocks during the training. Returns whether a new dictionary was trained. If the samples did
-    /// not yield a dictionary, later objects provide new samples.
+    /// Trains a dictionary if [`is_due`](Self::is_due) returns true for `more_comes`. Later objects are then
+    /// compressed with the new dictionary. Returns whether a new dictionary was trained. The call blocks
+    /// during the training.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;
@@ -200,8 +194,7 @@ impl Learning {
         self.samples.as_ref().is_some_and(are_due) && self.previous.strong_count() == 0
     }
 
-    /// Removes and returns the samples if there are enough of them for a dictionary. If several callers are
-    /// concurrent, only the first receives the samples, and the others receive `None`.
+    /// Removes and returns the samples if the training of a dictionary is due. Otherwise returns `None`.
     fn take_due(&mut self, objects: usize, more_comes: bool) -> Option<Samples> {
         if self.is_due(objects, more_comes) {
             self.samples.take()
@@ -212,7 +205,7 @@ impl Learning {
 }
 
 impl Packed {
-    /// Creates the stored form of an object's JSON, uncompressed.
+    /// Stores an object's JSON uncompressed.
     pub(super) fn as_it_is(json: &[u8]) -> Self {
         Self {
             bytes: json.into(),
@@ -230,7 +223,7 @@ impl Packed {
     /// `read`.
     ///
     /// # Errors
-    /// The compressed bytes are damaged.
+    /// Returns an error if the compressed bytes are damaged.
     pub(super) fn unpacked<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, Damaged> {
         match &self.dictionary {
             None => Ok(read(&self.bytes)),

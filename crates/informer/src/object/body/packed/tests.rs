@@ -1,5 +1,5 @@
-//! Tests that each packed object returns its own content although all objects share one decoder. Also tests
-//! that a decode error is reported only once.
+//! Tests that each packed object returns its own content although all objects share one decoder, and that a
+//! decode error is reported only once.
 
 use std::sync::atomic::AtomicUsize;
 

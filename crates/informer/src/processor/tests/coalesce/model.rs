@@ -1,5 +1,5 @@
-//! Compares a `Coalesce` buffer with a `Grow` buffer in a model test. After all events of either buffer, the
-//! listener's state must be equal to the cache.
+//! Compares a `Coalesce` buffer with a `Grow` buffer in a model test. After the listeners of both buffers
+//! have received all events, the state of each listener must be equal to the cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +43,8 @@ struct Listener {
 }
 
 impl Listener {
-    /// Receives one event if an event is waiting. Asserts that the event is consistent with the events before
-    /// it. Returns whether an event was received.
+    /// Receives one event if an event is waiting, and asserts that the event is consistent with the earlier
+    /// events. Returns whether an event was received.
     fn receive(&mut self) -> bool {
         loop {
             if let Some(event) = self.taken.as_mut().and_then(Expansion::next) {

@@ -1,5 +1,5 @@
-//! Tests the thread on which a `Coalesce` listener buffer expands a waiting list into single events: another
-//! thread for a long list, and the current thread for a short list.
+//! Tests on which thread a `Coalesce` listener buffer expands a list that waits in the buffer into single
+//! events: a long list on another thread, and a short list on the current thread.
 
 use super::*;
 use crate::{
@@ -7,8 +7,8 @@ use crate::{
     offload::{OFFLOADED_MIN, with_held_pool},
 };
 
-/// Creates a store with the given number of pods, and adds a listener with a `Coalesce` buffer. Returns both.
-/// All pods wait in the buffer as one message, which is not expanded into single events yet.
+/// Returns a store with the given number of pods, and a `Coalesce` listener buffer. In the buffer, all pods
+/// wait as one message that is not expanded into single events yet.
 fn behind(objects: usize) -> (World, Arc<Buffer<Pod>>) {
     let mut world = World::new();
     let names: Vec<_> = (0..objects).map(|number| format!("p{number:04}")).collect();

@@ -11,8 +11,8 @@ enum Noticed {
     Rollback,
 }
 
-/// Runs a script, and returns whether the state machine has detected or suspected that the server has gone
-/// back to an earlier state. The result is derived from the change of the epoch.
+/// Runs a script, and returns whether the epoch changed because the state machine detected or suspected that
+/// the server has gone back to an earlier state.
 ///
 /// Asserts that another list after the script does not change the epoch again.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {

@@ -1,5 +1,4 @@
-//! Tests which request follows a watch that the server does not open: the same watch again, and for how long,
-//! or a list.
+//! Tests which request follows a watch that the server does not open: the same watch or a list.
 
 use super::*;
 use crate::reflector::TimeoutConfig;
@@ -85,8 +84,8 @@ async fn a_probe_rejected_as_unavailable_or_unauthorized_is_still_required() {
     }
 }
 
-/// Requests the given number of watches. Each watch times out without response headers. Returns the timeout
-/// of each watch in seconds.
+/// Requests the given number of watches, each of which times out without response headers. Returns the
+/// timeout of each watch in seconds.
 fn header_timeouts(machine: &mut Machine, watches: usize) -> Vec<u64> {
     let now = Instant::now();
     let mut allowed = Vec::new();

@@ -1,5 +1,5 @@
-//! Tests which request follows a streaming list: each row of the table of streaming lists, in the
-//! documentation of the `machine` module.
+//! Tests which request follows a streaming list. The tests cover each row of the section "Streaming lists" in
+//! the documentation of the `machine` module.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Tests events whose revision is below the last revision: which of them require a probe, and which of them
-//! show that the server has gone back to an earlier state.
+//! Tests which events below the last revision require a probe, and which ones show that the server has gone
+//! back to an earlier state.
 
 use super::*;
 use crate::object::Epoch;

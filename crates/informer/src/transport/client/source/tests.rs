@@ -10,7 +10,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Counter of the created clients. All clones of a counter share the same count.
+/// Number of created clients. All clones of a `Count` share one number.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 

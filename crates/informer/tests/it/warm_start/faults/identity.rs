@@ -1,5 +1,6 @@
 //! Tests of the server identity that a saved store contains. A warm start compares it with the identity that
-//! the server reports. No identity is requested if the program names the server with `SavedStore::server`.
+//! the server reports. The informer requests no identity if the program names the server with
+//! `SavedStore::server`.
 
 use std::future::{pending, ready};
 
@@ -101,8 +102,8 @@ async fn a_failed_identity_request_is_retried_at_a_save() {
     }
 }
 
-/// A source whose first `refusals` requests for the identity of the server are rejected. Later requests for
-/// the identity receive no response.
+/// A source that rejects the first `refusals` requests for the identity of the server, and does not respond
+/// to later requests for the identity.
 struct Hesitant {
     pods: ListWatch<Pod>,
     refusals: usize,

@@ -1,4 +1,5 @@
-//! Tests when the background work compresses objects from watch events, and where it trains dictionaries.
+//! Tests when the background work compresses objects from watch events, and on which thread it trains
+//! dictionaries.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ fn json(number: usize) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// Returns a decoder that leaves the compression of objects to the background work. The decoder already has a
-/// trained dictionary.
+/// Returns a decoder that has a trained dictionary and leaves the compression of objects to the background
+/// work.
 fn decoder() -> Decoder<ConfigMap> {
     let packed = PackedDecoder::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
     let packed = Arc::new(packed);
@@ -112,8 +113,8 @@ async fn with_several_threads_packing_runs_in_parallel() {
     }
 }
 
-/// Returns a decoder that needs a second dictionary. The first one was trained from `samples` objects. The
-/// decoder has since compressed objects of another kind, which are enough samples for the second training.
+/// Returns a decoder for which the training of a second dictionary is due. Each dictionary is trained from
+/// `samples` objects.
 fn outgrown(samples: usize) -> Arc<PackedDecoder<ConfigMap>> {
     let decoder = PackedDecoder::new(PackOptions::new(samples), open, Box::new(|_| {}));
     let mut rng = fastrand::Rng::with_seed(1);

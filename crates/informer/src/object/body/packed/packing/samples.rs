@@ -7,18 +7,18 @@ use super::Packed;
 /// dominating the dictionary.
 const SAMPLE_BYTES: usize = 32 * 1024;
 
-/// Maximum number of samples for one dictionary. With four times this number, pods, custom resources,
-/// `ConfigMaps` and Secrets become at most 3 % smaller, and some become larger. Training then takes three to
-/// four times as long.
+/// Maximum number of samples for one dictionary. With four times as many, objects become at most 3 % smaller,
+/// but a training takes three to four times as long.
 const TAKEN_MAX: usize = 64;
 
 /// Total size in bytes of the added objects at which a dictionary can be trained, even if fewer objects than
-/// requested were added. Until the first dictionary is trained, these objects stay uncompressed.
+/// the requested number were added. The limit bounds the memory of objects that wait uncompressed for the
+/// first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Factor by which the requested number of objects is multiplied while a list still delivers objects. Without
-/// the factor, the samples would be from few workloads, because a list delivers the objects of one workload
-/// one after the other. For pods, the factor saves 9 % of memory. A larger factor saves no more.
+/// Factor by which the requested number of objects is multiplied while a list still delivers objects. The
+/// samples then come from more workloads, because a list delivers the objects of one workload one after the
+/// other. For pods, the factor saves 9 % of memory.
 const SPREAD: usize = 4;
 
 /// Training data for a dictionary: the first bytes of each sampled object, concatenated. The sampled objects
@@ -28,7 +28,7 @@ pub(super) struct Samples {
     skips: usize,
     bytes: Vec<u8>,
     lengths: Vec<usize>,
-    /// Distance between two consecutive samples: one of every `stride` objects is sampled.
+    /// Distance between two sampled objects: one of every `stride` added objects is sampled.
     stride: usize,
     seen: usize,
     seen_bytes: usize,
@@ -47,8 +47,8 @@ impl Samples {
         }
     }
 
-    /// Counts an object. If the position of the object is one to be sampled, the first bytes of its JSON
-    /// become a sample.
+    /// Adds an object. If its position is a multiple of `stride`, the first [`SAMPLE_BYTES`] bytes of its
+    /// JSON become a sample.
     pub(super) fn add(&mut self, json: &[u8]) {
         if self.skips > 0 {
             self.skips -= 1;
@@ -66,31 +66,30 @@ impl Samples {
         self.seen_bytes += json.len();
     }
 
-    /// Returns whether the next object is to be sampled.
+    /// Returns whether the next object will be sampled.
     fn is_one(&self) -> bool {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Returns whether a dictionary can be trained: at least `objects` objects were added, or their total
-    /// size reaches [`SEEN_BYTES_MAX`].
+    /// Returns whether a dictionary can be trained when no more objects follow: at least `objects` objects
+    /// were added, or a smaller number whose total size reaches [`SEEN_BYTES_MAX`].
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the dictionary would not improve with more objects: at least [`SPREAD`] times
-    /// `objects` objects were added, or their total size reaches [`SEEN_BYTES_MAX`].
+    /// Returns whether a dictionary can be trained although more objects follow: at least [`SPREAD`] times
+    /// `objects` objects were added, or a smaller number whose total size reaches [`SEEN_BYTES_MAX`].
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the total size of the added objects reaches [`SEEN_BYTES_MAX`], and the number of
-    /// objects is enough for a training.
+    /// Returns whether the total size of the added objects reaches [`SEEN_BYTES_MAX`], and at least `objects`
+    /// or [`TAKEN_MAX`] objects were added, whichever number is smaller.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }
 
-    /// Removes every second sample and doubles the distance between sampled objects, which makes room for
-    /// samples of later objects.
+    /// Removes every second sample, and doubles `stride`.
     fn thin_out(&mut self) {
         let (mut from, mut to) = (0, 0);
         let mut lengths = Vec::with_capacity(self.lengths.len());
@@ -116,21 +115,19 @@ impl Samples {
     }
 }
 
-/// Number of consecutive objects in a window. The compression ratio is measured for each window, and the
-/// ratio of the newest window is compared with that of the first one.
+/// Number of consecutive objects over which the compression ratio is measured.
 const WINDOW: u32 = 1000;
 
-/// Minimum number of windows of [`WINDOW`] objects before a dictionary is replaced. With fewer windows,
-/// objects with alternating content would cause frequent trainings that cost more than the better compression
-/// saves.
+/// Minimum number of windows of [`WINDOW`] objects that a dictionary compresses before it is replaced. The
+/// minimum prevents frequent trainings if the content of objects alternates.
 const WINDOWS_MIN: u32 = 8;
 
 /// Detects when new objects no longer compress well with a dictionary. It compares the compression ratio of
 /// the latest [`WINDOW`] objects with the ratio of the first [`WINDOW`] objects.
 #[derive(Default)]
 pub(super) struct Fit {
-    /// Number of compressed bytes per thousand uncompressed bytes in the first window of objects; `None`
-    /// until the first window is complete.
+    /// Number of compressed bytes per thousand uncompressed bytes in the first [`WINDOW`] objects; `None`
+    /// until that number of objects has been counted.
     first: Option<u64>,
     windows: u32,
     objects: u32,
@@ -141,9 +138,9 @@ pub(super) struct Fit {
 impl Fit {
     /// Counts a compressed object, and returns whether the dictionary should be replaced.
     ///
-    /// The method returns true only at the end of a window of objects, and only after at least
-    /// [`WINDOWS_MIN`] windows. The condition is that the ratio of compressed size to uncompressed size is
-    /// more than 1.5 times that of the first window.
+    /// The method compares each group of [`WINDOW`] objects with the first group. It returns true for the
+    /// last object of a group if the group's ratio of compressed size to uncompressed size is more than 1.5
+    /// times that of the first group. Before [`WINDOWS_MIN`] groups are complete, the method returns false.
     pub(super) fn worsens(&mut self, packed: &Packed) -> bool {
         self.objects += 1;
         self.json += u64::from(packed.length);

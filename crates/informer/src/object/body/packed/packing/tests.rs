@@ -131,7 +131,7 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
 }
 
 /// Compresses numbered objects until the training of a dictionary from `objects` objects is due. Returns the
-/// numbers of the sampled objects. `more_comes` says whether more objects follow.
+/// numbers of the sampled objects. `more_comes` says whether more objects would follow.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);
     let seen = (0..objects * 8).find(|number| {

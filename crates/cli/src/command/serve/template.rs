@@ -226,7 +226,8 @@ fn service(number: u32) -> Value {
     }})
 }
 
-/// Returns a JSON object with the `spec` of a Deployment or ReplicaSet that requests one small pod.
+/// Returns a JSON object with the `spec` of a Deployment or ReplicaSet. The spec has one replica, and a pod
+/// template that requests little CPU and memory.
 fn workload(number: u32) -> Value {
     let labels = json!({"app": app(number), "number": number.to_string()});
     json!({"spec": {

@@ -25,8 +25,7 @@ const APPS: [&str; 7] = [
     "api", "cache", "frontend", "gateway", "indexer", "mailer", "worker",
 ];
 
-/// Number of different values of the label `version` of seeded objects. Updates change the value of the
-/// label.
+/// Number of different values of the label `version` of seeded objects.
 pub(super) const VERSIONS: u32 = 10;
 
 /// Average number of seeded pods per node name if no nodes are seeded.

@@ -60,13 +60,13 @@ impl Interrupt {
         }
     }
 
-    /// Runs `work` until it completes or a signal arrives.
+    /// Runs `work` until it completes, but for at most one second after a signal arrives.
     ///
-    /// After a signal, waits at most one more second for `work` to complete, and then drops it.
+    /// If `work` has not completed one second after the signal, it is dropped.
     ///
     /// # Errors
-    /// Returns the signal if a signal arrives before `work` completes, even if `work` completes within the
-    /// second.
+    /// Returns the signal if a signal arrives before `work` completes, even if `work` then completes within
+    /// one second.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Signal> {
         let mut work = std::pin::pin!(work);
         tokio::select! {

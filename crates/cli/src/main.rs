@@ -1,7 +1,7 @@
 //! The entry point of `kubectl-informer`: runs the command, sets the exit code, and prints the final error.
 //!
-//! Guarantees: the exit code is 0 on success, 1 on failure, 2 for invalid arguments, and 130 or 143 after a
-//! signal. Every failure is reported as one line, which also states what the user can do next.
+//! Guarantees: the exit code is 0 on success, 1 on failure, 2 for invalid arguments, 130 after SIGINT, and
+//! 143 after SIGTERM. Every failure is reported as one line, which also states what the user can do next.
 
 mod interrupt;
 mod output;

@@ -4,8 +4,8 @@
 //! thread, a handler that is resynced every second, and a handler whose buffer merges updates of the same
 //! object.
 //!
-//! Each handler receives one event at a time and has its own buffer. A slow handler does not delay the
-//! others.
+//! Each handler receives one event at a time and has its own buffer. A slow handler does not delay other
+//! handlers.
 //!
 //! `cargo run -p kube-informer --example handlers [-- --kubeconfig FILE --context NAME]`
 

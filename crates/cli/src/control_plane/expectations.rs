@@ -5,7 +5,7 @@
 //! requests, and its event handler removes an expectation when the event arrives. The controller counts pods
 //! only if no expectation is left. The model is kube-controller-manager's `ControllerExpectations`.
 //!
-//! Guarantees: an event that arrives before its expectation is recorded does not remove a later expectation.
+//! Guarantees: an event that arrives when no expectation is recorded does not affect later expectations.
 //! Expectations expire after [`EXPECTATION_TIMEOUT`], so a missing event delays the controller but does not
 //! block it permanently.
 

@@ -342,7 +342,8 @@ fn failed(pod: &Pod) -> Value {
 
 /// Returns the pod's complete list of conditions, with new values for the conditions that a kubelet writes.
 ///
-/// The list contains the other conditions unchanged, because a merge patch replaces the whole list.
+/// The list also contains the pod's conditions that other clients write, unchanged, because a merge patch
+/// replaces the whole list.
 fn conditions(pod: &Pod, ready: &str, reason: Option<&str>) -> Value {
     const OWN: [&str; 3] = ["Initialized", "ContainersReady", "Ready"];
     let status = pod.status.as_ref();

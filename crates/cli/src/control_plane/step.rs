@@ -52,7 +52,7 @@ pub(crate) enum Kind {
     PodStarts,
     /// A node agent received the event for a status that it had written: the pod is running and ready.
     PodRuns,
-    /// The replica set controller found that it has no pod to create or delete.
+    /// The replica set controller found that it does not need to create or delete any pods for a ReplicaSet.
     Content,
     /// The replica set controller received the event for a ReplicaSet status that it had written.
     ReplicaSetStatus,

@@ -4,7 +4,7 @@
 //! run the same scenario, each on its own embedded server. The program fails unless both controllers create
 //! the same config maps, and prints the number of requests that each controller sent.
 //!
-//! The example does not support other clusters, because it does not create the definition of its custom
+//! The example does not run on a real cluster, because it does not create the definition of its custom
 //! resource.
 //!
 //! `cargo run -p kube-informer --features kube-runtime --example from_kube_rs`

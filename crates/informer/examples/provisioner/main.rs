@@ -234,7 +234,7 @@ async fn foreign_things_are_untouched(
     output.shows(&[&changed]).await
 }
 
-/// Registers a handler that prints the [`state`] of each claim when this state changes.
+/// Registers a handler that prints the text that [`state`] returns for a claim whenever this text changes.
 fn tell_claims(
     claims: &SharedInformer<PersistentVolumeClaim>,
     output: Transcript,

@@ -55,7 +55,7 @@ impl Cluster {
         self.client.clone()
     }
 
-    /// Shuts down the embedded server. Does nothing if the example uses another cluster.
+    /// Shuts down the embedded server. Does nothing if the example did not start one.
     pub(crate) async fn close(self) {
         if let Some(listening) = self.embedded {
             listening.shutdown().await;

@@ -1,6 +1,7 @@
 //! Tests the event buffers of handlers that are slower than the watch.
 //!
-//! The tests check which events a buffer merges, and the number of waiting events in the handler's status.
+//! The tests check which events a buffer merges, and the number of waiting events that the handler's status
+//! reports.
 
 mod bounds;
 mod removal;

@@ -71,8 +71,8 @@ impl Read {
     ///
     /// # Errors
     /// Returns an error if the plan simulates a restart from a backup, and the server's history does not
-    /// contain the revision of the backup. This is the case for every revision from before the start of a
-    /// server with a data directory.
+    /// contain the revision of the backup. The history of a server with a data directory contains no
+    /// revision from before the server's start.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
         let origin = &self.origin;

@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - An argument is rejected unless it names a kind that the server stores.
 //! - On a new server, the same flags create the same objects, except for their creation times.
-//! - On a server that restored objects from its data directory, only the missing objects are created. No
+//! - Seeded objects that the server restored from its data directory count toward the requested number. No
 //!   object is overwritten.
 //!
 //! The content of the objects is defined in the module `template`.
@@ -48,8 +48,8 @@ pub(super) struct Population {
     /// Minimum number of seeded objects that `--churn` keeps. `--churn` alternates between creations and
     /// deletions, so the actual number is at most one higher.
     ///
-    /// The value is the requested number, or the number of existing seeded objects minus one if that is
-    /// higher.
+    /// The value is the requested number or, if that is higher, the number of seeded objects on the server
+    /// minus one. One is subtracted because `--churn` of an earlier run may have left one additional object.
     pub(super) count: u32,
     /// Numbers in the names of all seeded objects of the kind that exist on the server.
     pub(super) alive: Vec<u32>,
@@ -168,7 +168,7 @@ pub(super) async fn fill(
 // === impl Population ===
 
 impl Population {
-    /// Finds the existing seeded objects of one kind, and creates objects until `wanted` objects exist.
+    /// Finds the existing seeded objects of one kind, and creates objects until their number is `wanted`.
     ///
     /// The names of the new objects contain the lowest unused numbers.
     async fn fill(

@@ -25,8 +25,7 @@ const APPS: [&str; 7] = [
     "api", "cache", "frontend", "gateway", "indexer", "mailer", "worker",
 ];
 
-/// Number of different values of the label `version` of seeded objects. Updates change the value of the
-/// label.
+/// Number of different values of the label `version` of seeded objects.
 pub(super) const VERSIONS: u32 = 10;
 
 /// Average number of seeded pods per node name if no nodes are seeded.
@@ -226,7 +225,8 @@ fn service(number: u32) -> Value {
     }})
 }
 
-/// Returns a JSON object with the `spec` of a Deployment or ReplicaSet that requests one small pod.
+/// Returns a JSON object with the `spec` of a Deployment or ReplicaSet. The spec has one replica, and a pod
+/// template that requests little CPU and memory.
 fn workload(number: u32) -> Value {
     let labels = json!({"app": app(number), "number": number.to_string()});
     json!({"spec": {

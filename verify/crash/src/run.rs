@@ -40,7 +40,7 @@ const WRITERS: usize = 4;
 /// Number of writes per writer in a server process that is killed only after all writes are complete.
 const CALM_WRITES: usize = 10;
 
-/// Maximum number of kills of the server in the search for one planted bug.
+/// Maximum number of kills of the server in the search for one planted (simulated) server bug.
 const BUG_LIVES: u64 = 60;
 
 /// Minimum number of kills in a full run. A full run must have increased every counter in [`REQUIRED`].
@@ -61,17 +61,17 @@ const LIFE_MAX: Duration = Duration::from_secs(120);
 /// comparison follows at the end of the run.
 const COMPARED_EVERY: u64 = 10;
 
-/// Kill a server with a data directory during writes, and check what is stored
+/// Kill a server with a data directory during writes, and check the stored objects after each restart
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask crash", bin_name = "cargo xtask crash")]
 pub(crate) struct Arguments {
-    /// Number of kills
+    /// Number of times to kill and restart the server
     #[arg(long, default_value_t = 200)]
     kills: u64,
     /// Seed for writes and kill times; random if not given
     #[arg(long)]
     seed: Option<u64>,
-    /// Plant bugs, and require that each is found
+    /// Simulate each bug in the program's list of server bugs, and require that the checks detect each bug
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
 }

@@ -27,12 +27,13 @@ pub(crate) struct Watcher {
     /// Revision after which the changes in `told` begin: the revision at which the first server started, or
     /// the revision of the last list.
     begun: u64,
-    /// Revision of the last event, bookmark or list.
+    /// Revision of the last received event, bookmark or list.
     last: u64,
     /// Revisions of the changes that the watcher has received since `begun`.
     told: Vec<u64>,
     pub(crate) seen: Counts<&'static str>,
-    /// The planted bug, which may cause the watcher to ignore events. `None` in a run without a planted bug.
+    /// The planted (simulated) server bug, which may cause the watcher to ignore events. `None` in a run
+    /// without a planted bug.
     bug: Option<Bug>,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Writer {
     pub(crate) client: Client,
     pub(crate) notes: Arc<Notes>,
     pub(crate) rng: Rng,
-    /// Number of acknowledged writes of all writers since the start of the server.
+    /// Number of acknowledged writes of all writers since the start of the current server process.
     pub(crate) acknowledged: Arc<watch::Sender<usize>>,
     /// Number of writes that this writer still sends. `None` means that the number is not limited.
     pub(crate) left: Option<usize>,

@@ -18,11 +18,12 @@ use crate::{
     shrink::{Finding, shrink},
 };
 
-/// Maximum number of sequences that are sent to an oracle, a Go process that runs client-go, in one batch.
+/// Maximum number of sequences in a batch that is sent to an oracle. An oracle is a Go process that runs
+/// client-go.
 const AT_ONCE: usize = 250;
 
-/// Maximum number of sequences per batch for a component with a counterpart, a peer that answers the requests
-/// of client-go.
+/// Maximum number of sequences per batch for a component with a counterpart. A counterpart is a peer that
+/// answers the requests of client-go.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.

@@ -18,7 +18,8 @@ pub(crate) struct Component {
     pub(crate) draw: fn(&mut Draw) -> Sequence,
     /// Returns the versions of client-go that can run the sequence.
     pub(crate) versions: fn(&Sequence) -> &'static [Version],
-    /// Runs the sequence on the library, with a planted bug if one is given. Returns one step per operation.
+    /// Runs the sequence on the library, and returns one step per operation. If a [`Bug`] is given, the run
+    /// contains this deliberate fault, to test whether the comparison with client-go detects the fault.
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
     /// Creates the peer that answers client-go's requests during a sequence. `None` if client-go sends no
     /// requests.

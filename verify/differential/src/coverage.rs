@@ -109,8 +109,8 @@ impl Coverage {
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
-    /// Returns one message for each required behaviour that occurred too rarely, for each behaviour that the
-    /// component does not list, and for sequences that are too short.
+    /// Returns one message for each required behaviour that occurred too rarely, one for each behaviour that
+    /// the component does not list, and one if the median length of the sequences is too low.
     pub(crate) fn findings(&self, component: &Component, origin: Origin) -> Vec<String> {
         let mut findings = self
             .seen

@@ -72,7 +72,8 @@ fn opened(text: String) -> Answer {
     hangs(text)
 }
 
-/// Returns the answer to a watch that sends `text` and closes without an error two seconds later.
+/// Returns an answer to a watch request. The answer's body is `text`, and ends without an error after two
+/// seconds.
 fn closes(text: String) -> Answer {
     Answer::Body(text, Then::EndsAfter(Duration::from_secs(2)))
 }

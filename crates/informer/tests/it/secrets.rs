@@ -156,8 +156,8 @@ fn secrets() -> Vec<String> {
     [good].into_iter().chain(wrong).chain(unreadable).collect()
 }
 
-/// Returns responses to lists and watches. They contain the Secrets of [`secrets`] in a list and in events of
-/// every type. Other responses are truncated, oversized or invalid.
+/// Returns responses to lists and watches. Some contain the Secrets of [`secrets`] in a list or in events of
+/// every type. Others are truncated, oversized or invalid.
 fn answers() -> Vec<Answer> {
     let secrets = secrets();
     let good = || body(list(5, "", &secrets[..1]));

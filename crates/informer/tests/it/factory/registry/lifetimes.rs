@@ -1,5 +1,5 @@
-//! Tests of a factory's informers before the start and after the shutdown, and of adopted informers, which
-//! the factory neither starts nor stops.
+//! Tests of a factory's informers before the start and after the shutdown of the factory, and of adopted
+//! informers, which the factory neither starts nor stops.
 
 use std::fmt::Write;
 

@@ -19,8 +19,8 @@ pub(super) fn script() -> Vec<Step> {
     .concat()
 }
 
-/// Returns steps whose objects have valid metadata. In some steps the other fields are valid. In the other
-/// steps they cannot be decoded.
+/// Returns steps whose objects have valid metadata. In most of the steps, a field outside the metadata cannot
+/// be decoded.
 fn bodies() -> Vec<Step> {
     let deep = format!(r#","spec":{}{}"#, "[".repeat(200), "]".repeat(200));
     let mut no_utf8 = object("", r#","spec":{"nodeName":"X"}"#);

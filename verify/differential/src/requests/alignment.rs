@@ -192,7 +192,7 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Matches a delayed probe (a list of one object) of the library with no request of client-go.
+    /// Matches a delayed probe, a list of one object that only the library sends, while its watch is open.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
@@ -260,7 +260,7 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the temporarily rejected watch that both reflectors sent before their requests `i` and `j`, and
+    /// Returns the temporarily rejected watch that both reflectors sent before the requests `i` and `j`, and
     /// its result. Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;

@@ -52,10 +52,10 @@ pub(crate) struct Arguments {
     /// Write docs/CONFORMANCE.md
     #[arg(long, requires = "fixed", conflicts_with = "component")]
     write: bool,
-    /// Only this component
+    /// Compare only this component
     #[arg(long)]
     component: Option<String>,
-    /// Print how often each behaviour occurred, and how often it was compared with 0.37 and 0.32
+    /// Print how often each behaviour occurred, and how often it was compared with client-go 0.37 and 0.32
     #[arg(long)]
     counts: bool,
 }

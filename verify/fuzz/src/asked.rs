@@ -112,11 +112,11 @@ fn is_known_500(message: &str) -> bool {
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 
-/// Checks that an error response is a `Status` object with the same code as the response, and that the
-/// response is not an unexpected server error.
+/// Checks that an error response is a `Status` object with the same code as the response.
 ///
-/// If the request was a strategic merge patch (`is_strategic`), any error with code 500 and without a reason
-/// is accepted.
+/// A code of 500 or more is accepted only if the embedded server may return it for a client's request: for
+/// example 501 for a feature that the server lacks. If the request was a strategic merge patch
+/// (`is_strategic`), any error with code 500 and without a reason is accepted.
 fn check(answer: &Answer, is_strategic: bool) {
     let Answer { code, json, .. } = answer;
     let body = String::from_utf8_lossy(&answer.body);

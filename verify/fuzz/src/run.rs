@@ -38,9 +38,9 @@ const MEMORY_KIB: u64 = 2 << 20;
     about = "Run the fuzz targets on their corpus and on mutations of it"
 )]
 pub(crate) struct Arguments {
-    /// The targets; all by default
+    /// Run only these targets; all by default
     targets: Vec<String>,
-    /// Number of mutations per target; by default a few seconds of mutations
+    /// Number of mutated inputs per target; by default a number that takes a few seconds
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
     /// The seed of the mutations
@@ -49,16 +49,16 @@ pub(crate) struct Arguments {
     /// Also run mutations seeded by this text, for example by the commit's id
     #[arg(long, value_name = "TEXT")]
     fresh: Option<String>,
-    /// Maximum time per target
+    /// Time per target after which no further mutated input starts
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
-    /// Only this input, as saved by a failure
+    /// Run the named target on only this input, for example one that a failed run has saved
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Plant bugs, and require that each is found
+    /// Plant all known bugs, one at a time, and require that each is found
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
-    /// Run the target in this process, which may end with it
+    /// Run the named target in this process, instead of in a child process with limited memory
     #[arg(long, hide = true)]
     here: bool,
 }

@@ -24,7 +24,7 @@ use crate::{corpus, minimize::minimize, mutate::mutate};
 /// Maximum time for which the target may run with one input.
 const INPUT_MAX: Duration = Duration::from_secs(10);
 
-/// Limits of a run: the number and the seed of the mutated inputs, and the maximum time.
+/// Settings of a run: the number and the seed of the mutated inputs, and the maximum time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) seed: u64,

@@ -1,7 +1,9 @@
 //! Defines the event handler that the comparison registers with the library's informer.
 //!
-//! The handler records its events, and checks that each event of an object continues from the object state
-//! that the handler received last. It does not compare the events with those of client-go.
+//! The handler records its events. It also records a guarantee violation if an event contradicts the earlier
+//! events of the same object, for example if the old state of an update is wrong.
+//!
+//! The handler does not compare its events with those of client-go.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -42,13 +44,14 @@ pub(super) struct Told {
     /// This flag is set for a handler that was registered while the watch delivered changes, because the
     /// order of the events of such a handler is undefined.
     pub(super) amid: bool,
-    /// Names of the behaviours and of the guarantee violations that occurred in the received events.
+    /// Names of the event types and of the guarantee violations that occurred in the received events, such as
+    /// "OnDelete with a tombstone".
     pub(super) seen: Vec<&'static str>,
 }
 
 impl Told {
-    /// Records an event, updates the recorded state of the event's object, and records the behaviours that
-    /// the event shows. Ignores `Event::Synced`.
+    /// Records an event, its type in `seen`, and the resulting state of its object in `view`. Ignores
+    /// `Event::Synced`.
     pub(super) fn note(&mut self, event: &Event<K>) {
         let Some(name) = event.object_name() else {
             return;

@@ -37,7 +37,8 @@ use crate::{
 /// Virtual time that passes after each operation while the informer runs.
 ///
 /// No operation ends at the same time as a resync. Resyncs occur at whole seconds after the start of the
-/// informer. Operations end between two whole seconds, because [`START`] is 2.5 seconds.
+/// informer. Operations end between two whole seconds, because the operation that starts the informer takes
+/// 2.5 s ([`START`]), and all later operations take whole seconds.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
 /// Virtual time that passes after a fault. The library and client-go both recover within this time, because

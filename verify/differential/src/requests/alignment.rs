@@ -40,7 +40,7 @@ const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
 /// Divergence: when an object can't be decoded, the library continues the watch. client-go lists again.
 const BROKEN: &str = "an_object_that_can_not_be_decoded_is_kept";
 
-/// The requests that client-go and the library sent after one operation. The rules compare the two lists.
+/// The requests that client-go and the library sent after one operation. A [`Rule`] compares the two lists.
 struct Pair<'a> {
     verb: &'a str,
     theirs: Vec<Request<'a>>,
@@ -68,8 +68,8 @@ type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 pub(super) struct Alignment {
     /// Names of the divergences that explain the differences.
     pub(super) names: Vec<&'static str>,
-    /// Whether the states of client-go and the library differ afterwards. Later answers are then not
-    /// compared.
+    /// Whether the stores of client-go and the library may differ after these requests. If `true`, the later
+    /// answers of the test sequence are not compared.
     pub(super) parts: bool,
 }
 
@@ -79,7 +79,8 @@ impl Alignment {
     }
 }
 
-/// Returns the divergences that explain different answers, or `None` if a difference is unexplained.
+/// Returns the divergences that explain why client-go and the library gave different answers to the last
+/// operation, or `None` if a difference is unexplained.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -117,8 +118,8 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 
 impl<'a> Pair<'a> {
     /// Returns the divergences between client-go's requests from index `i` and the library's requests from
-    /// index `j`, or `None` if a difference is unexplained. `newer` is whether the library has listed the
-    /// newest state when client-go listed at a revision.
+    /// index `j`, or `None` if a difference is unexplained. `newer` is whether, in an earlier request, the
+    /// library listed the newest state while client-go listed at a revision.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -191,7 +192,7 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Matches a delayed probe (a list of one object) that the library sends while its watch is open.
+    /// Matches a delayed probe, a list of one object that only the library sends, while its watch is open.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
@@ -259,9 +260,8 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the watch before client-go's request `i` and the library's request `j`, and the result of the
-    /// watch. Returns `None` if the previous request is not a temporarily rejected watch, or if client-go's
-    /// request `i` is not a list.
+    /// Returns the temporarily rejected watch that both reflectors sent before the requests `i` and `j`, and
+    /// its result. Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -295,7 +295,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Returns the number of requests of the library's relist at index `at`; `None` without a relist.
+    /// Returns the number of requests of the library's relist at index `at`; `None` if there is no relist.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;

@@ -109,7 +109,7 @@ const LEAST: Duration = Duration::from_millis(800);
 pub(super) struct Line {
     pause: Duration,
     watch: bool,
-    /// The formatted path and query parameters of the request, without the verb. The path
+    /// The formatted path and query parameters of the request, without the verb `list` or `watch`. The path
     /// `/api/v1/configmaps` is left out.
     asked: String,
     pub(super) outcome: Outcome,

@@ -35,19 +35,19 @@ enum Task {
     Tidy,
     /// Write the public API of each published library to its `api.txt`
     Api {
-        /// Only compare, and fail with the difference
+        /// Write nothing, and fail with the differences if an `api.txt` is out of date
         #[arg(long)]
         check: bool,
     },
     /// Write the embedded server's table of kinds from the pinned Kubernetes module (needs Go)
     Kinds {
-        /// Only compare, and fail if the table is out of date
+        /// Write nothing, and fail if the table is out of date
         #[arg(long)]
         check: bool,
     },
     /// Build the packages, the archive, the SBOM and the notes of a release, without an upload
     Release {
-        /// Only check what a release needs: no builds, no files
+        /// Only check that a release is possible, without building or writing files
         #[arg(long)]
         check: bool,
     },

@@ -6,8 +6,8 @@ use fastrand::Rng;
 
 /// A random number generator with methods that draw choices.
 ///
-/// The probabilities do not affect the number of random numbers that a method draws. A changed probability
-/// therefore does not change the later choices of a seed.
+/// The number of random numbers that a method draws does not depend on the probabilities in its arguments.
+/// Therefore, a change of these probabilities does not change the choices of later calls for the same seed.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;

@@ -13,8 +13,8 @@ pub trait Planted: Copy + fmt::Display + 'static {
     /// All planted bugs, in the order in which the program searches for them.
     const ALL: &'static [Self];
 
-    /// Returns the name of the component that contains the bug. The name is empty if the program names no
-    /// components.
+    /// Returns the name of the component that contains the bug, or of the fuzz target that must find the bug.
+    /// The name is empty if the program has neither components nor fuzz targets.
     fn place(self) -> &'static str;
 }
 
@@ -64,9 +64,9 @@ pub fn find_each<B: Planted>(
 
 /// Defines an enum of planted bugs.
 ///
-/// Each bug is a line of the form `Variant in "component": "description",`. The part `in "component"` names
-/// the component that contains the bug, and may be absent. The enum implements
-/// [`Planted`](crate::planted::Planted) and `Display`.
+/// Each bug is a line of the form `Variant in "component": "description",`. The optional part
+/// `in "component"` names the component that contains the bug, or the fuzz target that must find the bug. The
+/// enum implements [`Planted`](crate::planted::Planted) and `Display`.
 #[macro_export]
 macro_rules! bugs {
     ($visibility:vis enum $name:ident { $($bug:ident $(in $place:literal)?: $text:literal,)+ }) => {

@@ -21,16 +21,16 @@ const FRESH: u64 = 500;
 #[derive(Clone, Debug, Args)]
 #[group(required = true, multiple = true)]
 pub struct Selection {
-    /// The seeds from A up to and excluding B
+    /// Run the seeds from A up to, but not including, B
     #[arg(long, value_name = "A..B", value_parser = range)]
     pub seeds: Option<Range<u64>>,
-    /// The fixed seeds, which the program's seeds.toml lists
+    /// Run the fixed seeds, which the program's seeds.toml lists
     #[arg(long)]
     pub fixed: bool,
-    /// 500 seeds derived from this text, for example from the commit's id
+    /// Run 500 seeds derived from this text, for example from the commit's id
     #[arg(long, value_name = "TEXT")]
     pub fresh: Option<String>,
-    /// Plant bugs, and require that each is found
+    /// Plant all known bugs, one at a time, and require that each is found
     #[arg(long, value_parser = ["all"])]
     pub planted: Option<String>,
 }

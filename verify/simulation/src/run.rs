@@ -47,10 +47,10 @@ const BUG_SEEDS: u64 = 1000;
 pub(crate) struct Arguments {
     #[command(flatten)]
     selection: Selection,
-    /// Run only these steps of each life, by the numbers in a schedule: 3,7,12
+    /// Run only the steps with these numbers, as printed for a failed run, for example 3,7,12
     #[arg(long, value_name = "PLACES", value_delimiter = ',', requires = "seeds")]
     steps: Option<Vec<usize>>,
-    /// Print how often each required thing occurred
+    /// Print how often each behavior occurred, such as a fault or an action of a user
     #[arg(long)]
     counts: bool,
     /// Print the requests and the received events

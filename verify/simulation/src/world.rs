@@ -474,8 +474,8 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// Returns a pod in the state `written`, without a `resourceVersion`: the server does not check for
-/// conflicts.
+/// Returns a pod in the state `written`. The pod has no `resourceVersion`, so the server does not check an
+/// update for conflicts.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {

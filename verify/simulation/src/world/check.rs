@@ -37,11 +37,11 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 /// next periodic check.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Number of requests that a source may send in an interval, in addition to [`PER_MINUTE`] per minute.
+/// Number of requests that a source may send in an interval of any length, in addition to [`PER_MINUTE`]
+/// requests per minute.
 const BURST: usize = 30;
-/// Number of requests that a source may send per minute of an interval, in addition to [`BURST`].
-///
-/// An informer that backs off, with pauses of at least 0.8 s, sends fewer requests.
+/// Number of requests that a source may send per minute of an interval, in addition to [`BURST`] requests in
+/// the whole interval.
 const PER_MINUTE: usize = 20;
 
 /// Value of the label `v` in the pods that the simulation writes to repair objects that failed to decode.

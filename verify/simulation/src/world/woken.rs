@@ -54,7 +54,8 @@ impl<K: Stored> Woken<K> {
         self.view.look(name);
     }
 
-    /// Returns the last state that the controller has read of each object. Absent objects are omitted.
+    /// Returns, for each object, the state that the controller read last. An object is omitted if the
+    /// controller has never read the object, or did not find the object in the last read.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

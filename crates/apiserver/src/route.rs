@@ -70,7 +70,9 @@ pub(crate) enum Destination {
     OpenApiOf(String, String),
     /// A path below a served API group that names no served resource. The response is a 404 `Status`.
     Unknown,
-    /// Any other path that the server does not serve. The response is a 404 in plain text.
+    /// A malformed path, or a path that is neither an endpoint of the server nor below a served API group.
+    ///
+    /// The response is a 404 in plain text.
     Nowhere,
 }
 

@@ -62,7 +62,7 @@ const FRAMES_KEPT: usize = 1_000;
 /// Maximum total size in bytes of the event logs of all collections.
 ///
 /// If the total exceeds this limit, the largest log drops its oldest events. The limit is enough for 102,400
-/// events with objects of 5 KB.
+/// events with objects of 5 KB, because the size of an event is counted as twice the size of its object.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// The objects of one collection, ordered by key.

@@ -49,7 +49,7 @@ impl Table {
             .collect()
     }
 
-    /// Returns the table cells of an object without any values. A bookmark event contains these cells.
+    /// Returns the cells of a row for an empty object, as in the row of a bookmark event.
     pub(crate) fn empty_cells(&self) -> Value {
         let members = serde_json::Map::from_iter([("metadata".to_owned(), json!({}))]);
         self.cells(&Object::stored(members), self.now())

@@ -1,8 +1,8 @@
 //! Measures the memory of object states that the event history has dropped but lists or watches still hold.
 //!
 //! Guarantees: the measured size is never less than the size that lists and watches hold. It may also include
-//! states that are no longer held: they are subtracted only after the measured size has grown by an eighth of
-//! the limit.
+//! states that are no longer held. Such states are subtracted only when the measured size has grown by an
+//! eighth of the limit since the previous subtraction.
 
 use std::sync::{Arc, Weak};
 

@@ -108,7 +108,7 @@ fn settle_namespace(
     Ok(Some(namespace))
 }
 
-/// Sets the members of a new object that the server manages, and removes those that a client may not set.
+/// Sets the server-managed members of a new object, and removes members that a client may not set.
 fn prepare(
     shared: &Shared,
     resource: &Resource,

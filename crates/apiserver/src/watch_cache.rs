@@ -217,7 +217,7 @@ impl Cache {
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Doubles the capacity if the oldest event in the full window is younger than [`ADAPTIVE_AGE`].
+    /// Doubles the capacity if the window is full and its oldest event is younger than [`ADAPTIVE_AGE`].
     ///
     /// Halves the capacity if at most a quarter of the window's events are younger than [`ADAPTIVE_AGE`].
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {

@@ -93,7 +93,7 @@ pub(crate) enum Decoded<K> {
     Known(Object<K>),
     /// The object can't be stored, because its name, namespace or revision can't be read or is invalid.
     Unreadable(DecodeError),
-    /// The object is of another kind, and is not stored.
+    /// The object is not of the informer's kind, and is not stored.
     OtherKind(OtherKind),
 }
 

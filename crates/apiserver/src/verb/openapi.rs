@@ -348,7 +348,7 @@ fn typed(cell: &str) -> Value {
 
 /// Returns the OpenAPI schema of a scalar type or of `any`, the type that permits every JSON value.
 ///
-/// Returns `None` if `cell` is the name of another schema.
+/// `cell` is the name of a type. Returns `None` if it is neither a scalar type nor `any`.
 fn scalar(cell: &str) -> Option<Value> {
     match cell {
         "any" => Some(json!({})),

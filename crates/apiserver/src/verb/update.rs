@@ -78,7 +78,7 @@ fn is_released(resource: &Resource, object: &Object) -> bool {
     object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }
 
-/// Returns whether the grace period of an object that is being deleted is 0 or absent.
+/// Returns whether the grace period of an object that is being deleted is 0 or not set.
 ///
 /// An object with a longer grace period is kept even without finalizers.
 fn grace_is_over(object: &Object) -> bool {

@@ -196,7 +196,8 @@ fn open(
 
 /// Registers the watcher and reads the initial events, in one step under the server's lock.
 ///
-/// The outer error becomes an HTTP error response. The inner error becomes an ERROR event in a 200 response.
+/// Returns nested results: an error of the outer `Result` becomes an HTTP error response, and an error of the
+/// inner `Result` becomes an ERROR event in a 200 response.
 fn register(
     shared: &Arc<Shared>,
     call: &WatchCall<'_>,

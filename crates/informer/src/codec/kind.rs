@@ -28,7 +28,7 @@ pub(crate) enum Named {
     Expected(Option<usize>),
     /// The object has no kind, or the kind can't be read.
     Nothing,
-    /// The object has another kind; the text is the API version and kind of the object.
+    /// The object has an unexpected API version or kind. The text contains the object's API version and kind.
     Other(String),
 }
 

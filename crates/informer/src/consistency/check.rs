@@ -74,7 +74,9 @@ struct Source {
 /// While the difference persists, the check requests further lists at increasing intervals.
 struct ListedFor {
     fingerprint: u64,
-    /// Number of periodic checks between the last request for a list and the next request.
+    /// Number of periodic checks from the last request for a list to the next request.
+    ///
+    /// For example, 1 means that the first check after the last request sends the next request.
     gap: u32,
     /// Number of periodic checks that found the difference since the last request for a list.
     rounds: u32,
@@ -106,7 +108,7 @@ impl ListedFor {
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
     /// Copies the source and the request limits of each reflector.
     ///
-    /// Also sets the channel through which the check requests new lists from the reflector.
+    /// Also gives each reflector a channel through which the check requests a new list from this reflector.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();

@@ -15,12 +15,12 @@ use crate::reflector::NotServed;
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Definition {
-    /// No definition was received. A built-in kind, for example, has no definition.
+    /// No definition of the kind was received. A built-in kind, for example, has no definition.
     #[default]
     Unknown,
-    /// The definition exists. Each change of an existing definition sends `There` again.
+    /// The kind's definition exists. Each change of an existing definition sends `There` again.
     There,
-    /// The definition existed and was deleted.
+    /// The kind's definition existed and was deleted.
     Deleted,
 }
 

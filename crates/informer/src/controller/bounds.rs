@@ -13,7 +13,7 @@ pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 pub(crate) struct Bounds {
     /// Maximum number of changes that the loop applies before it executes the next commands.
     pub(crate) batch: usize,
-    /// Maximum number of changes in the queue, above which the loop receives no changes from the reflectors.
+    /// Number of changes in the queue at which the loop stops receiving changes from the reflectors.
     pub(crate) waiting: usize,
 }
 

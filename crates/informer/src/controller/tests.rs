@@ -30,7 +30,7 @@ fn pod(name: &str, revision: u64) -> Pod {
     }
 }
 
-/// Creates an informer's loop with one handler, whose next resync is due.
+/// Creates an informer's loop with one handler. The time of the informer's next resync has been reached.
 ///
 /// Returns the loop, and the sender through which a test sends changes to the loop.
 #[expect(

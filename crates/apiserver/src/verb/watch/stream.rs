@@ -5,7 +5,7 @@
 //! - a bookmark is sent after all events up to the bookmark's revision;
 //! - all timers belong to the stream, so a watch needs no background task.
 //!
-//! The module does not apply injected faults: its caller wraps the finished body for them.
+//! The module does not apply injected faults: its caller wraps the body to apply them.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -163,7 +163,8 @@ struct Search<'s> {
     members: &'s Members,
     /// Number of members that the pruning rules name and that the search has not found yet.
     ///
-    /// `None` if members that no rule names are dropped too. The search then reads the whole map.
+    /// `None` if all members without a rule are dropped, as by a list of members to keep. The search then
+    /// reads the whole map.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,

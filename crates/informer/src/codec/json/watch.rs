@@ -67,8 +67,8 @@ impl WatchSplitter {
     /// Reads one chunk of the body, and appends the events that end in the chunk to `frames`.
     ///
     /// # Errors
-    /// The body contains something other than JSON objects, or an event is not valid JSON or exceeds the
-    /// limit. The splitter can't be used afterwards.
+    /// The body contains data that is not a JSON object, an event is not valid JSON, or an event exceeds the
+    /// size limit. The splitter can't be used afterwards.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,

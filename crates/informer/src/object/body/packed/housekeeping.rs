@@ -114,7 +114,8 @@ impl Training {
         }
     }
 
-    /// Trains a dictionary if there are enough samples. `more_comes` says whether more objects follow.
+    /// Trains a dictionary if there are enough samples. `more_comes` says whether the list in progress will
+    /// deliver more objects.
     ///
     /// The call waits for the training if there is no dictionary yet, or if the training uses at most
     /// [`TRAINED_IN_PLACE`] objects. Otherwise, the call only starts the training.

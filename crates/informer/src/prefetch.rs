@@ -46,7 +46,8 @@ const READ_MIN: u32 = 12;
 /// cache holds. Otherwise the handler's read may not find the prefetched object, and decodes it again.
 const WINDOW: usize = 32;
 
-/// Total size in bytes of the encoded objects at which a window of events is full.
+/// Total size of the encoded objects, in bytes, at which no more events are added to a window. A window is a
+/// group of consecutive events whose objects are prefetched together.
 ///
 /// The limit keeps the decoded objects of a window in the CPU cache. With four times this limit, the delivery
 /// of a first list of pods takes 5 % longer.

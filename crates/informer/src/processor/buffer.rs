@@ -80,7 +80,8 @@ struct State<K> {
     discarded: u64,
     panics: u64,
     warned: bool,
-    /// Number of tasks that wait on `idle`. While it is 0, changes of this state do not notify `idle`.
+    /// Number of tasks that wait on `idle`. While this number is 0, `idle` is not
+    /// notified.
     watchers: usize,
 }
 

@@ -14,8 +14,8 @@ use tokio::{
 /// worker.
 pub(crate) const WIDTH_MAX: usize = 8;
 
-/// Minimum number of objects at which work on all of them is moved to the pool for blocking work. Work on
-/// fewer objects takes at most one or two milliseconds.
+/// Minimum number of objects for which a computation is moved to the pool for blocking work. A computation
+/// for fewer objects takes at most one or two milliseconds.
 pub(crate) const OFFLOADED_MIN: usize = 500;
 
 /// Runs a long computation on the runtime's pool for blocking work, and returns its result. The future never

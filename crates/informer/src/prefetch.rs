@@ -46,7 +46,8 @@ const READ_MIN: u32 = 12;
 /// cache holds. Otherwise the handler's read may not find the prefetched object, and decodes it again.
 const WINDOW: usize = 32;
 
-/// Total size in bytes of the encoded objects at which a window of events is full.
+/// Total size of the encoded objects, in bytes, at which no more events are added to a window. A window is a
+/// group of consecutive events whose objects are prefetched together.
 ///
 /// The limit keeps the decoded objects of a window in the CPU cache. With four times this limit, the delivery
 /// of a first list of pods takes 5 % longer.
@@ -70,7 +71,7 @@ pub(crate) struct Prefetch<K> {
     /// The next events to return, already removed from `expansion`.
     current: VecDeque<Event<K>>,
     /// The events to return after those in `current`, already removed from `expansion`. The decoding threads
-    /// decode some of their objects.
+    /// decode the objects of some of these events.
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
@@ -178,8 +179,8 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Counts the object `told` that the handler received, and whether the handler has read the object. After
-    /// [`SEEN`] objects, starts, continues or stops the prefetch.
+    /// Counts the object `told`, which the handler has received, and counts it as read if the handler has
+    /// read it. After [`SEEN`] objects, starts, continues or stops the prefetch.
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
             return;

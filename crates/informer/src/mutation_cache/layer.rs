@@ -1,11 +1,12 @@
 //! [`Layer`] stores the local writes and deletions of a `MutationCache`, an overlay over an informer's cache,
-//! and decides when each write or deletion ends.
+//! and decides when to drop each write or deletion.
 //!
-//! The methods that receive a snapshot of the cache first drop the writes and deletions that have ended. The
-//! module uses tokio's clock for expiry, and starts no task or timer.
+//! The methods that receive a snapshot of the cache first drop expired writes and deletions, and writes whose
+//! revision the cache has reached. The module uses tokio's clock for expiry, and starts no task or timer.
 //!
-//! A write or deletion lapses if it ends although the cache never contained its result. The layer records the
-//! names of the objects whose write or deletion lapsed, and [`Layer::take_lapsed`] returns these names.
+//! A write or deletion lapses if the layer drops it although the cache never contained its result. The layer
+//! records the names of the objects whose write or deletion lapsed, and [`Layer::take_lapsed`] returns these
+//! names.
 
 use std::{cmp::Ordering, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -308,8 +309,8 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> PendingWrite<K> {
-    /// Returns the reason why the write ended, or `None` if the write has not ended. `sources` is the number
-    /// of sources of the cache; each source is one reflector.
+    /// Returns the reason why this local write of the object `name` has ended according to `cache`, or `None`
+    /// if the write has not ended. `sources` is the number of the cache's reflectors.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

@@ -353,7 +353,7 @@ impl<K> Form<K> {
     }
 
     /// Does the form's background work, such as compression, for `objects` before the call returns. The
-    /// objects are not in a store yet. `more_comes` says whether more objects follow.
+    /// objects are not in a store yet. `more_comes` says whether a later call will contain more objects.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}
@@ -395,7 +395,7 @@ pub(crate) trait Housekeeping<K>: Send {
     /// Returns whether background work is left. If so, the reflector calls [`step`](Self::step).
     fn has_work(&self) -> bool;
 
-    /// Does one step of the remaining background work, which takes about half a millisecond. `after` returns
+    /// Does one step of the remaining background work. A step takes about half a millisecond. `after` returns
     /// the object that follows a given name in the store's order.
     fn step(&mut self, after: ObjectAfter<'_, K>);
 }

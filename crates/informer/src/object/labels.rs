@@ -124,11 +124,12 @@ struct Sets {
     /// The label sets in use, by the hash of their labels. If two sets have the same hash, the map contains
     /// only the first set, and objects do not share the second set.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// Number of entries in `known` at which the entries of label sets that no object uses are removed.
+    /// Number of entries in `known` that triggers the removal of unused entries. An entry is unused if no
+    /// object uses its label set. Values below [`SETS_MIN`] count as [`SETS_MIN`].
     full_at: usize,
 }
 
-/// Minimum value of [`Sets::full_at`], the number of entries at which unused entries are removed.
+/// Minimum number of entries in [`Sets::known`] that triggers the removal of unused entries.
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {

@@ -80,7 +80,7 @@ struct State<K> {
     discarded: u64,
     panics: u64,
     warned: bool,
-    /// Number of tasks that wait on `idle`. While it is 0, changes of this state do not notify `idle`.
+    /// Number of tasks that wait on `idle`. If this number is 0, `idle` need not be notified.
     watchers: usize,
 }
 

@@ -181,7 +181,7 @@ impl SyncReport {
 }
 
 /// Calls a handler with each event from its buffer until the listener must end. After the handler has handled
-/// the `Synced` event, reports to the handler's registration through `synced`.
+/// the `Synced` event, reports through `synced` to the handler's registration that the handler has synced.
 pub(crate) async fn listen<K, E, H>(
     handler: H,
     listening: Listening<K, E>,

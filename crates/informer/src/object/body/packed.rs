@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Number of weak references to recently decoded objects that a decoder holds. A weak reference to a dropped
-/// object keeps the object's own allocation, but not its heap data: some 4 KB for a pod.
+/// object keeps the object's own allocation (some 4 KB for a pod), but not the heap data of its fields.
 const RECENT_MAX: usize = 128;
 
 /// Number of most recently decoded objects that a decoder keeps alive. Handlers and index functions that read

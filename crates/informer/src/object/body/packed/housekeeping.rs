@@ -114,7 +114,8 @@ impl Training {
         }
     }
 
-    /// Trains a dictionary if there are enough samples. `more_comes` says whether more objects follow.
+    /// Trains a dictionary if there are enough samples. `more_comes` says whether the list in progress will
+    /// deliver more objects.
     ///
     /// The call waits for the training if there is no dictionary yet, or if the training uses at most
     /// [`TRAINED_IN_PLACE`] objects. Otherwise, the call only starts the training.
@@ -146,10 +147,10 @@ impl Training {
     }
 }
 
-/// Number of objects waiting for compression at which the compression of all of them starts.
+/// Number of uncompressed objects that starts the compression of all uncompressed objects.
 const PENDING_MAX: usize = 64;
 
-/// Total size in bytes of the objects waiting for compression at which the compression of all of them starts.
+/// Total size of uncompressed objects, in bytes, that starts the compression of all uncompressed objects.
 const PENDING_BYTES: u64 = 1 << 20;
 
 /// Number of objects that a task compresses before it yields to other tasks. For pods, this compression takes

@@ -23,8 +23,8 @@ use self::{
 /// Default number of objects from which a dictionary is trained. For pods, one training takes some 20 ms.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum exponent of the backoff after trainings that yielded no dictionary. The backoff is a number of
-/// objects that are not sampled, and doubles with each failed training.
+/// Maximum number of times that the backoff doubles. The backoff is the number of objects that are not
+/// sampled after a training that yielded no dictionary. Each such training doubles the backoff.
 const PAUSES: u32 = 12;
 
 /// Compresses the objects of one informer, and trains the compression dictionaries.

@@ -11,9 +11,8 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// but a training takes three to four times as long.
 const TAKEN_MAX: usize = 64;
 
-/// Total size in bytes of the added objects at which a dictionary can be trained, even if fewer objects than
-/// the requested number were added. The limit bounds the memory of objects that wait uncompressed for the
-/// first dictionary.
+/// Minimum total size of the added objects, in bytes, for the training of a dictionary from fewer objects
+/// than requested. The limit bounds the memory of objects that wait uncompressed for the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Factor by which the requested number of objects is multiplied while a list still delivers objects. The

@@ -3,9 +3,10 @@
 //! A [`FieldPath`] names a field, and [`Pruned`] is an object that may lack fields.
 //!
 //! A pruned field is never decoded, copied or stored. For a plain type `K`, only managed fields and
-//! annotations can be pruned. Without this restriction, a client could write an object to the server that
-//! lacks its other fields. For [`Pruned<K>`](Pruned), any field can be pruned except those that identify the
-//! object or that selectors read. Invalid JSON is left unchanged, so that the decoder reports the error.
+//! annotations can be pruned. Without this restriction, a client could write a pruned object back to the
+//! server, which would then delete the pruned fields. For [`Pruned<K>`](Pruned), any field can be pruned
+//! except those that identify the object or that selectors read. Invalid JSON is left unchanged, so that the
+//! decoder reports the error.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;

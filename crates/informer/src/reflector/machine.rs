@@ -117,7 +117,7 @@ pub(crate) enum Action {
 /// The reason why a watch or a streaming list ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchEnd<'a> {
-    /// The server did not open the watch.
+    /// The server or a proxy rejected the request, or the connection failed before the response.
     Refused(&'a Error),
     /// The response headers did not arrive within [`Machine::headers_allowed`].
     Unanswered(&'a Error),
@@ -464,8 +464,8 @@ impl Machine {
         })
     }
 
-    /// Returns a random server-side timeout, and options that contain this timeout and are common to all
-    /// watches.
+    /// Chooses a random server-side timeout for a watch. Returns the timeout, and request options with this
+    /// timeout. The options allow bookmarks and contain no revision.
     fn watch_options(&mut self) -> (Duration, ListOptions) {
         let min = self.options.watch_timeout_min().max(WATCH_TIMEOUT_MIN);
         let min = min.as_secs();

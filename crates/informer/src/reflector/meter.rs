@@ -12,8 +12,8 @@ use crate::{
 /// Reports the metrics of one reflector. A reflector has one list or one watch in progress at a time.
 pub(super) struct ReflectorMeter {
     meter: Meter,
-    /// Start time of the list in progress, including its immediate repetitions. `None` if no list is in
-    /// progress or metrics are disabled.
+    /// Time at which the list in progress was first requested. Immediate repetitions of the list do not
+    /// change this time. `None` if no list is in progress or metrics are disabled.
     listing: Option<Instant>,
     /// Reason for the next list, for the metrics; `None` if the next list is the first list of the source.
     reason: Option<RelistReason>,
@@ -61,7 +61,8 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that the server has not opened a watch. `class` is the class of the error, which determines
+    /// Records that a watch or a streaming list was not opened: the request was rejected, the connection
+    /// failed, or no response headers arrived in time. `class` is the class of the error, which determines
     /// the reason for the next list.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));

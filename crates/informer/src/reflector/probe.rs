@@ -27,8 +27,8 @@ const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
-    /// Whether a watch has ended in a way that a restart of the server can cause. An answered probe or a
-    /// completed list resets the flag.
+    /// Whether a probe is required because a watch failed or ended in a way that a restart of the server can
+    /// cause. An answered probe or a completed list resets the flag.
     is_required: bool,
     order: Order,
     /// Time before which no probe is due; `None` before the first probe.
@@ -62,7 +62,8 @@ impl Probe {
         self.is_enabled = false;
     }
 
-    /// Marks a probe as required, because a watch ended in a way that a restart of the server can cause.
+    /// Marks a probe as required, because a watch failed or ended in a way that a restart of the server can
+    /// cause.
     pub(super) fn require(&mut self) {
         self.is_required = true;
     }

@@ -26,8 +26,8 @@ impl Machine {
     /// Sets the revision up to which an earlier reflector of the source filled the store. The first request
     /// is a list.
     ///
-    /// If the revision is set, another epoch starts, because the earlier reflector may have detected that the
-    /// server has gone back to an earlier state.
+    /// Unless `revision` is [`ResourceVersion::UNSET`], another epoch starts, because the earlier reflector
+    /// may have detected that the server has gone back to an earlier state.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         if !self.last_revision().is_unset() {

@@ -11,8 +11,8 @@ enum Noticed {
     Rollback,
 }
 
-/// Runs a script, and returns whether the epoch changed because the state machine detected or suspected that
-/// the server has gone back to an earlier state.
+/// Runs a script. Returns `Rollback` if the state machine detected that the server has gone back to an
+/// earlier state, `Suspicion` if the state machine only suspected this, and otherwise `Nothing`.
 ///
 /// Asserts that another list after the script does not change the epoch again.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {

@@ -9,8 +9,7 @@ use super::*;
 
 /// Test objects that Kubernetes encoded as protobuf and as JSON, compressed with gzip. Each line has one
 /// object in three columns: `apiVersion/Kind`, the protobuf in hexadecimal digits, and the JSON.
-const PAIRS: &[u8] =
-    include_bytes!("../../../../crates/apiserver/src/protobuf/corpus_v1_36.tsv.gz");
+const PAIRS: &[u8] = include_bytes!("../../../../crates/protobuf/src/corpus_v1_36.tsv.gz");
 
 fn pair(kind: &str) -> (Vec<u8>, Value) {
     let mut text = String::new();

@@ -45,7 +45,7 @@ pub(super) struct Told {
     /// order of the events of such a handler is undefined.
     pub(super) amid: bool,
     /// Names of the event types and of the guarantee violations that occurred in the received events, such as
-    /// "OnDelete with a tombstone".
+    /// "`OnDelete` with a tombstone".
     pub(super) seen: Vec<&'static str>,
 }
 

@@ -217,7 +217,11 @@ fn field_names_match_the_schema_table() {
     let schema = schema::Schema::builtin();
     for (kind, id) in messages.kinds() {
         let (api_version, kind) = kind.rsplit_once('/').unwrap();
-        let definition = schema.of_kind(api_version, kind).unwrap();
+        let Some(definition) = schema.of_kind(api_version, kind) else {
+            // The kinds of response bodies, which no resource has.
+            assert!(matches!(kind, "PartialObjectMetadata" | "Status"), "{kind}");
+            continue;
+        };
         for field in &messages.get(id).fields {
             assert!(
                 definition.field(field.name).is_some(),

@@ -33,13 +33,13 @@ pub struct Line {
     /// program reads them.
     pub rate: u64,
     /// Mean number of events per second in the watch phase. The measured period starts when the program
-    /// requests the events from the source, and ends when the handler receives the last event.
+    /// requests the events, and ends when the handler receives the last event.
     pub events_per_s: Option<f64>,
     /// CPU time of the watch phase divided by the number of its events, in microseconds.
     pub cpu_us_per_event: Option<f64>,
     /// Median latency of the events in the watch phase, in microseconds. The latency of an event is the
-    /// period from the time stamp that the source writes into the object to the time at which the handler
-    /// reads the object. `null` if the handler reads only keys.
+    /// period from the change of the object, whose time is in the annotation `bench/ts`, to the time at which
+    /// the handler reads the object. `null` if the handler reads only keys.
     pub p50_us: Option<f64>,
     /// 99th percentile of the event latency in the watch phase, in microseconds. The field `p50_us` defines
     /// the latency.
@@ -51,7 +51,7 @@ pub struct Line {
     /// Number of relists in the relist phase: the value of the flag `--relist`.
     pub relists: u64,
     /// Mean wall time of a relist, in seconds, including the backoff of the client. A relist starts when the
-    /// source expires all revisions and ends the watch. It ends when the handler receives the first event
+    /// server expires all revisions and ends the watch. It ends when the handler receives the first event
     /// after the new list.
     pub relist_s: Option<f64>,
     /// Mean CPU time that the measured program uses during a relist, in seconds.

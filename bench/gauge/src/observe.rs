@@ -1,8 +1,8 @@
 //! Runs and measures the phases of a measured program: the sync, a pause, the watch phase and the relist
 //! phase.
 //!
-//! Guarantees: all Rust programs run the same phases. During a phase, the process runs only the informer, its
-//! handler and the measurement.
+//! Guarantees: all measured Rust programs run the same phases. During a phase, the process runs only the
+//! informer, its handler and the measurement.
 //!
 //! This module does not start the informer. The measured program starts it before it calls [`observe()`].
 

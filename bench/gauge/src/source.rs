@@ -43,8 +43,7 @@ impl Source {
     }
 
     /// Requests `events` changes of objects, at `rate` changes per second. Every open watch receives one
-    /// event for each change. If `rate` is 0, the source makes the changes as fast as the slowest watch reads
-    /// them.
+    /// event for each change. If `rate` is 0, objects change as fast as the slowest watch reads the events.
     ///
     /// Returns when the neutral source has made the last change. For a real server, only prints `ready` and
     /// returns immediately.
@@ -98,8 +97,8 @@ impl Neutral {
     }
 
     /// Makes the source change objects `events` times, at `rate` changes per second. Returns when the source
-    /// has made the last change. If `rate` is 0, the source makes the changes as fast as the slowest watch
-    /// reads them.
+    /// has made the last change. If `rate` is 0, objects change as fast as the slowest watch reads the
+    /// events.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         self.post(&format!("/emit?n={events}&rate={rate}")).await
     }

@@ -1,10 +1,10 @@
 //! Compares the memory and the decoding time of objects decoded by `serde_json` with those of objects decoded
 //! by the informer.
 //!
-//! The program prints a table with one row per kind of object. The column `floor` has the minimum memory of
-//! the objects: the memory of clones of the decoded objects. Cloned strings and vectors have no spare
-//! capacity. The column `our count` has the memory that the informer estimates for its own objects. All other
-//! memory figures are the bytes requested from the allocator.
+//! The program prints a table with one row per kind of object. The column `floor` shows the memory of clones
+//! of the decoded objects. This is the minimum memory of these objects, because cloned strings and vectors
+//! have no spare capacity. The column `our count` shows the memory that the informer estimates for its own
+//! objects. All memory figures except this estimate are bytes requested from the allocator.
 //!
 //! This program does not measure a running informer. The program `subject` measures a running informer.
 

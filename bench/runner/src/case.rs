@@ -44,8 +44,8 @@ pub(crate) enum Program {
     Source,
 }
 
-/// One measurement: a program, its arguments, and the number of pods in the source from which the program
-/// reads.
+/// One measurement: a program, its arguments, and the number of pods in the server of generated objects from
+/// which the program reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) name: String,
@@ -129,9 +129,8 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     cases
 }
 
-/// Returns the cases in which an informer lists and watches the pods of the source. The cases include the
-/// watch phase only if `plan` has the topic `Events`, and the relist phase only if `plan` has the topic
-/// `Relist`.
+/// Returns the cases in which an informer lists and watches generated pods. The cases include the watch phase
+/// only if `plan` has the topic `Events`, and the relist phase only if `plan` has the topic `Relist`.
 fn observed(plan: &Plan) -> Vec<Case> {
     let ours = STORES.into_iter().flat_map(|store| {
         ["objects", "keys"].map(|handler| {
@@ -217,7 +216,8 @@ fn floors(plan: &Plan) -> [Case; 2] {
     })
 }
 
-/// Returns the name of the variant of the case `name` in which the source sends `rate` events per second.
+/// Returns the name of the variant of the case `name` in which the server of generated objects sends `rate`
+/// events per second.
 pub(crate) fn at_rate(name: &str, rate: usize) -> String {
     format!("{name} at {rate}/s")
 }
@@ -236,21 +236,23 @@ fn paced(plan: &Plan) -> Vec<Case> {
     RATES.into_iter().flat_map(at).collect()
 }
 
-/// Returns two cases with the arguments `arguments`: one runs the program of this project, and the other runs
-/// the client-go program. The names of the two cases end with `what`.
+/// Returns two cases with the arguments `arguments`: one runs the program `subject`, which measures the
+/// informer of this project, and the other runs the client-go program. The names of the two cases end with
+/// `what`.
 fn both(what: &str, arguments: &str) -> [Case; 2] {
     [("ours", Program::Subject), ("client-go", Program::ClientGo)]
         .map(|(name, program)| Case::new(&format!("{name}, {what}"), program, arguments))
 }
 
-/// Returns the name of the variant of the case `name` in which the source has `pods` pods.
+/// Returns the name of the variant of the case `name` in which the server of generated objects has `pods`
+/// pods.
 pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns the four cases that are also measured at fixed event rates and with increasing numbers of pods:
-/// the informer of this project with each cache format, client-go, and kube-rs. The caller adds the rate or
-/// the number of pods.
+/// Returns the four cases that the runner measures at fixed event rates and with increasing numbers of pods:
+/// the informer of this project with each of its two cache formats, client-go, and kube-rs. The caller adds
+/// the rate or the number of pods.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");

@@ -24,10 +24,12 @@ use crate::case::{Case, Program};
 /// Maximum run time of a measured program. client-go with JSON needs ten minutes for one million objects.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Seed from which the source generates its pods. The same seed gives the same pods in all runs.
+/// Seed from which the source, the server of generated objects, generates its pods. The same seed gives the
+/// same pods in all runs.
 const SEED: &str = "1";
 
-/// The benchmark programs in the target folder, and the value of `--chunks` with which the source is started.
+/// The benchmark programs in the target folder, and the value of `--chunks` for the program `source`, which
+/// serves the generated objects.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
@@ -128,7 +130,7 @@ impl Programs {
     }
 
     /// Runs the program of `case`, and returns the line of JSON that the program printed. If the case needs
-    /// the source, starts a new source before the program.
+    /// the source, the server of generated objects, starts a new source before the program.
     ///
     /// # Errors
     /// Returns an error if the program fails, if it does not close its output within [`LIMIT`], or if the

@@ -5,8 +5,8 @@ use std::{fmt::Write as _, fs, thread};
 
 use anyhow::{Context as _, Result};
 
-/// Returns a Markdown list of the hardware, the settings and the library versions `versions`, which describes
-/// the conditions of a measurement.
+/// Returns the conditions of a measurement as a Markdown list: the hardware, the settings, and the library
+/// versions `versions`.
 ///
 /// # Errors
 /// Returns an error if Linux's `/proc` is not available.

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::samples::Samples;
 
-/// Options that both commands of the runner accept
+/// Options that both `cargo xtask bench` and `cargo xtask bench real` accept
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Common {
     /// Measure only the cases whose name contains this text, such as `kube-rs`

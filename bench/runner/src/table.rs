@@ -164,8 +164,9 @@ fn cell(name: &str, (_, field, factor, digits): &Column, samples: &Samples) -> S
     }
 }
 
-/// Returns a table of the performance goals of `topic`, with one row for each measured goal. Returns an empty
-/// string if no goal of the topic was measured.
+/// Returns a table of the performance goals of `topic`, with one row for each measured goal. A row shows the
+/// goal, the compared cases, the limit, the measured value, and whether the value is within the limit.
+/// Returns an empty string if no goal of the topic was measured.
 fn reached(topic: Topic, samples: &Samples) -> String {
     let mut rows = String::new();
     for goal in goals().iter().filter(|goal| goal.topic == topic) {

@@ -28,7 +28,7 @@ use workload::Workload;
 const WORKLOADS_MAX: usize = 2_000;
 
 /// Minimum mean number of objects per workload. A corpus of fewer than 10,000 objects therefore has fewer
-/// than [`WORKLOADS_MAX`] workloads.
+/// than 2,000 workloads, the maximum ([`WORKLOADS_MAX`]).
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
 /// Mean number of pods on each node of the simulated cluster.
@@ -61,7 +61,7 @@ pub struct Version {
 pub(crate) struct Writer<'a> {
     corpus: &'a Corpus,
     encoding: Encoding,
-    /// Index of the workload of the object that was last written or measured.
+    /// Index of the workload that contains the object of the most recent call of `len` or `write`.
     workload: usize,
     scratch: Vec<u8>,
 }

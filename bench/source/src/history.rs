@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum number of changes after a revision from which a list or a watch can start. A list or a watch from
-/// an older revision fails with code 410.
+/// Maximum number of changes that may follow the start revision of a list or a watch. A list or a watch that
+/// starts from an older revision fails with code 410.
 const KEPT: u64 = 65_536;
 
 /// Base of all revisions: the first object has the next higher revision. With this base, all revisions have

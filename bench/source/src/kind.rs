@@ -4,7 +4,8 @@
 
 use clap::ValueEnum;
 
-/// The kind of the objects that a source generates. A source serves objects of one kind only.
+/// The kind of the objects that the benchmark's object server generates. One server serves objects of only
+/// one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CorpusKind {
     /// Pods with two containers, a status and managed fields.

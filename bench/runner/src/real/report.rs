@@ -89,8 +89,8 @@ fn figures(clients: usize, samples: &Samples) -> String {
 /// Returns the text of a table cell: the minimum of `spread`, and the median in parentheses if it differs.
 /// `shown` formats a number.
 ///
-/// If `less` is present, the minimum of `less` is subtracted from the minimum, and the median of `less` from
-/// the median.
+/// If `less` is present, first subtracts the minimum of `less` from the minimum of `spread`, and the median
+/// of `less` from the median of `spread`.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));

@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use crate::corpus::{Corpus, Version};
 use crate::history::{History, Moment, NoMoment};
 
-/// Maximum number of changes that a reader has not read yet. At this number, the next change waits for the
-/// reader.
+/// Maximum number of changes that a [`Reader`] has not read yet. At this number, the next change waits until
+/// the reader has read one.
 const LEAD_MAX: u64 = 64;
 
 /// Number of consecutive changes, made without a rate limit, after which [`Source::emit`] yields.
@@ -96,7 +96,7 @@ pub(crate) struct Reader {
     at: Moment,
 }
 
-/// A [`Reader`] of a watch, which can also wait for new changes.
+/// A [`Reader`] for a watch. In contrast to the reader of a list, it can wait for further changes.
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) reader: Reader,

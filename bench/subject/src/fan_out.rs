@@ -20,10 +20,10 @@ use crate::{line, memory_source};
 /// Command-line options of `subject fan-out`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Number of handlers
+    /// Number of handlers, each of which receives every event
     #[arg(long, default_value_t = 64, value_name = "N")]
     handlers: u32,
-    /// Number of events
+    /// Number of events that each handler receives
     #[arg(long, default_value_t = 200_000, value_name = "N")]
     events: u32,
     /// Number of pods in the cache

@@ -127,7 +127,7 @@ fn containers(object: &Object<Pod>) -> usize {
     spec.map_or(0, |spec| spec.containers.len())
 }
 
-/// Returns the value of the `bench/ts` annotation: the time at which the object server changed the pod.
+/// Returns the value of the `bench/ts` annotation: the time at which the pod was last changed.
 fn sent(pod: &Pod) -> Option<&str> {
     let annotations = pod.metadata.annotations.as_ref()?;
     annotations.get("bench/ts").map(String::as_str)

@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// Number of pods in the cache
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     pods: usize,
-    /// Number of readers
+    /// Number of readers that repeatedly read all pods of the cache
     #[arg(long, default_value_t = 0, value_name = "N")]
     readers: usize,
     /// Duration of the measurement, in seconds

@@ -94,8 +94,8 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     rows.into_iter().map(carrying_secrets).collect()
 }
 
-/// Builds a request that also has secrets in its `Cookie` and `Authorization` headers. Returns the request,
-/// and `code`, the expected status code.
+/// Builds a request from the given parts, and adds secrets in the headers `Cookie` and `Authorization`.
+/// Returns the request, and `code`, the expected status code.
 fn carrying_secrets(
     (method, uri, content_type, body, code): (&str, &str, &str, String, u16),
 ) -> (Request<Full<Bytes>>, u16) {

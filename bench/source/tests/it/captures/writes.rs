@@ -1,4 +1,4 @@
-//! Computes from a response body the writes with which kube-apiserver's encoders produced the body.
+//! Computes the sequence of writes with which kube-apiserver's encoders produce a given response body.
 //!
 //! Also extracts the parts of a JSON body that must be equal for kube-apiserver and the object server.
 

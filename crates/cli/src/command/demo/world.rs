@@ -200,8 +200,8 @@ impl World {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns the name in [`NODES`] and the name on the server of each node. Empty if the loops only
-    /// observe.
+    /// Returns two names for each node: the name in [`NODES`], and the name of the node object on the server.
+    /// Returns no nodes if the loops only observe.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
@@ -371,7 +371,7 @@ impl World {
     }
 }
 
-/// Returns a node that can run 320 of the demo's pods at the default CPU request.
+/// Returns a node with 32 cores. It can run 320 of the demo's pods at the default CPU request of 100m.
 fn node(name: &str, run: &str) -> Value {
     let room = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
     json!({

@@ -26,7 +26,7 @@ const BURST: u32 = 64;
 /// postponed.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// On average, one of this number of changes is a creation or a deletion. The others are updates.
+/// Average number of changes per creation or deletion. A change that is neither of these is an update.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.

@@ -19,7 +19,7 @@
 //!   the object or of one of its dependencies arrives. [`DerivedIndex::errors`] returns the reason. Other
 //!   objects are not affected.
 //! - For an object that can't be decoded, the index uses the last state that was decoded and delivered to
-//!   handlers. If there is no such state, the index treats the object as absent.
+//!   handlers. If there is no such state, the index treats the object as if the cache did not contain it.
 //! - The functions of the index are called only by its two handlers, and never while the index holds a lock.
 //!
 //! # Cost

@@ -28,8 +28,9 @@ pub enum Event<K> {
     Added {
         /// The added object.
         object: Object<K>,
-        /// Whether the object is part of the handler's initial state: the first list, or the content of the
-        /// cache when the handler was registered, if that was after the first list.
+        /// Whether the object is part of the handler's initial state. The initial state is the informer's
+        /// first list or, for a handler registered after that list, the content of the cache at the
+        /// registration.
         #[doc(alias = "isInInitialList")]
         in_initial_list: bool,
     },
@@ -38,7 +39,8 @@ pub enum Event<K> {
     /// With [`Cause::Resync`], and sometimes with [`Cause::Relist`], the new state equals the old state.
     #[doc(alias = "OnUpdate")]
     Updated {
-        /// The state that this handler received last.
+        /// The previous state of the object: the state in the last event that this handler received for the
+        /// object.
         old: Object<K>,
         /// The current state of the object.
         new: Object<K>,
@@ -113,7 +115,7 @@ impl<K> Event<K> {
 /// other handlers are not affected. Use a work queue for long work. A call that blocks its thread also blocks
 /// the runtime. If a handler must block, call `dedicated_thread()` when you register it.
 ///
-/// The informer catches and reports a panic of `handle`. The event counts as handled, and the next event is
+/// The informer catches and logs a panic of `handle`. The event counts as handled, and the next event is
 /// delivered one second later. With `panic = "abort"`, a panic ends the process.
 ///
 /// A handler can't modify the objects that it receives, because the cache shares them:

@@ -197,7 +197,7 @@ impl SharedInformerFactory {
 
     /// Returns the informer of the kind `K`; if there is none yet, `make` creates it.
     ///
-    /// Every later request for the kind without options returns this informer, and this factory runs it. This
+    /// Every later request without options for the kind returns this informer, and this factory runs it. This
     /// method must be called inside a Tokio runtime.
     ///
     /// `make` receives the factory's client and the resync period that the factory has for the type. The
@@ -253,7 +253,7 @@ impl SharedInformerFactory {
 
     /// Registers an informer that this factory does not run, for example an informer of another factory.
     ///
-    /// Every later request for the kind `K` without options returns this informer.
+    /// Every later request without options for the kind `K` returns this informer.
     /// [`SharedInformerFactory::wait_for_cache_sync`] also waits for this informer. The factory neither
     /// starts nor stops it. Adopting the same informer again has no effect.
     ///

@@ -17,8 +17,9 @@ use derive_where::derive_where;
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
-    /// Epoch of the source when the list began. The source begins a new epoch when the server may have been
-    /// restored from a backup, because the server may then use a revision again for another state.
+    /// Epoch of `source` when the list that reuses the objects began. A source begins a new epoch when its
+    /// server may have been restored from a backup, because the server may then use a revision again for
+    /// another state.
     pub(crate) epoch: Epoch,
 }
 

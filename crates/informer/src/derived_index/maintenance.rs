@@ -135,7 +135,8 @@ impl Claim {
     }
 }
 
-/// Computes the index values of objects from the two caches, and stores the values in the [`Board`].
+/// Computes the values of indexed objects from the caches of the index's two informers, and stores the
+/// values in the [`Board`].
 pub(super) struct Maintenance<K, O> {
     pub(super) name: Arc<str>,
     pub(super) objects: Indexer<K>,
@@ -165,7 +166,8 @@ impl<K, O> Maintenance<K, O> {
         }
     }
 
-    /// Computes the values of the object `name` from both caches, and updates its entries in the index.
+    /// Computes the values of the object `name` from the caches of the index's two informers, and updates
+    /// the object's entries in the index.
     ///
     /// If an index function fails, the index omits the object and stores the error.
     pub(super) async fn update(&self, name: &ObjectName) {

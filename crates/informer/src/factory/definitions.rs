@@ -39,8 +39,8 @@ pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 pub(super) struct Definitions {
     /// Sender of the state of each followed definition. The key is the definition's name, `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// Informer of `CustomResourceDefinition` objects with which the event handler is registered; `None`
-    /// before the first registration. If this informer has stopped, the next registration uses a new
+    /// The informer with which the event handler for `CustomResourceDefinition` objects is registered;
+    /// `None` before the first registration. If this informer has stopped, the next registration uses a new
     /// informer.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }

@@ -78,8 +78,8 @@ pub enum DiscoverError {
     Unknown {
         /// The requested name.
         name: String,
-        /// API versions that may contain the kind, because their aggregated API server does not respond. An
-        /// example is `v1beta1.metrics.k8s.io`.
+        /// API versions whose aggregated API server does not respond, for example `v1beta1.metrics.k8s.io`.
+        /// The requested kind may exist in one of these versions.
         stale: Vec<String>,
     },
     /// The request failed, or the response is not an aggregated discovery document.

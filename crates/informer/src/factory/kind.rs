@@ -87,7 +87,8 @@ pub enum KindError {
         /// group.
         plural: String,
     },
-    /// The informer of this kind, namespaces and selectors exists with other options.
+    /// The informer of this kind, these namespaces and these selectors exists, but with other options than
+    /// the request.
     #[error(transparent)]
     Options(#[from] OptionsConflict),
 }

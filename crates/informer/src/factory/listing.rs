@@ -73,8 +73,8 @@ pub trait Sealed {}
 pub struct Coverage {
     /// One section per covered namespace, ordered by name; contains at least one section.
     ///
-    /// A section whose `namespace` is `None` covers all namespaces that no other section names. The coverage
-    /// of a cluster-scoped kind has only such a section.
+    /// A section whose `namespace` is `None` covers all namespaces that have no section of their own. The
+    /// coverage of a cluster-scoped kind has only such a section.
     pub sections: Vec<CoveredNamespace>,
     /// Whether the informer requests and caches only the metadata of the objects.
     pub is_metadata_only: bool,
@@ -89,11 +89,12 @@ pub struct Coverage {
 }
 
 /// One section of a [`Coverage`]: the objects that an informer covers in one namespace, or in all namespaces
-/// that no other section names.
+/// that have no section of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoveredNamespace {
-    /// Name of the namespace; `None` for all namespaces that no other section of the coverage names.
+    /// Name of the namespace that this section covers. `None` if this section covers all namespaces that
+    /// have no section of their own.
     pub namespace: Option<String>,
     /// Label selector of the informer in this namespace; the empty selector selects all objects.
     pub labels: Selector,

@@ -149,7 +149,7 @@ impl SharedInformerFactory {
 
     /// Returns the source that sends the lists and watches of one section of the informer's scope.
     ///
-    /// A section covers one namespace, or all namespaces that no other section names.
+    /// A section covers one namespace, or all namespaces that have no section of their own.
     fn source<K: Resource>(&self, dyntype: &K::DynamicType, section: &Section) -> ListWatch<K> {
         let source = ListWatch::<K>::with_type(Arc::clone(&self.inner.client), dyntype)
             .namespace(&*section.namespace)

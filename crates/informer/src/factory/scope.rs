@@ -64,7 +64,8 @@ pub(super) struct Scope {
 /// The informer lists and watches each section separately.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Name of the namespace; empty for all namespaces that no other section of the scope names.
+    /// Name of the namespace that this section covers. Empty if this section covers all namespaces that have
+    /// no section of their own.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,
@@ -203,8 +204,8 @@ impl Section {
 
     /// Excludes the given namespaces from this section with the field selector.
     ///
-    /// This section covers all namespaces that no other section names. Without the exclusion, the informer
-    /// would list the objects in `namespaces` twice.
+    /// Called for the section that covers all namespaces that have no section of their own. Without the
+    /// exclusion, the informer would list the objects in `namespaces` twice.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

@@ -15,22 +15,22 @@ use super::{
 };
 use crate::object::ObjectName;
 
-/// Number of objects that the task indexes before it yields to other tasks.
+/// Number of objects that the task of an [`IndexBuild`] indexes before it yields to other tasks.
 ///
 /// If an index function decodes packed objects, this number of objects takes about 2 ms.
 const SLICE: usize = 100;
 
-/// A build runs in rounds; each round indexes the objects that changed during the previous round. The build
-/// ends after a round that indexes at most this number of objects.
+/// An [`IndexBuild`] starts no further round after a round that indexes at most this number of objects.
 ///
-/// The writer indexes the objects that change during the last round. This limit equals the maximum size of a
-/// batch that the writer applies.
+/// Each round indexes the objects that changed during the previous round. The writer of the store indexes
+/// the objects that change during the last round. This limit equals the maximum size of a batch that the
+/// writer applies.
 const NEAR: usize = crate::queue::BATCH;
 
-/// Maximum number of rounds of the task. The first round indexes all objects. Each later round indexes the
-/// objects that changed during the previous round.
+/// Maximum number of rounds of an [`IndexBuild`]. The first round indexes all objects of the store. Each later
+/// round indexes the objects that changed during the previous round.
 ///
-/// Without this limit, the task would never end if objects change faster than it indexes them.
+/// Without this limit, the build would never end if objects change faster than the build indexes them.
 const ROUNDS: usize = 8;
 
 /// New indices that are not part of the store yet; they cover the objects of the snapshot in the field

@@ -37,7 +37,7 @@ pub enum Change<K> {
     },
     /// An object that was already in the cache was received again, changed or unchanged.
     Updated {
-        /// The last state of the object that was delivered to handlers.
+        /// The state of the object that handlers received before this update.
         old: Object<K>,
         /// The current state of the object.
         new: Object<K>,

@@ -31,7 +31,8 @@ pub(super) struct Root<K> {
     /// This source has its own field, so that a write of an informer with one source does not copy the map
     /// `revisions`.
     first_revision: ResourceVersion,
-    /// Revisions that the store has reached for the other sources, which most informers do not have.
+    /// Revisions that the store has reached for all sources except the first one. Most informers have only
+    /// one source.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
     /// Number of rollbacks of all sources. A rollback is a decrease of a source's revision, or a detected
     /// restore of the source's server from a backup.

@@ -383,8 +383,8 @@ impl<K> SharedInformer<K> {
 
     /// Waits until the first list of every source is in the cache.
     ///
-    /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails before the first
-    /// list of every source. If the informer is not started, the future waits without limit, unless a
+    /// Resolves with a [`SyncError`](crate::status::SyncError) if the informer ends or fails first. If the
+    /// informer is not started, the future waits without limit, unless a
     /// [`deadline`](WaitForSync::deadline) is set.
     #[doc(alias = "WaitForCacheSync")]
     #[doc(alias = "WaitForNamedCacheSync")]

@@ -93,8 +93,8 @@ impl Streaming {
         true
     }
 
-    /// Records that the server did not support or complete a streaming list. Suspends streaming lists for
-    /// [`ASKED_AGAIN_AFTER`].
+    /// Records that the server did not support or complete a streaming list. Suspends streaming lists for one
+    /// hour ([`ASKED_AGAIN_AFTER`]).
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));

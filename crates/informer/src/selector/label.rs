@@ -27,8 +27,8 @@ pub enum InvalidLabel {
          at most 253 characters"
     )]
     KeyPrefix(String),
-    /// The value is invalid. A valid value is empty, or has 1 to 63 characters: letters, digits, `-`, `_` and
-    /// `.`. It then begins and ends with a letter or a digit.
+    /// The value is invalid. A valid value has at most 63 characters: letters, digits, `-`, `_` and `.`. A
+    /// value that is not empty begins and ends with a letter or a digit.
     #[error(
         "{0:?} is not a label value: it must be at most 63 letters, digits, '-', '_' or '.', and \
          begin and end with a letter or a digit"

@@ -218,7 +218,7 @@ fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
 }
 
-/// Configures the empty cache of a new informer, and adds the `known` objects to it.
+/// Configures the empty cache of a new informer, and adds the objects in `known` to the cache.
 fn prepare<K>(writer: &mut IndexerWriter<K>, decoder: &Decoder<K>, known: Vec<Object<K>>)
 where
     K: Send + Sync + 'static,
@@ -241,8 +241,8 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     status
 }
 
-/// Creates a mutation detector with copies of the objects that the cache contains before the first list.
-/// Returns `None` if the informer does not detect mutations.
+/// Creates a mutation detector, and copies the objects in `known` into it. `known` is the cache before the
+/// first list. Returns `None` if the informer does not detect mutations.
 fn copied<K>(
     detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,

@@ -264,8 +264,8 @@ macro_rules! keeping_methods {
             self
         }
 
-        /// Loads the cache from `store` at the start, and saves the cache at the end. A store that was saved
-        /// from another server, kind or set of namespaces is not loaded.
+        /// Loads the cache from `store` when the informer starts, and saves the cache when the informer ends.
+        /// A store that was saved from another server, kind or set of namespaces is not loaded.
         ///
         /// See [`warm_start`](crate::warm_start) for the guarantees.
         /// [`Status::warm_start`](crate::status::Status::warm_start) reports the result of the load. All

@@ -42,7 +42,7 @@ pub enum Activity {
     Listing {
         /// The page that the reflector is reading, counted from 1.
         page: u32,
-        /// Number of objects received so far.
+        /// Number of objects received so far, in all pages of the list.
         objects: usize,
     },
     /// The reflector reads a streaming list: a watch that begins with all current objects.
@@ -64,7 +64,7 @@ pub enum Activity {
     BackingOff {
         /// Total length of the pause.
         pause: Duration,
-        /// Number of consecutive failures.
+        /// Number of consecutive failures before the pause. Zero if the pause does not follow a failure.
         attempt: u32,
     },
     /// The definition (CRD) of the kind was deleted. The reflector sends no requests until the definition

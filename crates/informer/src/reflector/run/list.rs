@@ -84,8 +84,8 @@ impl<K> List<K> {
         }
     }
 
-    /// Adds an object to the list. Returns `false` if a streaming list already contained an object with this
-    /// name, which the new object replaces. Otherwise returns `true`.
+    /// Adds an object to the list. If a streaming list already contains an object with the same name, the
+    /// new object replaces it, and the function returns `false`. Otherwise returns `true`.
     pub(super) fn stage(&mut self, object: Object<K>) -> bool {
         match &mut self.staged {
             Staged::Listed(objects) => {
@@ -140,8 +140,9 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// Logs the time spent on the requests, the reading and the store if the list took more than ten seconds.
-    /// Logs the total number of errors if [`report`](Self::report) did not log every error.
+    /// If the list took more than ten seconds, logs the times spent waiting for responses, reading the
+    /// responses, and waiting for the store. If [`report`](Self::report) did not log every error of the list,
+    /// logs the total number of errors.
     ///
     /// `objects` is the number of objects in the list. `handed_on` is `true` if the store has accepted the
     /// list, and `false` if the list has failed.

@@ -74,8 +74,8 @@ pub enum SaveError {
         "the identity of the server is unknown; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(#[source] transport::Error),
-    /// Changes wait in the queue because the buffer of a handler is full, and the queue does not preserve the
-    /// server's order of changes. The cache therefore does not match the revisions of the sources.
+    /// The queue still contains changes, because the buffer of a handler is full. The queue does not preserve
+    /// the server's order of changes, so the cache does not match the revisions of the sources.
     #[error("changes wait in the queue for a handler whose buffer is full; save again later")]
     Unsettled,
     /// Another process, or another informer, is writing the same file. The value is the path of the file.
@@ -146,8 +146,8 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Displays the location and the version of the saved store. A factory returns the same informer for two
-/// requests only if these texts are equal.
+/// Displays the location and the version of the saved store. A factory shares one informer between two
+/// callers only if this text is equal in the options of both callers.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)

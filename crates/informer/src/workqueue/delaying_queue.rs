@@ -17,7 +17,8 @@ use super::queue::{Phase, Queue};
 
 pub(super) struct DelayingQueue<T> {
     queue: Queue<T>,
-    /// Time of each delayed item. The map `due` contains the same items as `calendar`.
+    /// Maps each delayed item to the time at which the item is queued. The map contains the same items as
+    /// `calendar`.
     due: Lookup<T, Due>,
     calendar: BTreeMap<Due, T>,
     next_turn: u64,
@@ -41,7 +42,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
     }
 
     /// Returns the inner queue. The caller must first call [`DelayingQueue::promote`]. Otherwise the inner
-    /// queue lacks the items whose time has been reached.
+    /// queue lacks the items whose delay has ended.
     pub(super) fn queue(&mut self) -> &mut Queue<T> {
         &mut self.queue
     }
@@ -65,7 +66,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.insert(due, item);
     }
 
-    /// Moves every delayed item whose time is `now` or earlier to the inner queue.
+    /// Moves every delayed item whose delay has ended at the time `now` to the inner queue.
     pub(super) fn promote(&mut self, now: Duration) {
         while let Some(first) = self.calendar.first_entry()
             && first.key().at <= now
@@ -76,7 +77,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the earliest time of all delayed items, or `None` if no item is delayed.
+    /// Returns the earliest time at which a delayed item is queued, or `None` if no item is delayed.
     pub(super) fn earliest(&self) -> Option<Duration> {
         self.calendar.first_key_value().map(|(due, _)| due.at)
     }
@@ -92,7 +93,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.len()
     }
 
-    /// Returns the delayed items with their times, earliest time first.
+    /// Returns each delayed item with the time at which the item is queued, earliest time first.
     pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
         self.calendar.iter().map(|(due, item)| (item, due.at))
     }

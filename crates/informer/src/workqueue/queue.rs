@@ -35,7 +35,7 @@ pub(super) struct Queue<T> {
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes since the last call of [`Queue::take_wake_ups`] that may require waiting tasks to be woken.
+    /// Changes that may require waiting tasks to be woken, since the last call of [`Queue::take_wake_ups`].
     wake_ups: WakeUps,
     /// Last measured waiting time or working time of an item. `None` if no time was measured, or if the time
     /// was already reported to the metrics.

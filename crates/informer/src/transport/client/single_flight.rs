@@ -42,7 +42,7 @@ struct Gate {
     /// Whether the last request succeeded and no response body has failed since. If true, requests are sent
     /// without waiting.
     open: AtomicBool,
-    /// Lock that a request holds while the request is sent alone.
+    /// Lock that a request sent alone holds until its response arrives or the request fails.
     first: Mutex<()>,
 }
 

@@ -27,8 +27,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 }
 
 /// A simple model of the delaying queue. `delayed` is a sorted list of the delayed items. Each element
-/// contains the time, the sequence number and the key of an item. `promote` moves items whose time has been
-/// reached to `queued`.
+/// contains the end of an item's delay, a sequence number, and the item. `promote` moves the items whose
+/// delay has ended to `queued`.
 #[derive(Default)]
 struct Reference {
     delayed: Vec<(u64, usize, u8)>,

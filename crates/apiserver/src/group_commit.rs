@@ -44,7 +44,7 @@ impl Drop for FlushOnDrop {
 
 /// A batch after the attempt to write it to the disk, and the result that is still to be sent to the waiting
 /// callers.
-#[must_use = "somebody waits for it"]
+#[must_use = "the callers wait for the result"]
 struct Flushed {
     batch: Batch,
     outcome: Result<(), ApiError>,

@@ -4,5 +4,5 @@
 #![cfg_attr(feature = "client", doc = include_str!("../testing.md"))]
 #![cfg_attr(
     not(feature = "client"),
-    doc = "It is about feature `client`, and shown where that is on."
+    doc = "The documentation of this crate with feature `client` contains this guide."
 )]

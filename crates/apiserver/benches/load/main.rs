@@ -86,12 +86,12 @@ fn document(rows: &[Row]) -> anyhow::Result<String> {
     let cores = std::thread::available_parallelism()?;
     let mut page = format!(
         "What the server costs under load: objects of 1 KB, plain TCP, server and clients as two processes on {cores} cores ({}), release profile.\n\
-         `cargo bench -p kube-informer-apiserver --bench load -- --write` measures it and writes this table; the bench's own documentation says how.\n\n\
-         | asked | measured |\n| --- | --- |\n",
+         `cargo bench -p kube-informer-apiserver --bench load -- --write` measures it and writes this table; the documentation of the benchmark describes the method.\n\n\
+         | goal | measured |\n| --- | --- |\n",
         model.unwrap_or("unknown"),
     );
     for row in rows {
-        writeln!(page, "| {} | {} |", row.asked, row.measured)?;
+        writeln!(page, "| {} | {} |", row.goal, row.measured)?;
     }
     Ok(page)
 }

@@ -59,7 +59,7 @@ struct Figures {
 
 /// The requirement and the result of a scenario, for one row of `LOAD.md`.
 pub(crate) struct Row {
-    pub(crate) asked: String,
+    pub(crate) goal: String,
     pub(crate) measured: String,
     /// The reason why the requirement is not met, or `None` if it is met.
     pub(crate) missed: Option<String>,
@@ -79,7 +79,7 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     let median = seconds.get(seconds.len() / 2).copied().unwrap_or_default();
     let missed = figures.missed(&load);
     Ok(Row {
-        asked: format!(
+        goal: format!(
             "{} watchers of everything at {} writes/s: at most {DELIVERY_MAX} µs of CPU per delivery, none over 1 s behind",
             load.watchers, load.rate,
         ),
@@ -111,7 +111,7 @@ pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
     let figures = load.run(options.seconds).await?;
     let alone_figures = alone.run(options.seconds).await?;
     Ok(Row {
-        asked: format!(
+        goal: format!(
             "{} watchers by `spec.nodeName`, one node each, at {} writes/s: none over 1 s behind",
             load.watchers, load.rate,
         ),
@@ -135,7 +135,7 @@ pub(crate) fn stored() -> anyhow::Result<Row> {
     let took = began.elapsed();
     let kib = subject.peak_kib()?;
     Ok(Row {
-        asked: format!("{OBJECTS} pods of 1 KB: under 3 GB of memory"),
+        goal: format!("{OBJECTS} pods of 1 KB: under 3 GB of memory"),
         measured: format!(
             "{} MiB at the peak, created in {:.1} s",
             kib / 1024,
@@ -166,7 +166,7 @@ pub(crate) fn build() -> Row {
     took.sort_unstable();
     let longest = took[SERVERS - 1];
     Row {
-        asked: format!("`Server::builder().build()` in under {MAX:?}"),
+        goal: format!("`Server::builder().build()` in under {MAX:?}"),
         measured: format!(
             "{:.2?} in the median of {SERVERS}, {longest:.2?} at most, {first:.2?} the first",
             took[SERVERS / 2]

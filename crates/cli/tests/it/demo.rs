@@ -212,20 +212,24 @@ async fn five_hundred_replicas_are_summarized_and_no_pod_is_created_twice() {
 #[tokio::test]
 async fn without_a_loop_the_demo_stops_before_its_step() {
     let rows = [
-        ("deployment", "nobody makes a ReplicaSet", None),
+        (
+            "deployment",
+            "without its loop, the Deployment gets no ReplicaSet",
+            None,
+        ),
         (
             "replica-set",
-            "nobody makes pods",
+            "without its loop, the ReplicaSet gets no pods",
             Some("made a ReplicaSet"),
         ),
         (
             "scheduler",
-            "nobody schedules: 3 pods stay without a node",
+            "without the scheduler, 3 pods get no node",
             Some("made a pod"),
         ),
         (
             "node-agent",
-            "nobody starts containers: 3 pods have a node",
+            "without the node agent, 3 pods have a node",
             Some("bound it"),
         ),
     ];

@@ -39,7 +39,7 @@ impl Pods {
         let pod = serde_json::from_value(json!({
             "metadata": {"name": name, "labels": {LABEL: self.example}},
             "spec": {
-                "schedulerName": "nobody",
+                "schedulerName": "no-scheduler",
                 "containers": [{"name": "main", "image": "registry.k8s.io/pause"}],
             },
         }))?;

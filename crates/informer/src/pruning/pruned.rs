@@ -143,7 +143,7 @@ pub trait Storable {
 #[doc(hidden)]
 #[expect(
     unnameable_types,
-    reason = "what nobody else can name, nobody else can implement or call"
+    reason = "code that can't name the type can't implement or call the method"
 )]
 #[derive(Clone, Copy, Debug)]
 pub struct Fields(pub(super) Cuttable);
@@ -162,7 +162,7 @@ pub(super) enum Cuttable {
 #[doc(hidden)]
 #[expect(
     unnameable_types,
-    reason = "what nobody else can name, nobody else can implement or call"
+    reason = "code that can't name the type can't implement or call the method"
 )]
 #[derive(Clone, Copy, Debug)]
 pub struct Library(());

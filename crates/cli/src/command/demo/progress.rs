@@ -180,15 +180,15 @@ impl Progress {
     pub(super) fn standstill(&self) -> Option<String> {
         let count = |kind| self.count(kind);
         Some(match self.goal.without? {
-            Loop::Deployment => "nobody makes a ReplicaSet: the Deployment stays alone".to_owned(),
-            Loop::ReplicaSet => "nobody makes pods: the ReplicaSet stays without".to_owned(),
+            Loop::Deployment => "without its loop, the Deployment gets no ReplicaSet".to_owned(),
+            Loop::ReplicaSet => "without its loop, the ReplicaSet gets no pods".to_owned(),
             Loop::Scheduler => {
                 let pods = count(Kind::PodCreated);
-                format!("nobody schedules: {pods} pods stay without a node")
+                format!("without the scheduler, {pods} pods get no node")
             }
             Loop::NodeAgent => {
                 let pods = count(Kind::PodBound);
-                format!("nobody starts containers: {pods} pods have a node and stay Pending")
+                format!("without the node agent, {pods} pods have a node and stay Pending")
             }
         })
     }
@@ -327,7 +327,7 @@ mod tests {
             assert_eq!(progress.missing().is_none(), without == Loop::Deployment);
             until_running(&mut progress, &["a"]);
             assert_eq!(progress.missing(), None, "{without}");
-            assert!(progress.standstill().unwrap().starts_with("nobody"));
+            assert!(progress.standstill().unwrap().starts_with("without"));
         }
     }
 

@@ -77,7 +77,7 @@ fn what_was_written_is_read() {
 }
 
 #[test]
-fn reading_is_given_up_when_nobody_waits_for_it() {
+fn reading_stops_when_its_caller_is_gone() {
     let text = written();
     let (header, reader) = Reader::new(&*text, Limits::DEFAULT).unwrap();
     let given_up = reader.objects(header.sources.len(), &decoded(), &|| false);

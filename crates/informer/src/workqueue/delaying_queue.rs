@@ -66,7 +66,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.insert(due, item);
     }
 
-    /// Moves every delayed item whose delay has ended at the time `now` to the inner queue.
+    /// Moves every delayed item whose delay ends at the time `now` or earlier to the inner queue.
     pub(super) fn promote(&mut self, now: Duration) {
         while let Some(first) = self.calendar.first_entry()
             && first.key().at <= now

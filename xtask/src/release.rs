@@ -88,9 +88,14 @@ struct Release<'a> {
 }
 
 impl<'a> Release<'a> {
-    /// Checks the Git commit and the operating system of this machine, and creates an empty output folder.
+    /// Determines the commit and the target triple of the release, and creates an empty output folder.
     ///
     /// If the output folder exists, it is deleted first.
+    ///
+    /// # Errors
+    ///
+    /// [`Commit::read`] or `rustc` fails, the operating system is not Linux, or the output folder can't be
+    /// deleted or created.
     fn new(root: &'a Path, metadata: &'a Metadata, version: String) -> Result<Release<'a>> {
         let commit = Commit::read(root, &version)?;
         let target = host(&process::output(Command::new("rustc").arg("-vV"))?)?;

@@ -229,8 +229,7 @@ impl Gate {
         (user, refusal)
     }
 
-    /// Checks whether `user` may create the object at `target`, which a PUT request creates if it does not
-    /// exist.
+    /// Checks whether `user` may create the missing object at `target` with a PUT request.
     ///
     /// # Errors
     ///

@@ -149,7 +149,7 @@ impl Builder {
     /// Sets the approximate maximum memory of all objects in bytes. The default is 8 GiB.
     ///
     /// A write that would exceed the maximum receives the 500 error of a full etcd, and nothing is stored.
-    /// The maximum rejects neither a deletion nor a write that does not enlarge an object.
+    /// The maximum does not apply to deletions, or to writes that do not enlarge an object.
     ///
     /// An object counts with the size of its JSON and its key, plus 400 bytes. The event history does not
     /// count. It has a separate limit of 1 GiB.
@@ -309,7 +309,9 @@ impl Builder {
         Ok(server)
     }
 
-    /// Creates a server without objects, with random values from the builder's seed and `revision`.
+    /// Creates a server without objects.
+    ///
+    /// The random values of the server depend on [`Builder::rng_seed`] and on `revision`.
     fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];

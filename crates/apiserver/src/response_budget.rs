@@ -23,13 +23,17 @@ use tokio::time::Instant;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Maximum number of slots that all responses together reserve, enough for 64 lists of a million objects.
+/// Maximum number of slots that all responses together reserve.
+///
+/// A list of a million objects needs about a million slots, so 64 such lists fit.
 const SLOTS_MAX: usize = 64 * 1024 * 1024;
 
 /// Size of a slot in bytes: the size of a pointer to a stored object.
 const SLOT_BYTES: usize = size_of::<usize>();
 
 /// Number of slots that a response reserves for the chunk of its body that is being sent.
+///
+/// The slots are 64 KiB on a 64-bit platform, the size of a chunk.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
 /// Maximum size in bytes of a response body that is complete in memory and reserves no slots.
@@ -37,7 +41,8 @@ pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
 /// Minimum age of a response that is evicted because a new response needs slots.
 ///
-/// It equals Kubernetes' timeout of all requests except watches (`RequestTimeout` in `server/config.go`).
+/// The value equals Kubernetes' timeout of all requests except watches (`RequestTimeout` in
+/// `server/config.go`).
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits the total memory of the response bodies that clients have not finished reading.

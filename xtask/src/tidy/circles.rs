@@ -19,8 +19,8 @@ type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
 
 /// An import of the sibling module `to` by the module `from`, or by a module inside `from`.
 ///
-/// `parent` is the module path of the parent of both siblings, and `file` is the path of the module that
-/// contains the import. `line` is the line of the import in its file.
+/// `parent` is the module path of the parent of both siblings, and `file` is the module path of the module
+/// that contains the import. `line` is the line of the import in the source file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Import<'a> {
     parent: Vec<&'a str>,

@@ -17,7 +17,9 @@ const MAPS: [&str; 4] = [
     "docs/from-kube-rs.md",
 ];
 
-/// Document with tables of client-go's behaviors and defects. The last column of each row names the tests.
+/// Document with tables of client-go's behaviors and defects.
+///
+/// The last column of a row names the tests of this project for the behavior or the defect.
 const CLIENT_GO: &str = "docs/client-go.md";
 
 /// Character in the first column of each table row that describes a behavior of client-go.
@@ -28,7 +30,7 @@ const STAR: char = '★';
 /// `D` is a defect of client-go's informer, `W` is a defect of its work queue, and `S` is a minor defect.
 const DEFECTS: [char; 3] = ['D', 'W', 'S'];
 
-/// Returns a finding for each path in backticks in the documents [`MAPS`] that does not exist.
+/// Returns a finding for each nonexistent path that the documents [`MAPS`] contain in backticks.
 ///
 /// A path may be relative to the workspace root or to any other folder, such as `queue/in_order.rs`. A path
 /// `a/{b,c}.rs` counts as the two paths `a/b.rs` and `a/c.rs`.

@@ -62,7 +62,7 @@ impl Attributes {
         Some(attributes)
     }
 
-    /// Returns the attributes of a PUT request that creates the object at `target`, with the verb `create`.
+    /// Returns the attributes of a PUT request that creates the object at `target`. The verb is `create`.
     pub(super) fn of_creation(target: &Target) -> Attributes {
         let kind = &target.resource.kind;
         Attributes {

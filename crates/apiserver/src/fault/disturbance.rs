@@ -124,7 +124,8 @@ impl Disturbance {
         }
     }
 
-    /// Removes all faults from the body, and their pauses, flushes and ends from `steps`.
+    /// Removes all faults from the body, and removes the steps that pause, flush or end the body from
+    /// `steps`.
     ///
     /// The method also adds steps that send the data which the faults have held back.
     pub(super) fn release(&mut self, steps: &mut VecDeque<Step>) {

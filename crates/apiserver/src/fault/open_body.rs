@@ -84,7 +84,7 @@ struct Disturbed {
     frozen_at: Option<u64>,
     /// Whether the body has requested a flush of all data before a pending [`Ending::Break`].
     breaks: bool,
-    /// Whether `inner` has ended.
+    /// Whether the wrapped body `inner` has ended.
     drained: bool,
     over: bool,
 }
@@ -94,8 +94,8 @@ struct Disturbed {
 impl OpenBodies {
     /// Registers the response body of `request` before the server sends the body.
     ///
-    /// For a watch, the caller holds a lock while it registers the body and the watch, so an action of a
-    /// fault plan finds either both or none.
+    /// For a watch, the caller holds the lock of the store while it registers the body and the watch. An
+    /// action of a fault plan therefore finds either both or none.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,

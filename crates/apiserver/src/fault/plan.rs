@@ -421,7 +421,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the match of an action. The match must start with `watch`, because actions affect only watches.
+    /// Parses the match of an action such as `cut watch pods`. The match must start with `watch`, because an
+    /// action with a match affects only watches.
     fn watches(&mut self) -> Parsed<Match> {
         if self.peek().word() != Some("watch") {
             return self.expected("`watch` and a resource: an action is about open watches");

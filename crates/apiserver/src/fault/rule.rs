@@ -150,7 +150,7 @@ pub(crate) enum Action {
 pub(crate) enum Restart {
     Here,
     At(u64),
-    /// The given number of revisions before the current revision.
+    /// The revision that precedes the current revision by this number of revisions.
     Back(u64),
 }
 

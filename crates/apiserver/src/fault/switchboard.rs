@@ -51,7 +51,7 @@ pub(crate) struct Switchboard {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connections {
     refused_until: Option<Instant>,
-    /// Requested duration of the refusal. `None` means no time limit.
+    /// Requested duration for which connections are refused. `None` means no time limit.
     period: Option<Duration>,
 }
 

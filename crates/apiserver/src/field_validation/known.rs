@@ -117,8 +117,8 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::kinds::schema::{Definition, Schema, Structure};
 
-    /// Appends to `found` each field of `definition` and of its nested types that the OpenAPI schema defines
-    /// but `known` rejects.
+    /// Appends to `found` each field that the OpenAPI schema defines for `definition` or its nested types, if
+    /// `known` rejects the field.
     fn missing(
         definition: &'static Definition,
         known: Known,

@@ -72,7 +72,7 @@ pub(super) struct ResetOnStall<F> {
     stream: Pin<Box<F>>,
     in_flight: Arc<InFlight>,
     steps: usize,
-    /// Time at which the value of `steps` last changed.
+    /// Time of the last poll that detected progress: a changed value of [`InFlight::steps`].
     since: Instant,
     /// Timer for the time limit of the current chunk.
     ///

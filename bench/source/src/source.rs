@@ -19,7 +19,7 @@ use crate::corpus::{Corpus, Version};
 use crate::history::{History, Moment, NoMoment};
 
 /// Maximum number of changes that a [`Reader`] has not read yet. At this number, the next change waits until
-/// the reader has read one.
+/// the reader has read a change or is dropped.
 const LEAD_MAX: u64 = 64;
 
 /// Number of consecutive changes, made without a rate limit, after which [`Source::emit`] yields.

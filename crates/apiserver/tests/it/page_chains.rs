@@ -30,8 +30,8 @@ enum Step {
     /// Creates the config map with this index in [`KEYS`], or changes the config map if it exists.
     Put(usize),
     Delete(usize),
-    /// Expires the server's history. The server then rejects requests for pages and lists at all revisions
-    /// before the newest one with 410.
+    /// Expires the server's history. The server then responds with 410 to requests for pages and lists at all
+    /// revisions before the newest one.
     Compact,
     /// Requests a page with this limit: the next page of the current chain. If there is no current chain,
     /// requests the first page of a new chain.

@@ -27,8 +27,8 @@ const SLICE: usize = 100;
 /// writer applies.
 const NEAR: usize = crate::queue::BATCH;
 
-/// Maximum number of rounds of an [`IndexBuild`]. The first round indexes all objects of the store. Each later
-/// round indexes the objects that changed during the previous round.
+/// Maximum number of rounds of an [`IndexBuild`]. The first round indexes all objects of the store. Each
+/// later round indexes the objects that changed during the previous round.
 ///
 /// Without this limit, the build would never end if objects change faster than the build indexes them.
 const ROUNDS: usize = 8;

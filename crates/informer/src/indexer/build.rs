@@ -22,13 +22,13 @@ const SLICE: usize = 100;
 
 /// An [`IndexBuild`] starts no further round after a round that indexes at most this number of objects.
 ///
-/// Each round indexes the objects that changed during the previous round. The writer of the store indexes
-/// the objects that change during the last round. This limit equals the maximum size of a batch that the
-/// writer applies.
+/// Each round after the first indexes the objects that changed during the previous round. The writer of the
+/// store indexes the objects that change during the last round. This limit equals the maximum size of a batch
+/// that the writer applies.
 const NEAR: usize = crate::queue::BATCH;
 
-/// Maximum number of rounds of an [`IndexBuild`]. The first round indexes all objects of the store. Each later
-/// round indexes the objects that changed during the previous round.
+/// Maximum number of rounds of an [`IndexBuild`]. The first round indexes all objects of the store. Each
+/// later round indexes the objects that changed during the previous round.
 ///
 /// Without this limit, the build would never end if objects change faster than the build indexes them.
 const ROUNDS: usize = 8;

@@ -45,8 +45,9 @@ use crate::transport::Class;
 
 /// A collector of metrics. Informers and queues receive it from their builders.
 ///
-/// Each method is called once when an informer or a queue is created. A method that returns `None`, which is
-/// the default, disables the metrics of this informer or queue.
+/// [`informer`](Self::informer) is called once for each new informer or standalone reflector, and
+/// [`work_queue`](Self::work_queue) once for each new work queue. If the method returns `None`, which is the
+/// default, the new informer, reflector or queue has no metrics.
 #[doc(alias = "MetricsProvider")]
 #[doc(alias = "InformerMetricsProvider")]
 #[doc(alias = "SetProvider")]

@@ -344,8 +344,8 @@ where
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
-    /// Drops the writes that the cache has reached, and all expired writes and deletions. Returns the time at
-    /// which the next write or deletion expires, or `None` if the overlay is empty.
+    /// Drops the writes whose revision the cache has reached, and all expired writes and deletions. Returns
+    /// the time at which the next write or deletion expires, or `None` if the overlay is empty.
     fn settle(&self) -> Option<Instant> {
         self.with(|layer, cache| {
             layer.settle(cache);

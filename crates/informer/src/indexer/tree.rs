@@ -172,7 +172,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord, V> Branch<K, V> {
-    /// Returns the position of the only child whose subtree can contain the key.
+    /// Returns the position of the child whose subtree contains the key if the tree contains the key.
     fn position(&self, key: &K) -> usize {
         match search(&self.keys, key) {
             Ok(at) => at + 1,
@@ -321,8 +321,8 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
     }
 }
 
-/// Moves the next entries, at most `width`, into the vectors of a new node. Returns `None` if there are no
-/// more entries.
+/// Reads at most `width` entries from the iterator `entries`, and returns their keys and their values as two
+/// vectors. Returns `None` if the iterator has no more entries.
 fn some_of<K, V>(
     entries: &mut impl Iterator<Item = (K, V)>,
     width: usize,

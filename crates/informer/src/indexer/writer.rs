@@ -34,10 +34,10 @@ use crate::{
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// Old roots that a list has replaced and that readers still use. The writer drops them when readers no
-    /// longer use them.
+    /// Old states of the store that a list has replaced and that readers still use. The writer drops each of
+    /// these states when no reader uses the state any more.
     ///
-    /// Without these references, the last reader of a root would have to free all of the root's objects.
+    /// Without these references, the last reader of an old state would have to free all objects of the state.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -242,9 +242,9 @@ impl<K> IndexerWriter<K> {
         Ok(self.install(build)?.1)
     }
 
-    /// Adds indices that another task has filled from an earlier snapshot, after updating the indices with
-    /// the objects that have changed since that snapshot. Returns the tokens of the indices and the errors of
-    /// index functions.
+    /// Adds indices that another task has filled from an earlier snapshot. Before that, updates the indices
+    /// with the objects that have changed since that snapshot. Returns the tokens of the indices and the
+    /// errors of index functions.
     ///
     /// # Errors
     /// Returns an error if an index with one of these names exists. No index is then added.

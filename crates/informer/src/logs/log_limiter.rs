@@ -12,7 +12,7 @@ use tokio::time::Instant;
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
 /// Length of a window, which is the period to which [`LINES_PER_WINDOW`] applies. A window starts with the
-/// first line of a kind.
+/// first line of a kind after the previous window of that kind has ended.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Counts the log lines of one kind in the current window of one minute.

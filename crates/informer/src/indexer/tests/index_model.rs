@@ -11,7 +11,7 @@ use crate::selector::{FieldOperator, FieldSelector};
 
 const NAMES: [&str; 6] = ["a/x", "a/y", "a-b/x", "b/x", "top", "zz"];
 /// Names of the test indices. The values of an object in the index at position `n` are the object's colours
-/// except `VALUES[n]`.
+/// except the colour at position `n` of [`VALUES`].
 const INDICES: [&str; 3] = ["first", "second", "third"];
 const VALUES: [&str; 4] = ["red", "blue", "green", ""];
 const NAMESPACES: [&str; 4] = ["a", "a-b", "b", ""];

@@ -19,7 +19,8 @@ impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
     }
 }
 
-/// Iterator over the keys that differ between two trees, with their new values. [`Tree::diff`] creates it.
+/// Iterator over the differences between two trees: each key that only one of the trees contains or that has
+/// different values in the two trees, with its value in the second tree. [`Tree::diff`] creates the iterator.
 pub(crate) struct Diff<'a, K, V> {
     old: Cursor<'a, K, V>,
     new: Cursor<'a, K, V>,

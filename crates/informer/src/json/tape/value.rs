@@ -63,7 +63,8 @@ impl de::Error for Refused {
 pub(super) struct Reading {
     /// Number of nested arrays and maps that are being read, including the innermost one.
     depth: Cell<u8>,
-    /// Whether the type has stopped reading some array or map before its end.
+    /// Whether the decoded type's `Deserialize` implementation has stopped reading an array or map before the
+    /// end of that array or map.
     left_some: Cell<bool>,
 }
 

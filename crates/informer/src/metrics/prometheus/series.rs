@@ -12,7 +12,8 @@ use super::super::{
     WorkQueueSampler,
 };
 
-/// Upper bounds of the histogram buckets for processing times, in seconds, as in client-go.
+/// Upper bounds of the histogram buckets for the processing time of a batch and for the watch lag of a batch,
+/// in seconds, as in client-go.
 const LATENCY: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];

@@ -114,9 +114,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Inserts the text `stamp` as the first fields of the object, and returns the resulting bytes.
-    ///
-    /// `stamp` is the JSON text of an API version and a kind.
+    /// Returns the bytes of the object with the expected API version and kind. The object must state none.
     pub(crate) fn with_kind(self, expected: &Expected) -> Vec<u8> {
         match self.codec {
             Codec::Json => json::with_kind(self.bytes, expected.stamp()),
@@ -166,7 +164,7 @@ impl<'a> Encoded<'a> {
 
     /// Returns the bytes of the object without the fields that `pruning` drops.
     ///
-    /// Invalid JSON is returned unchanged.
+    /// An invalid object is returned unchanged.
     pub(crate) fn cut(self, pruning: &Pruning) -> Cow<'a, [u8]> {
         match self.codec {
             _ if pruning.is_empty() => Cow::Borrowed(self.bytes),

@@ -260,7 +260,7 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         })
     }
 
-    /// Whether the message is null as JSON.
+    /// Returns whether the message is null as JSON.
     #[inline]
     fn is_null(self) -> Result<bool, Error> {
         match self.message.form {

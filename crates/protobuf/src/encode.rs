@@ -57,7 +57,8 @@ impl Encoder {
             |name: &&String| !without.contains(&name.as_str()) && !self.has_field(message, name);
         match members.keys().find(is_unknown) {
             Some(name) => {
-                Err(misfit("absent, as there is no such field").below(Step::Key(name.clone())))
+                Err(Error::from(Reason::new("there is no such field"))
+                    .below(Step::Key(name.clone())))
             }
             None => Ok(()),
         }
@@ -252,7 +253,7 @@ impl Encoder {
     }
 }
 
-/// Whether Go writes the zero value of a field that has one value and is not set.
+/// Returns whether Go writes the zero value of a field with one value if the field is not set.
 fn is_written_as_zero(field: &Field) -> bool {
     match field.presence {
         // Only pointers and byte slices can be unset.
@@ -264,3 +265,6 @@ fn is_written_as_zero(field: &Field) -> bool {
 fn misfit(wanted: &str) -> Error {
     Reason::new(format!("it must be {wanted}")).into()
 }
+
+#[cfg(test)]
+mod tests;

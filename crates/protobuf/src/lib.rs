@@ -4,6 +4,8 @@
 //! of `k8s-openapi`. The type receives what it would receive from the JSON that Go writes for the same object:
 //! the same names, and the same omitted, zero and null fields.
 //!
+//! [`encode`] writes the JSON of an object as a message, with the bytes that Go writes.
+//!
 //! The tables of messages are generated from Kubernetes' own modules. The crate knows nothing of lists, watches
 //! or servers.
 

@@ -15,11 +15,13 @@ use crate::{
     wire::{WireFields, WireValue},
 };
 
-/// The first second of year 1: Go's zero time, and the minimum of RFC 3339.
-/// The maximum is that of [`Timestamp`].
+/// Unix time in seconds of the start of year 1, which is Go's zero time. Earlier times are an error.
 pub(crate) const FIRST_SECOND: i64 = -62_135_596_800;
 
-/// Up to this value a double represents every integer exactly.
+/// Number of nanoseconds in a second.
+const NANOS: i32 = 1_000_000_000;
+
+/// Maximum absolute value up to which a double represents every integer exactly.
 const INTEGRAL_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A value that is neither a JSON object nor a list, except in [`Scalar::Json`].
@@ -94,7 +96,7 @@ impl<'de> Scalar<'de> {
     }
 }
 
-/// Whether the bytes of a message with its own JSON encoding are the JSON value null.
+/// Returns whether the bytes of a message with its own JSON encoding are the JSON value null.
 #[inline]
 pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
     match form {
@@ -126,7 +128,7 @@ fn embedded<'de, V: Visitor<'de>>(json: &'de [u8], visitor: V) -> Result<V::Valu
     })
 }
 
-/// Reads a text; replaces invalid UTF-8, which protobuf allows and JSON can't represent.
+/// Reads a text, and replaces invalid UTF-8, which JSON can't represent.
 #[inline]
 fn text(bytes: &[u8]) -> Scalar<'_> {
     Scalar::Text(match std::str::from_utf8(bytes) {
@@ -135,7 +137,7 @@ fn text(bytes: &[u8]) -> Scalar<'_> {
     })
 }
 
-/// Keeps the lower 32 bits, as Go does.
+/// Returns the lower 32 bits of a varint as a signed integer, as Go does.
 fn int32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
@@ -177,7 +179,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Scalar<'_>, Reason> {
     }
 }
 
-/// Returns the bytes in field 1 of a message without other fields.
+/// Returns the bytes in field 1 of a message, and ignores all other fields.
 fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     let mut found = None;
     for field in WireFields::new(bytes) {
@@ -204,7 +206,7 @@ fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'static>, Reason> {
 /// Reads the seconds and the nanoseconds of `{1: seconds, 2: nanoseconds}`. Returns `None` for Go's zero time,
 /// which is null in JSON and has no fields.
 ///
-/// A time with seconds has no nanoseconds, and one with microseconds has whole microseconds.
+/// If `micro` is true, the nanoseconds are whole microseconds, otherwise 0.
 #[inline]
 fn since_1970(bytes: &[u8], micro: bool) -> Result<Option<(i64, i32)>, Reason> {
     if bytes.is_empty() {
@@ -219,6 +221,9 @@ fn since_1970(bytes: &[u8], micro: bool) -> Result<Option<(i64, i32)>, Reason> {
             _ => {}
         }
     }
+    // Go accepts nanoseconds that are negative, or more than a second.
+    let seconds = seconds.saturating_add(nanos.div_euclid(NANOS).into());
+    let nanos = nanos.rem_euclid(NANOS);
     let nanos = if micro { nanos / 1_000 * 1_000 } else { 0 };
     Ok(Some((seconds, nanos)).filter(|time| *time != (FIRST_SECOND, 0)))
 }

@@ -1,8 +1,8 @@
 //! Encodes two groups of values as protobuf: scalar values, and messages with a special JSON representation,
 //! such as times and quantities.
 //!
-//! Guarantees: a time with a fraction of a second is an error, because the times of Kubernetes have no
-//! fractions.
+//! Guarantees: a time with a fraction of a second is an error, because a `metav1.Time` has no fraction. The
+//! module does not encode a `metav1.MicroTime`.
 //!
 //! This module does not encode messages that are JSON objects. The parent module encodes them.
 

@@ -5,10 +5,12 @@
 //! Guarantees: a part of a body that is larger than its [`Limit`] is rejected, so a server can't make the
 //! client buffer more.
 
+use std::fmt;
+
 use bytes::{Bytes, BytesMut};
 
 use super::{Codec, Encoded};
-use crate::limits::{LIST_ENVELOPE_BYTES, Limits};
+use crate::limits::{CONTINUE_TOKEN_BYTES, LIST_ENVELOPE_BYTES, Limits, REVISION_BYTES, is_fit};
 
 /// One object of a list, or one event of a watch, split from a response body and not decoded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +62,27 @@ pub(crate) struct ListEnd {
     pub(crate) remaining_item_count: Option<i64>,
 }
 
+impl ListEnd {
+    /// Returns these fields if the resource version and the continue token can be used.
+    ///
+    /// # Errors
+    /// The resource version or the continue token is too long, or the resource version has control characters.
+    pub(super) fn checked(self) -> Result<Self, SplitError> {
+        if !is_fit(&self.resource_version, REVISION_BYTES) {
+            return Err(invalid_list(format!(
+                "has a resourceVersion longer than {REVISION_BYTES} bytes or with control characters"
+            )));
+        }
+        let token = self.continue_token.as_deref().unwrap_or_default();
+        if token.len() > CONTINUE_TOKEN_BYTES {
+            return Err(invalid_list(format!(
+                "has a continue token longer than {CONTINUE_TOKEN_BYTES} bytes"
+            )));
+        }
+        Ok(self)
+    }
+}
+
 /// The reason why the body of a list or a watch can't be split into frames.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SplitError {
@@ -69,6 +92,11 @@ pub(crate) enum SplitError {
     /// The body ended before the end of the list, or inside an event.
     #[error("{0}")]
     EndedEarly(&'static str),
+}
+
+/// Returns the error for an invalid response to a list; `what` continues the sentence.
+pub(super) fn invalid_list(what: impl fmt::Display) -> SplitError {
+    malformed(format!("the response to the list {what}"))
 }
 
 pub(super) fn malformed(what: impl Into<String>) -> SplitError {

@@ -23,7 +23,7 @@ use kube_informer_protobuf::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Expected, Identity, IdentityMetadata, Named, Pairs, Unfit};
+use super::{Expected, Identity, IdentityMetadata, Named, Unfit};
 use crate::{
     json::{Measured, counted},
     limits::PARTS,
@@ -77,7 +77,7 @@ pub(super) fn schema(bytes: &[u8]) -> Option<Schema> {
 }
 
 /// Returns the message of an object without its envelope.
-pub(super) fn message(bytes: &[u8]) -> &[u8] {
+fn message(bytes: &[u8]) -> &[u8] {
     envelope(bytes).map_or(bytes, |envelope| envelope.raw)
 }
 
@@ -103,58 +103,66 @@ pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
 
 /// Returns the object in an envelope that states this kind.
 pub(super) fn with_kind(bytes: &[u8], expected: &Expected) -> Vec<u8> {
+    in_envelope(&expected.api_version, &expected.kind, message(bytes))
+}
+
+fn in_envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let mut type_meta = Vec::new();
-    put_bytes(1, expected.api_version.as_bytes(), &mut type_meta);
-    put_bytes(2, expected.kind.as_bytes(), &mut type_meta);
+    put_bytes(1, api_version.as_bytes(), &mut type_meta);
+    put_bytes(2, kind.as_bytes(), &mut type_meta);
     let mut enveloped = Envelope::MAGIC.to_vec();
     put_bytes(1, &type_meta, &mut enveloped);
-    put_bytes(2, message(bytes), &mut enveloped);
+    put_bytes(2, raw, &mut enveloped);
     enveloped
 }
 
 /// Reads the object's identity from its metadata. Returns `None` if a field of the object or of its metadata is
 /// not encoded as protobuf.
 pub(super) fn identity(bytes: &[u8]) -> Option<Identity<'_>> {
-    let mut found = None;
+    let mut metadata = IdentityMetadata::default();
     for field in WireFields::new(message(bytes)) {
         let (number, value) = field.ok()?;
+        // A message may be sent in parts, which the decoder merges.
         if number == METADATA {
-            found = Some(value.bytes().ok()?);
+            read_identity(value.bytes().ok()?, &mut metadata)?;
         }
     }
-    identity_of(found.unwrap_or_default())
+    Some(Identity { metadata })
 }
 
-/// Reads the object's identity from its metadata alone, so that the fields behind the metadata may be invalid.
+/// Reads the object's identity from its metadata, even if the fields behind the metadata are invalid.
 pub(super) fn identity_in_place(bytes: &[u8]) -> Option<Identity<'_>> {
-    let mut fields = WireFields::new(message(bytes)).map_while(Result::ok);
-    let (_, metadata) = fields.find(|(number, _)| *number == METADATA)?;
-    identity_of(metadata.bytes().ok()?)
+    let mut metadata = None;
+    for (number, value) in WireFields::new(message(bytes)).map_while(Result::ok) {
+        if number == METADATA {
+            read_identity(value.bytes().ok()?, metadata.get_or_insert_default())?;
+        }
+    }
+    metadata.map(|metadata| Identity { metadata })
 }
 
-fn identity_of(metadata: &[u8]) -> Option<Identity<'_>> {
-    let mut identity = IdentityMetadata::default();
-    let mut labels = Vec::new();
+fn read_identity<'a>(metadata: &'a [u8], identity: &mut IdentityMetadata<'a>) -> Option<()> {
     for field in WireFields::new(metadata) {
         let (number, value) = field.ok()?;
         match number {
             object_meta::NAME => identity.name = text(value.bytes().ok()?),
-            object_meta::NAMESPACE => identity.namespace = Some(text(value.bytes().ok()?)),
+            object_meta::NAMESPACE => {
+                // Go writes the empty namespace of a cluster-scoped object.
+                let namespace = Some(text(value.bytes().ok()?));
+                identity.namespace = namespace.filter(|namespace| !namespace.is_empty());
+            }
             object_meta::UID => identity.uid = text(value.bytes().ok()?),
             object_meta::RESOURCE_VERSION => {
                 identity.resource_version = text(value.bytes().ok()?);
             }
             object_meta::LABELS => {
                 let (key, value) = entry(value.bytes().ok()?)?;
-                labels.push((text(key), text(value)));
+                identity.labels.0.push((text(key), text(value)));
             }
             _ => {}
         }
     }
-    // Go writes the empty namespace of a cluster-scoped object.
-    identity.namespace = identity.namespace.filter(|namespace| !namespace.is_empty());
-    identity.labels = Pairs(labels);
-    Some(Identity { metadata: identity })
+    Some(())
 }
 
 fn text(bytes: &[u8]) -> Cow<'_, str> {
@@ -174,7 +182,7 @@ fn entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((key, text))
 }
 
-/// Whether the annotation `k8s.io/initial-events-end` of a bookmark is `true`.
+/// Returns whether the annotation `k8s.io/initial-events-end` of a bookmark is `true`.
 pub(super) fn ends_initial_events(bytes: &[u8]) -> bool {
     let fields_of = |bytes| WireFields::new(bytes).map_while(Result::ok);
     let metadata = fields_of(message(bytes)).filter(|(number, _)| *number == METADATA);

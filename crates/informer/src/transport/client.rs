@@ -455,3 +455,6 @@ impl<K: 'static> fmt::Debug for ListWatch<K> {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

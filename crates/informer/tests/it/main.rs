@@ -32,6 +32,7 @@ mod panics;
 mod parallel;
 mod plain;
 mod process_loop;
+mod protobuf;
 mod pruned;
 mod put_back;
 mod queues;

@@ -30,7 +30,7 @@ pub(super) struct FieldValue<'l, 'de, 'c> {
 }
 
 impl<'de, 'c> FieldValue<'_, 'de, 'c> {
-    /// Returns the value of a field that has neither a list nor a map.
+    /// Returns the value of a field that is neither a list nor a map.
     #[inline]
     fn item(&self) -> Result<ItemValue<'de, 'c>, Error> {
         ItemValue::new(self.context, self.field.value, self.first, self.depth)
@@ -42,7 +42,7 @@ impl<'de, 'c> FieldValue<'_, 'de, 'c> {
         ItemValue::new(self.context, self.field.value, value, self.depth + 1)
     }
 
-    /// Whether the field is missing, and Go writes null for it.
+    /// Returns whether the bytes do not contain the field, and Go writes null for the field.
     #[inline]
     fn is_missing_null(&self) -> bool {
         self.first.is_none()

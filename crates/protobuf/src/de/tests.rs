@@ -3,7 +3,13 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::tests::{LIMITS, bytes, decoded, varint};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use crate::{
+    Messages, Options, decode,
+    tests::{LIMITS, bytes, decoded, varint},
+};
 
 const POD: (&str, &str) = ("v1", "Pod");
 const CRD: (&str, &str) = ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
@@ -181,6 +187,50 @@ fn nesting_is_limited_as_in_json() {
     assert!(refusal.starts_with("spec.versions[0].schema.openAPIV3Schema.not.not."));
     assert!(refusal.ends_with(".not: nested deeper than 127 levels"));
     assert!(crd(&nested(100_000)).is_err());
+}
+
+#[test]
+fn the_number_of_arrays_and_maps_is_limited() {
+    let id = Messages::builtin().of_kind(POD.0, POD.1).unwrap();
+    // The pod, `spec`, `containers`, and per container the container itself and `resources`.
+    let raw = bytes(2, [0x12, 0].repeat(3));
+    let with = |containers| {
+        let options = Options {
+            containers,
+            ..LIMITS
+        };
+        let decoded = decode::<Value>(id, &raw, options);
+        decoded.map_err(|error| error.to_string())
+    };
+    // `metadata` and `status` are written although they are missing.
+    assert!(with(11).is_ok());
+    let refused = with(10).unwrap_err();
+    assert_eq!(refused, "status: more than 10 arrays and maps");
+    assert!(with(4).unwrap_err().starts_with("spec.containers[0]"));
+}
+
+#[test]
+fn lists_have_no_spare_capacity() {
+    let item = bytes(2, bytes(1, "c"));
+    for count in [1, 2, 3, 5, 9] {
+        let raw = bytes(2, item.repeat(count));
+        let id = Messages::builtin().of_kind(POD.0, POD.1).unwrap();
+        let pod: Pod = decode(id, &raw, LIMITS).unwrap();
+        let containers = pod.spec.unwrap().containers;
+        assert_eq!((containers.len(), containers.capacity()), (count, count));
+    }
+}
+
+#[test]
+fn the_deepest_message_fits_into_the_stack_of_a_thread() {
+    let version = bytes(4, bytes(1, nested(LIMITS.depth - 6)));
+    let raw = bytes(2, bytes(7, version));
+    let id = Messages::builtin().of_kind(CRD.0, CRD.1).unwrap();
+    // The stack of a tokio worker and of a test.
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    let decoded =
+        thread.spawn(move || decode::<CustomResourceDefinition>(id, &raw, LIMITS).is_ok());
+    assert!(decoded.unwrap().join().unwrap());
 }
 
 #[test]

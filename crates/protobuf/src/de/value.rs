@@ -15,7 +15,9 @@ pub(super) enum ItemValue<'de, 'c> {
 }
 
 impl<'de, 'c> ItemValue<'de, 'c> {
-    /// Reads a value of this type; `None` stands for the zero value. `depth` is the nesting of the JSON value, from 1 for the outermost object.
+    /// Reads a value of this type; `None` stands for the zero value.
+    ///
+    /// `depth` is the nesting of the JSON value, from 1 for the outermost object.
     #[inline]
     pub(super) fn new(
         context: &'c Context,
@@ -33,7 +35,7 @@ impl<'de, 'c> ItemValue<'de, 'c> {
         })
     }
 
-    /// Whether the value is null as JSON.
+    /// Returns whether the value is null as JSON.
     #[inline]
     pub(super) fn is_null(&self) -> Result<bool, Error> {
         match self {

@@ -96,3 +96,21 @@ fn an_int_or_string_follows_its_type() {
     assert_eq!(read(&[bytes(2, "")]), "refused: proto: wrong wireType = 2");
     assert_eq!(read(&[varint(3, 1)]), "refused: proto: wrong wireType = 0");
 }
+
+#[test]
+fn nanoseconds_outside_of_a_second_count_as_in_go() {
+    let micro = |seconds: u64, nanos: u64| {
+        form(
+            Form::MicroTime,
+            &[varint(1, seconds), varint(2, nanos)].concat(),
+        )
+    };
+    assert_eq!(micro(1, 1_500_000_000), r#""1970-01-01T00:00:02.500000Z""#);
+    assert_eq!(micro(0, u64::MAX - 999), r#""1969-12-31T23:59:59.999999Z""#);
+    let before = u64::MAX - 62_135_596_800;
+    assert_eq!(micro(before, 1_000_000_000), "null");
+    assert_eq!(
+        micro(before, 1_000_001_000),
+        r#""0001-01-01T00:00:00.000001Z""#
+    );
+}

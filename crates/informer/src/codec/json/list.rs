@@ -3,7 +3,7 @@
 //! Guarantees: the splitter buffers at most one item or field, and rejects an item or a field that exceeds
 //! its size limit. The module does not decode the items.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use bytes::{Buf, Bytes};
 use serde::Deserialize;
@@ -11,14 +11,11 @@ use serde::Deserialize;
 use super::{
     super::{
         Codec, Frame, FrameKind, ListEnd, SplitError,
-        frame::{Carry, Limit, malformed},
+        frame::{Carry, Limit, invalid_list as invalid, malformed},
     },
     is_space,
 };
-use crate::{
-    json::ValueScanner,
-    limits::{CONTINUE_TOKEN_BYTES, REVISION_BYTES, is_fit, one_line},
-};
+use crate::{json::ValueScanner, limits::one_line};
 
 /// Splits the body of a list into the elements of `items` while the body is received.
 ///
@@ -90,10 +87,6 @@ struct ListMeta<'a> {
     resource_version: Option<Cow<'a, str>>,
     r#continue: Option<String>,
     remaining_item_count: Option<i64>,
-}
-
-fn invalid(what: impl fmt::Display) -> SplitError {
-    malformed(format!("the response to the list {what}"))
 }
 
 /// Maximum number of bytes that the splitter stores of a key in the list object.
@@ -179,24 +172,14 @@ impl ListSplitter {
             let kind = one_line(&self.head.kind, KEY_BYTES);
             return Err(invalid(format!("has no items (kind {kind:?})")));
         }
-        if !is_fit(revision, REVISION_BYTES) {
-            return Err(invalid(format!(
-                "has a resourceVersion longer than {REVISION_BYTES} bytes or with control characters"
-            )));
-        }
-        let token = meta.r#continue.as_deref().unwrap_or_default();
-        if token.len() > CONTINUE_TOKEN_BYTES {
-            return Err(invalid(format!(
-                "has a continue token longer than {CONTINUE_TOKEN_BYTES} bytes"
-            )));
-        }
-        Ok(ListEnd {
+        let end = ListEnd {
             resource_version: revision.to_owned(),
             continue_token: meta.r#continue,
             remaining_item_count: meta.remaining_item_count,
             kind: self.head.kind,
             api_version: self.head.api_version,
-        })
+        };
+        end.checked()
     }
 
     fn advance(&mut self, state: State, chunk: &mut Bytes) {

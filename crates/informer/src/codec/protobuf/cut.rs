@@ -6,14 +6,15 @@
 use std::borrow::Cow;
 
 use kube_informer_protobuf::{
-    Container, Field, Form, Message, MessageId, Messages, Presence, Type, WireError, WireFields,
-    WireValue, put_bytes, put_fixed64, put_varint,
+    Container, Envelope, Field, Form, Message, MessageId, Messages, Presence, Type, WireError,
+    WireFields, WireValue, put_bytes, put_fixed64, put_varint,
 };
 
-use super::{super::json, Schema, message};
+use super::{super::json, Schema, envelope, in_envelope};
 use crate::pruning::{Fate, Members};
 
-/// Returns the object's message without the fields that the rules in `members` drop, and without its envelope.
+/// Returns the object without the fields that the rules in `members` drop. An envelope is kept, because a dynamic
+/// object reads its kind there.
 ///
 /// A message that is not valid protobuf is returned unchanged.
 pub(in crate::codec) fn cut<'a>(
@@ -21,12 +22,18 @@ pub(in crate::codec) fn cut<'a>(
     Schema(id): Schema,
     bytes: &'a [u8],
 ) -> Cow<'a, [u8]> {
-    let raw = message(bytes);
+    let envelope = envelope(bytes);
+    let raw = envelope.as_ref().map_or(bytes, |envelope| envelope.raw);
     let mut rest = Vec::with_capacity(raw.len());
-    match of_message(members, id, raw, &mut rest) {
-        Ok(()) => Cow::Owned(rest),
-        Err(_) => Cow::Borrowed(bytes),
+    if of_message(members, id, raw, &mut rest).is_err() {
+        return Cow::Borrowed(bytes);
     }
+    Cow::Owned(match envelope {
+        Some(Envelope {
+            api_version, kind, ..
+        }) => in_envelope(&api_version, &kind, &rest),
+        None => rest,
+    })
 }
 
 /// Appends the fields of a message that the rules keep.
@@ -43,9 +50,10 @@ fn of_message(
         Form::List | Form::Either => {
             for field in WireFields::new(raw) {
                 let (number, value) = field?;
-                let found = field_of(message, number);
-                let fate = Fate::Partly(members.clone());
-                put_kept(&fate, found, (number, value), to)?;
+                match field_of(message, number) {
+                    Some(field) => put_partly(members, field, (number, value), to)?,
+                    None => put(number, value, to),
+                }
             }
             return Ok(());
         }
@@ -98,14 +106,23 @@ fn put_kept(
     (number, value): (u32, WireValue<'_>),
     to: &mut Vec<u8>,
 ) -> Result<(), WireError> {
-    let (members, field) = match (fate, field) {
-        (Fate::Cut, _) => return Ok(()),
-        (Fate::Kept, _) | (Fate::Partly(_), None) => {
-            put(number, value, to);
-            return Ok(());
+    match (fate, field) {
+        (Fate::Cut, _) => {}
+        (Fate::Partly(members), Some(field)) => {
+            return put_partly(members, field, (number, value), to);
         }
-        (Fate::Partly(members), Some(field)) => (members, field),
-    };
+        (Fate::Kept, _) | (Fate::Partly(_), None) => put(number, value, to),
+    }
+    Ok(())
+}
+
+/// Appends the part of a field that the rules for the members of its value keep.
+fn put_partly(
+    members: &Members,
+    field: &'static Field,
+    (number, value): (u32, WireValue<'_>),
+    to: &mut Vec<u8>,
+) -> Result<(), WireError> {
     match (field.container, field.value, value) {
         (Container::Map, value_type, WireValue::Bytes(entry)) => {
             put_entry(members, value_type, (number, entry), to)

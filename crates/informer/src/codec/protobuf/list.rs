@@ -3,19 +3,17 @@
 //! Guarantees: the splitter buffers at most one item or field, and rejects a part that exceeds its size limit
 //! before the part is received. The module does not decode the items.
 
-use std::fmt;
-
 use bytes::Bytes;
 use kube_informer_protobuf::{Envelope, WireError, WireFields, WireValue};
 
 use super::{
     super::{
         Codec, Frame, FrameKind, ListEnd, SplitError,
-        frame::{Carry, Limit, malformed},
+        frame::{Carry, Limit, invalid_list as invalid},
     },
     Schema,
 };
-use crate::limits::{CONTINUE_TOKEN_BYTES, REVISION_BYTES, is_fit, one_line};
+use crate::limits::one_line;
 
 /// Splits the body of a list into its items while the body is received.
 ///
@@ -71,10 +69,6 @@ struct Head {
 
 /// Maximum number of bytes of the list's kind in an error message.
 const KIND_BYTES: usize = 64;
-
-fn invalid(what: impl fmt::Display) -> SplitError {
-    malformed(format!("the response to the list {what}"))
-}
 
 fn not_protobuf(error: WireError) -> SplitError {
     invalid(format!("is not valid protobuf: {error}"))
@@ -147,19 +141,9 @@ impl ListSplitter {
         self.head.items()?;
         let metadata = self.head.metadata.unwrap_or_default();
         let mut end = list_end(&metadata).map_err(not_protobuf)?;
-        if !is_fit(&end.resource_version, REVISION_BYTES) {
-            return Err(invalid(format!(
-                "has a resourceVersion longer than {REVISION_BYTES} bytes or with control characters"
-            )));
-        }
-        if end.continue_token.as_deref().unwrap_or_default().len() > CONTINUE_TOKEN_BYTES {
-            return Err(invalid(format!(
-                "has a continue token longer than {CONTINUE_TOKEN_BYTES} bytes"
-            )));
-        }
         end.kind = self.head.kind;
         end.api_version = self.head.api_version;
-        Ok(end)
+        end.checked()
     }
 
     /// Takes the next `missing` bytes, and returns them together with the bytes that were buffered before.
@@ -216,12 +200,17 @@ impl ListSplitter {
 
     /// Begins a field.
     fn begin(&mut self, tag: Tag) -> Result<(), SplitError> {
-        self.state = match tag & 7 {
-            VARINT | BYTES => State::Varint(tag),
-            FIXED64 => State::Value(tag, 8),
-            FIXED32 => State::Value(tag, 4),
+        let length = match tag & 7 {
+            VARINT | BYTES => {
+                self.state = State::Varint(tag);
+                return Ok(());
+            }
+            FIXED64 => 8,
+            FIXED32 => 4,
             other => return Err(not_protobuf(WireError::WireType(other))),
         };
+        self.received(length)?;
+        self.state = State::Value(tag, length);
         Ok(())
     }
 

@@ -1,5 +1,4 @@
-//! Tests that lists, watches and objects in protobuf are read as the same ones in JSON, and that invalid bytes
-//! are an error.
+//! Tests that objects in protobuf are read as the same ones in JSON, and that invalid bytes are an error.
 
 use bytes::Bytes;
 use expect_test::expect;
@@ -9,10 +8,12 @@ use kube_informer_protobuf::encode;
 use serde_json::json;
 
 use super::{
-    super::{Codec, Encoded, Encoding, Frame, FrameKind, SplitError, frame::ListEnd},
+    super::{Codec, Encoded, Encoding},
     *,
 };
-use crate::{limits::LIST_ENVELOPE_BYTES, pruning::Pruning};
+use crate::pruning::Pruning;
+
+mod split;
 
 /// Returns a pod with metadata, lists, maps, times, quantities, ports by number and by name, and a volume whose
 /// source is a member of the volume.
@@ -73,189 +74,8 @@ fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
     field
 }
 
-/// Returns the body of a list of pods.
-fn list(kind: &str, metadata: &[u8], pods: &[Value]) -> Vec<u8> {
-    let mut list = field(1, metadata);
-    for pod in pods {
-        put_bytes(2, &message_of("Pod", pod), &mut list);
-    }
-    // Go writes two empty fields behind the list.
-    [enveloped(kind, &list), field(3, b""), field(4, b"")].concat()
-}
-
-fn metadata() -> Vec<u8> {
-    let mut remaining = Vec::new();
-    kube_informer_protobuf::put_varint(4, 9, &mut remaining);
-    [
-        field(1, b""),
-        field(2, b"42"),
-        field(3, b"token"),
-        remaining,
-    ]
-    .concat()
-}
-
-/// Returns a watch event with its length.
-fn event(kind: &str, object: &[u8]) -> Vec<u8> {
-    let event = [field(1, kind.as_bytes()), field(2, &field(1, object))].concat();
-    let length = u32::try_from(event.len()).unwrap();
-    [&length.to_be_bytes()[..], &event].concat()
-}
-
-fn split_list(chunks: &[&[u8]]) -> Result<(Vec<Frame>, ListEnd), SplitError> {
-    let mut splitter = Encoding::Protobuf.list_splitter(10_000);
-    let mut frames = Vec::new();
-    for chunk in chunks {
-        splitter.feed(Bytes::copy_from_slice(chunk), &mut frames)?;
-    }
-    Ok((frames, splitter.finish()?))
-}
-
-fn split_watch(chunks: &[&[u8]]) -> Result<Vec<Frame>, SplitError> {
-    let mut splitter = Encoding::Protobuf.watch_splitter(10_000);
-    let mut frames = Vec::new();
-    for chunk in chunks {
-        splitter.feed(Bytes::copy_from_slice(chunk), &mut frames)?;
-    }
-    splitter.finish()?;
-    Ok(frames)
-}
-
 fn pod_of(encoded: Encoded<'_>) -> Pod {
     encoded.decode().unwrap()
-}
-
-#[test]
-fn a_list_is_split_at_any_byte() {
-    let pods = [pod("a"), pod("b")];
-    let body = list("PodList", &metadata(), &pods);
-    let expected = pods.map(|pod| serde_json::from_value::<Pod>(pod).unwrap());
-    for at in 0..=body.len() {
-        let (frames, end) = split_list(&[&body[..at], &body[at..]]).unwrap();
-        let read: Vec<_> = frames.iter().map(|frame| pod_of(frame.object())).collect();
-        assert_eq!(read, expected, "at byte {at}");
-        assert!(frames.iter().all(|frame| frame.kind == FrameKind::Item));
-        assert_eq!((&*end.api_version, &*end.kind), ("v1", "PodList"));
-        assert_eq!(
-            (&*end.resource_version, end.remaining_item_count),
-            ("42", Some(9))
-        );
-        assert_eq!(end.continue_token.as_deref(), Some("token"));
-    }
-    let bytes: Vec<_> = body.chunks(1).collect();
-    assert_eq!(split_list(&bytes).unwrap().0.len(), 2);
-    let (frames, end) = split_list(&[&list("PodList", &field(3, b""), &[])]).unwrap();
-    assert_eq!((frames.len(), end.continue_token), (0, None));
-}
-
-#[test]
-fn a_list_that_ends_early_or_is_invalid_is_an_error() {
-    let body = list("PodList", &metadata(), &[pod("a")]);
-    let trailer = 4;
-    for at in 0..body.len() - trailer {
-        let error = split_list(&[&body[..at]]).unwrap_err();
-        let early = "the response to the list ended before the end of the list";
-        assert_eq!(error, SplitError::EndedEarly(early), "at byte {at}");
-    }
-    let refused = |body: &[u8]| split_list(&[body]).unwrap_err().to_string();
-    let mut errors = vec![
-        refused(br#"{"kind":"PodList"}"#),
-        refused(&list("Pod", b"", &[])),
-        refused(&list("WidgetList", b"", &[])),
-        refused(&list("PodList", &[0x12, 0x05], &[])),
-        refused(&list("PodList", &field(2, &[b'1'; 5_000]), &[])),
-        refused(&[&Envelope::MAGIC[..], &[0x0f]].concat()),
-        refused(&[&Envelope::MAGIC[..], &[0xff; 11]].concat()),
-        refused(
-            &[
-                &Envelope::MAGIC[..],
-                &field(1, &vec![0; LIST_ENVELOPE_BYTES + 1]),
-            ]
-            .concat(),
-        ),
-        refused(&enveloped("PodList", &[0x12, 0xff, 0x7f])),
-    ];
-    // The length alone is too large; the item itself never arrives.
-    let endless = [
-        &Envelope::MAGIC[..],
-        &[0x12, 0xff, 0xff, 0xff, 0x7f, 0x12, 0xff, 0xff, 0x7f],
-    ];
-    errors.push(refused(&endless.concat()));
-    let twice = [body.clone(), field(2, b"")].concat();
-    errors.push(refused(&twice));
-    expect![[r#"
-        the response to the list is labelled as protobuf, and does not begin as protobuf
-        the response to the list is not a list of a kind that the library knows as protobuf (kind "Pod")
-        the response to the list is not a list of a kind that the library knows as protobuf (kind "WidgetList")
-        the response to the list is not valid protobuf: unexpected EOF
-        the response to the list has a resourceVersion longer than 256 bytes or with control characters
-        the response to the list is not valid protobuf: proto: illegal wireType 7
-        the response to the list is not valid protobuf: proto: integer overflow
-        the response to the list has more than 1048576 bytes besides its items
-        an object is larger than 10000 bytes; to allow it, raise Limits::object_bytes
-        an object is larger than 10000 bytes; to allow it, raise Limits::object_bytes
-        the response to the list has two lists"#]]
-    .assert_eq(&errors.join("\n"));
-}
-
-#[test]
-fn a_watch_is_split_at_any_byte() {
-    let object = enveloped("Pod", &message_of("Pod", &pod("a")));
-    let status = json!({"code": 410, "reason": "Expired", "message": "too old"});
-    let status = enveloped("Status", &message_of("Status", &status));
-    let body = [
-        event("ADDED", &object),
-        event("MODIFIED", &object),
-        event("DELETED", &object),
-        event("BOOKMARK", &object),
-        event("NEW", &object),
-        event("ERROR", &status),
-    ]
-    .concat();
-    let whole = split_watch(&[&body]).unwrap();
-    for at in 0..=body.len() {
-        let frames = split_watch(&[&body[..at], &body[at..]]).unwrap();
-        assert_eq!(frames, whole, "at byte {at}");
-    }
-    let kinds: Vec<_> = whole.iter().map(|frame| frame.kind.clone()).collect();
-    let expected = [
-        FrameKind::Added,
-        FrameKind::Modified,
-        FrameKind::Deleted,
-        FrameKind::Bookmark,
-        FrameKind::Unknown("NEW".to_owned()),
-        FrameKind::Error,
-    ];
-    assert_eq!(kinds, expected);
-    let wanted: Pod = serde_json::from_value(pod("a")).unwrap();
-    assert_eq!(pod_of(whole[0].object()), wanted);
-    let error = crate::transport::Error::of_event(whole[5].object());
-    assert_eq!(error.class(), crate::transport::Class::Expired);
-}
-
-#[test]
-fn an_event_that_ends_early_or_is_invalid_is_an_error() {
-    let body = event("ADDED", &enveloped("Pod", b""));
-    for at in 1..body.len() {
-        let early = "the watch ended in the middle of an event";
-        let error = split_watch(&[&body[..at]]).unwrap_err();
-        assert_eq!(error, SplitError::EndedEarly(early), "at byte {at}");
-    }
-    let refused = |body: &[u8]| split_watch(&[body]).unwrap_err().to_string();
-    let errors = [
-        refused(&[0, 0, 0, 0]),
-        refused(br#"{"type":"ADDED","object":{}}"#),
-        refused(&[0, 0, 0, 2, 0x0f, 0]),
-        refused(&event("ADDED", br#"{"kind":"Pod"}"#)),
-        refused(&event("ADDED", &enveloped("Widget", b""))),
-    ];
-    expect![[r#"
-        the watch sent an empty event
-        an object is larger than 10000 bytes; to allow it, raise Limits::object_bytes
-        the watch sent an event that is not protobuf: proto: illegal wireType 7
-        the watch sent an object without an envelope of protobuf
-        the watch sent protobuf of the kind "v1 Widget", which the library knows only as JSON"#]]
-    .assert_eq(&errors.join("\n"));
 }
 
 #[test]
@@ -313,6 +133,42 @@ fn an_object_has_the_identity_and_the_kind_of_its_json() {
         "a"
     );
     assert!(codec.object(&torn).decode::<Pod>().is_err());
+}
+
+#[test]
+fn an_object_whose_metadata_are_sent_in_parts_has_one_identity() {
+    let parts = [
+        field(1, b"a"),
+        field(3, b"default"),
+        field(1, b"b"),
+        field(5, b"u"),
+    ];
+    let label = |key: &str| field(11, &[field(1, key.as_bytes()), field(2, b"x")].concat());
+    let raw = [
+        field(1, &parts[..2].concat()),
+        field(2, b""),
+        field(1, &[&parts[2..].concat()[..], &label("one")].concat()),
+        field(1, &label("two")),
+    ];
+    let raw = raw.concat();
+    let encoded = Codec::Protobuf(schema("v1", "Pod")).object(&raw);
+    let read = pod_of(encoded).metadata;
+    for identity in [
+        encoded.identity().unwrap(),
+        encoded.identity_in_place().unwrap(),
+    ] {
+        assert_eq!(Some(&*identity.metadata.name), read.name.as_deref());
+        assert_eq!(
+            identity.metadata.namespace.as_deref(),
+            read.namespace.as_deref()
+        );
+        assert_eq!(Some(&*identity.metadata.uid), read.uid.as_deref());
+        assert_eq!(Some(identity.label_map()), read.labels);
+    }
+    assert_eq!(
+        (read.name.as_deref(), read.uid.as_deref()),
+        (Some("b"), Some("u"))
+    );
 }
 
 #[test]
@@ -407,6 +263,45 @@ fn an_error_names_the_field_and_quotes_no_value() {
     let measured = codec.object(&field(2, &data)).measured::<Secret>().unwrap();
     assert_eq!(measured.value.data.unwrap()["password"].0, b"hunter2");
     assert!(measured.heap_bytes > 0);
+}
+
+#[test]
+fn the_text_of_an_error_of_the_type_is_not_shown() {
+    #[derive(Debug, Deserialize)]
+    struct Strict {
+        #[serde(rename = "type", deserialize_with = "refuse")]
+        _type: String,
+    }
+    fn refuse<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Err(serde::de::Error::custom(format!("{text} is refused")))
+    }
+    let secret = json!({"type": "hunter2"});
+    let raw = message_of("Secret", &secret);
+    let unfit = Codec::Protobuf(schema("v1", "Secret"))
+        .object(&raw)
+        .decode::<Strict>();
+    let unfit = unfit.unwrap_err();
+    assert_eq!(unfit.field, "type");
+    assert!(!unfit.reason.contains("hunter2"), "{}", unfit.reason);
+}
+
+#[test]
+fn an_object_with_too_many_maps_is_an_error_before_it_uses_their_memory() {
+    let raw = field(2, &[0x12, 0].repeat(PARTS));
+    let encoded = Codec::Protobuf(schema("v1", "Pod")).object(&raw);
+    let unfit = encoded.decode::<Pod>().unwrap_err();
+    assert_eq!(unfit.reason, "more than 500000 arrays and maps");
+}
+
+#[test]
+fn the_status_of_an_error_response_can_be_protobuf() {
+    let details = json!({"retryAfterSeconds": 7});
+    let status = json!({"code": 429, "message": "slow down", "details": details});
+    let body = enveloped("Status", &message_of("Status", &status));
+    let error = crate::transport::Error::from_status_body(500, &body);
+    assert_eq!(error.class(), crate::transport::Class::TooManyRequests);
+    assert_eq!(error.retry_after(), Some(std::time::Duration::from_secs(7)));
 }
 
 #[test]

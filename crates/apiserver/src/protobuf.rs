@@ -50,8 +50,9 @@ pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiEr
         envelope.api_version = expected.api_version().into();
     }
     let message = expected.message(&envelope)?;
-    let decoded = decode_with(message, envelope.raw, OPTIONS, |message| {
-        Value::deserialize(message.with_type_meta(&envelope.api_version, &envelope.kind))
+    let type_meta = (&*envelope.api_version, &*envelope.kind);
+    let decoded = decode_with(message, Some(type_meta), envelope.raw, OPTIONS, |message| {
+        Value::deserialize(message)
     });
     decoded.map_err(|why| expected.unfit(&envelope, why))
 }

@@ -7,67 +7,16 @@
 //! - the depth and the number of visited values are limited by [`Options`], also for small inputs;
 //! - an error contains the field's path in JSON.
 
-/// Forwards the methods that request one kind of value to methods of the deserializer.
-///
-/// A method that visits every kind of value is compiled for each visitor, and is too large to be inlined.
-macro_rules! by_kind {
-    () => {
-        by_kind! { @scalar
-            deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
-            deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32
-            deserialize_f64 deserialize_char deserialize_str deserialize_string deserialize_bytes
-            deserialize_byte_buf deserialize_identifier
-        }
-    };
-    (@scalar $($name:ident)*) => {
-        $(
-            #[inline]
-            fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-                self.scalar(visitor)
-            }
-        )*
-
-        #[inline]
-        fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            self.list(visitor)
-        }
-
-        #[inline]
-        fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            self.object(visitor)
-        }
-
-        #[inline]
-        fn deserialize_struct<V: Visitor<'de>>(
-            self,
-            _: &'static str,
-            _: &'static [&'static str],
-            visitor: V,
-        ) -> Result<V::Value, Error> {
-            self.object(visitor)
-        }
-
-        #[inline]
-        fn deserialize_newtype_struct<V: Visitor<'de>>(
-            self,
-            _: &'static str,
-            visitor: V,
-        ) -> Result<V::Value, Error> {
-            visitor.visit_newtype_struct(self)
-        }
-    };
-}
-
-mod level;
 mod value;
-mod field;
-mod message;
+mod items;
+mod members;
 
 use std::cell::Cell;
 
 use serde::{
     de::{
-        self, DeserializeSeed, Deserializer as _, SeqAccess, Visitor, value::MapAccessDeserializer,
+        self, Visitor,
+        value::{CowStrDeserializer, MapAccessDeserializer},
     },
     forward_to_deserialize_any,
 };
@@ -76,13 +25,12 @@ use crate::{
     error::{Error, Reason},
     order::sorted,
     scalar::{self, Scalar},
-    table::{Container, Form, Message, MessageId, Messages, Presence},
-    wire::WireFields,
+    table::{Form, MessageId, Messages, Type},
+    wire::WireValue,
 };
-use field::FieldValue;
-use level::Level;
-use message::MessageAccess;
-use value::ScalarValue;
+use items::Items;
+use members::Members;
+use value::Value;
 
 /// How a message is decoded, and the limits on what it may produce.
 ///
@@ -119,12 +67,15 @@ pub fn decode<T: de::DeserializeOwned>(
     bytes: &[u8],
     options: Options,
 ) -> Result<T, Error> {
-    decode_with(message, bytes, options, |deserializer| {
+    decode_with(message, None, bytes, options, |deserializer| {
         T::deserialize(deserializer)
     })
 }
 
 /// Passes a deserializer of a message to a function, and returns what the function returns.
+///
+/// `type_meta` is the API version and the kind of the object, which are not part of a message. They are visited
+/// as the members `apiVersion` and `kind`.
 ///
 /// Kubernetes writes the fields of a message in the order of their numbers. If these bytes have another order,
 /// the function is called a second time, with sorted bytes, and the result of the first call is dropped.
@@ -133,12 +84,13 @@ pub fn decode<T: de::DeserializeOwned>(
 /// The errors of the function, and those of bytes that are not a message.
 pub fn decode_with<R>(
     message: MessageId,
+    type_meta: Option<(&str, &str)>,
     bytes: &[u8],
     options: Options,
     mut read: impl FnMut(Deserializer<'_, '_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    let context = Context::new(options);
-    let result = read(Deserializer::new(&context, message, bytes, 1));
+    let context = Context::new(options, type_meta);
+    let result = read(Deserializer::new(&context, message, bytes));
     let is_unordered = context.is_unordered.get();
     if result.is_ok() && !is_unordered {
         return result;
@@ -146,8 +98,8 @@ pub fn decode_with<R>(
     // Another error can be a consequence of the order too: a field that comes later seems to be missing.
     match sorted(context.messages, context.messages.get(message), bytes) {
         Ok(sorted) if is_unordered || sorted != bytes => {
-            let context = Context::new(options);
-            read(Deserializer::new(&context, message, &sorted, 1))
+            let context = Context::new(options, type_meta);
+            read(Deserializer::new(&context, message, &sorted))
         }
         Err(reason) if is_unordered => Err(reason.into()),
         Ok(_) | Err(_) => result,
@@ -156,23 +108,25 @@ pub fn decode_with<R>(
 
 /// State that all deserializers of one message share.
 #[derive(Debug)]
-struct Context {
+struct Context<'de> {
     messages: &'static Messages,
+    options: Options,
     containers_left: Cell<usize>,
     values_left: Cell<usize>,
-    options: Options,
     /// Whether a field appeared behind one with a greater number, or a second time.
     is_unordered: Cell<bool>,
+    type_meta: Option<(&'de str, &'de str)>,
 }
 
-impl Context {
-    fn new(options: Options) -> Self {
+impl<'de> Context<'de> {
+    fn new(options: Options, type_meta: Option<(&'de str, &'de str)>) -> Self {
         Self {
             messages: Messages::builtin(),
+            options,
             containers_left: Cell::new(options.containers),
             values_left: Cell::new(options.values),
-            options,
             is_unordered: Cell::new(false),
+            type_meta,
         }
     }
 
@@ -185,13 +139,11 @@ impl Context {
     /// Counts one JSON object or list.
     #[inline]
     fn count_container(&self) -> Result<(), Reason> {
-        take_one(
-            &self.containers_left,
-            self.options.containers,
-            "arrays and maps",
-        )
+        let max = self.options.containers;
+        take_one(&self.containers_left, max, "arrays and maps")
     }
 
+    #[cold]
     fn unordered(&self) -> Reason {
         self.is_unordered.set(true);
         Reason::new("the fields are not in the order of their numbers")
@@ -209,164 +161,141 @@ fn take_one(left: &Cell<usize>, max: usize, what: &str) -> Result<(), Reason> {
     }
 }
 
-/// A serde deserializer over the bytes of one message.
+/// A serde deserializer over the bytes of one JSON value: a message, or a field of a message.
+///
+/// A value that is skipped ([`IgnoredAny`](de::IgnoredAny)) is not validated.
 #[derive(Clone, Copy, Debug)]
 pub struct Deserializer<'de, 'c> {
-    context: &'c Context,
-    message: &'static Message,
-    bytes: &'de [u8],
+    context: &'c Context<'de>,
+    value: Value<'de>,
     /// Nesting of the JSON value, from 1 for the outermost object.
     depth: usize,
-    type_meta: Option<(&'de str, &'de str)>,
-}
-
-/// How a message is visited.
-enum Shape<'de> {
-    Object,
-    /// The value of one field, at this position in the table.
-    Field(usize),
-    EmptyList,
-    Scalar(Scalar<'de>),
 }
 
 impl<'de, 'c> Deserializer<'de, 'c> {
-    fn new(context: &'c Context, message: MessageId, bytes: &'de [u8], depth: usize) -> Self {
+    fn new(context: &'c Context<'de>, message: MessageId, bytes: &'de [u8]) -> Self {
         Self {
             context,
-            message: context.messages.get(message),
-            bytes,
-            depth,
-            type_meta: None,
+            value: Value::Message(context.messages.get(message), bytes),
+            depth: 1,
         }
     }
 
-    /// Also visits the fields `apiVersion` and `kind`, which are not part of a message.
-    #[must_use]
-    pub fn with_type_meta(mut self, api_version: &'de str, kind: &'de str) -> Self {
-        self.type_meta = Some((api_version, kind));
-        self
-    }
-
-    #[inline]
-    fn shape(self) -> Result<Shape<'de>, Error> {
-        Ok(match self.message.form {
-            Form::Object => Shape::Object,
-            Form::List | Form::Either => match self.present()? {
-                Some(at) => Shape::Field(at),
-                None if self.message.form == Form::List => Shape::EmptyList,
-                None => Shape::Scalar(Scalar::Null),
-            },
-            special => Shape::Scalar(Scalar::special(special, self.bytes)?),
-        })
-    }
-
-    /// Returns whether the message is null as JSON.
-    #[inline]
-    fn is_null(self) -> Result<bool, Error> {
-        match self.message.form {
-            Form::Object | Form::List => Ok(false),
-            Form::Either => Ok(self.present()?.is_none()),
-            special => Ok(scalar::is_null(special, self.bytes)?),
-        }
-    }
-
-    /// Returns the position of the last field that is sent; if none is sent, the position of the first field if
-    /// Go writes a value for it that is not null.
+    /// Visits a value of any kind.
     ///
-    /// Only messages that are one field in JSON need this. They are rare, so the order of their fields is
-    /// checked in a pass of its own.
-    fn present(self) -> Result<Option<usize>, Error> {
-        let message = self.message;
-        let mut last = None;
-        let mut is_adjacent = true;
-        for field in WireFields::new(self.bytes) {
-            let (number, _) = field?;
-            let Some(at) = message.position(number) else {
-                is_adjacent = false;
-                continue;
-            };
-            let is_next_item =
-                last == Some(at) && is_adjacent && message.fields[at].container == Container::List;
-            if last.is_some_and(|last| at <= last) && !is_next_item {
-                return Err(self.context.unordered().into());
+    /// This is not inlined, because it is compiled for each visitor, and few visitors need it.
+    #[inline(never)]
+    fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value.resolved(self.context)? {
+            Value::Null => visitor.visit_unit(),
+            Value::Text(bytes) => scalar::text(bytes).visit(visitor),
+            Value::Integer(number) => visitor.visit_i64(number),
+            Value::Scalar(scalar, Some(value)) => Scalar::of(scalar, value)?.visit(visitor),
+            Value::Scalar(scalar, None) => Scalar::zero(scalar).visit(visitor),
+            Value::Message(message, bytes) if message.form == Form::Object => {
+                visitor.visit_map(Members::of_message(self, message, bytes)?)
             }
-            (last, is_adjacent) = (Some(at), true);
+            Value::Message(message, bytes) => Scalar::special(message.form, bytes)?.visit(visitor),
+            Value::List(run) => visitor.visit_seq(Items::new(self, run)?),
+            Value::Map(run) => visitor.visit_map(Members::of_map(self, run)?),
         }
-        let first = message.fields.first();
-        let first = first.filter(|field| {
-            field.presence == Presence::Always && field.container == Container::One
-        });
-        Ok(last.or(first.map(|_| 0)))
     }
 
+    /// Visits a text, or a value of another kind.
     #[inline]
-    fn members(self) -> Result<MessageAccess<'de, 'c>, Reason> {
-        let (context, message) = (self.context, self.message);
-        MessageAccess::new(context, message, self.bytes, self.depth, self.type_meta)
+    fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::Text(bytes) => match str::from_utf8(bytes) {
+                Ok(text) => visitor.visit_borrowed_str(text),
+                Err(_) => self.any(visitor),
+            },
+            _ => self.any(visitor),
+        }
+    }
+
+    /// Visits a number or a boolean, or a value of another kind.
+    #[inline]
+    fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::Integer(number) => visitor.visit_i64(number),
+            Value::Scalar(Type::Bool, Some(WireValue::Varint(number))) => {
+                visitor.visit_bool(number != 0)
+            }
+            _ => self.any(visitor),
+        }
+    }
+
+    /// Visits a JSON object, or a value of another kind.
+    #[inline]
+    fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::Message(message, bytes) if message.form == Form::Object => {
+                visitor.visit_map(Members::of_message(self, message, bytes)?)
+            }
+            Value::Map(run) => visitor.visit_map(Members::of_map(self, run)?),
+            _ => self.any(visitor),
+        }
     }
 }
 
-impl<'de> Deserializer<'de, '_> {
-    /// Visits a message that is one JSON value.
-    #[inline]
-    fn scalar<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.message.form {
-            Form::Object | Form::List | Form::Either => self.deserialize_any(visitor),
-            special => Scalar::special(special, self.bytes)?.visit(visitor),
+/// Implements methods that request one kind of value. Each compiles little more than the visit of this kind.
+macro_rules! forward {
+    ($to:ident: $($name:ident)*) => {$(
+        #[inline]
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            self.$to(visitor)
         }
-    }
-
-    /// Visits a message that is a JSON object.
-    #[inline]
-    fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.message.form {
-            Form::Object => visitor.visit_map(self.members()?),
-            _ => self.deserialize_any(visitor),
-        }
-    }
-
-    /// Visits a message that is a JSON list.
-    #[inline]
-    fn list<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_any(visitor)
-    }
+    )*};
 }
 
 impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
     type Error = Error;
 
-    #[inline(never)]
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.shape()? {
-            Shape::Object => visitor.visit_map(self.members()?),
-            Shape::Scalar(scalar) => scalar.visit(visitor),
-            Shape::EmptyList => visitor.visit_seq(NoItems),
-            Shape::Field(at) => {
-                let mut level = Level::new(self.message, self.bytes);
-                let field = &self.message.fields[at];
-                let first = level.find(field.number())?;
-                let value = FieldValue {
-                    context: self.context,
-                    depth: self.depth,
-                    field,
-                    first,
-                    level: &mut level,
-                };
-                value.deserialize_any(visitor)
-            }
+    forward! { any: deserialize_any deserialize_bytes deserialize_byte_buf deserialize_unit }
+    forward! { text: deserialize_char deserialize_str deserialize_string deserialize_identifier }
+    forward! {
+        number: deserialize_bool
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+        deserialize_f32 deserialize_f64
+    }
+    forward! { object: deserialize_map }
+
+    #[inline]
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        self.object(visitor)
+    }
+
+    #[inline]
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.value {
+            Value::List(run) => visitor.visit_seq(Items::new(self, run)?),
+            _ => self.any(visitor),
         }
     }
 
     #[inline]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.is_null()? {
+        if self.value.is_null(self.context)? {
             visitor.visit_none()
         } else {
             visitor.visit_some(self)
         }
     }
 
-    by_kind! {}
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
@@ -374,32 +303,25 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match self.shape()? {
-            Shape::Object => {
-                let members = MapAccessDeserializer::new(self.members()?);
-                members.deserialize_enum(name, variants, visitor)
+        match self.value {
+            Value::Message(message, bytes) if message.form == Form::Object => {
+                let members = Members::of_message(self, message, bytes)?;
+                MapAccessDeserializer::new(members).deserialize_enum(name, variants, visitor)
             }
-            Shape::Scalar(scalar) => ScalarValue(scalar).deserialize_enum(name, variants, visitor),
-            Shape::Field(_) | Shape::EmptyList => self.deserialize_any(visitor),
+            Value::Text(bytes) => {
+                visitor.visit_enum(CowStrDeserializer::new(String::from_utf8_lossy(bytes)))
+            }
+            _ => self.any(visitor),
         }
     }
 
-    forward_to_deserialize_any! {
-        unit unit_struct tuple tuple_struct ignored_any
+    #[inline]
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
     }
-}
 
-/// A list without items.
-struct NoItems;
-
-impl<'de> SeqAccess<'de> for NoItems {
-    type Error = Error;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(
-        &mut self,
-        _: S,
-    ) -> Result<Option<S::Value>, Error> {
-        Ok(None)
+    forward_to_deserialize_any! {
+        unit_struct tuple tuple_struct
     }
 }
 

@@ -90,7 +90,7 @@ impl Encoder {
             let member = members.get(field.name);
             written += usize::from(member.is_some());
             self.field(field, member.unwrap_or(&Value::Null))
-                .map_err(|error| error.below(Step::Member(field.name)))?;
+                .map_err(|error| error.below(Step::Member(field.name.to_owned())))?;
         }
         Ok(written)
     }
@@ -210,7 +210,7 @@ impl Encoder {
             _ => value,
         };
         self.field(first, first_value)
-            .map_err(|error| error.below(Step::Member(first.name)))?;
+            .map_err(|error| error.below(Step::Member(first.name.to_owned())))?;
         if fits_second {
             self.field(second, value)?;
         }

@@ -25,7 +25,7 @@ struct Inner {
 /// One step of a field's path.
 #[derive(Debug)]
 pub(crate) enum Step {
-    Member(&'static str),
+    Member(String),
     Item(usize),
     Key(String),
 }
@@ -79,8 +79,13 @@ impl Error {
 
     /// Adds the step that leads to the value of the error.
     pub(crate) fn below(mut self, step: Step) -> Self {
-        self.0.path.push(step);
+        self.enter(step);
         self
+    }
+
+    /// Adds the step that leads to the value of the error, in place.
+    pub(crate) fn enter(&mut self, step: Step) {
+        self.0.path.push(step);
     }
 }
 

@@ -12,7 +12,7 @@ use serde::de::{Deserializer as _, Visitor};
 use crate::{
     error::{Error, Reason},
     table::{Form, Type},
-    wire::{WireFields, WireValue},
+    wire::{VARINT_BYTES_MAX, WireFields, WireValue},
 };
 
 /// Unix time in seconds of the start of year 1, which is Go's zero time. Earlier times are an error.
@@ -100,6 +100,8 @@ impl<'de> Scalar<'de> {
 #[inline]
 pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
     match form {
+        // Go's zero time is null. Its seconds are negative, so they alone have eleven bytes.
+        Form::Time | Form::MicroTime if bytes.len() <= VARINT_BYTES_MAX => Ok(bytes.is_empty()),
         Form::Time => Ok(since_1970(bytes, false)?.is_none()),
         Form::MicroTime => Ok(since_1970(bytes, true)?.is_none()),
         Form::Json => Ok(matches!(Scalar::special(form, bytes)?, Scalar::Null)),
@@ -109,11 +111,21 @@ pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
 
 /// Passes an embedded JSON value to a visitor.
 fn embedded<'de, V: Visitor<'de>>(json: &'de [u8], visitor: V) -> Result<V::Value, Error> {
+    // A text need not be validated string by string.
+    match std::str::from_utf8(json) {
+        Ok(text) => visit_json(serde_json::Deserializer::from_str(text), visitor),
+        Err(_) => visit_json(serde_json::Deserializer::from_slice(json), visitor),
+    }
+}
+
+fn visit_json<'de, R: serde_json::de::Read<'de>, V: Visitor<'de>>(
+    mut json: serde_json::Deserializer<R>,
+    visitor: V,
+) -> Result<V::Value, Error> {
     use serde_json::error::Category;
 
-    let mut deserializer = serde_json::Deserializer::from_slice(json);
-    let value = deserializer.deserialize_any(visitor);
-    let value = value.and_then(|value| deserializer.end().map(|()| value));
+    let value = json.deserialize_any(visitor);
+    let value = value.and_then(|value| json.end().map(|()| value));
     value.map_err(|error| {
         // The text of an error of the type quotes the value.
         let text = match error.classify() {
@@ -130,7 +142,7 @@ fn embedded<'de, V: Visitor<'de>>(json: &'de [u8], visitor: V) -> Result<V::Valu
 
 /// Reads a text, and replaces invalid UTF-8, which JSON can't represent.
 #[inline]
-fn text(bytes: &[u8]) -> Scalar<'_> {
+pub(crate) fn text(bytes: &[u8]) -> Scalar<'_> {
     Scalar::Text(match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(bytes),
@@ -138,7 +150,8 @@ fn text(bytes: &[u8]) -> Scalar<'_> {
 }
 
 /// Returns the lower 32 bits of a varint as a signed integer, as Go does.
-fn int32(number: u64) -> i32 {
+#[inline]
+pub(crate) fn int32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
 }

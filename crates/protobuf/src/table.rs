@@ -36,6 +36,8 @@ pub struct Message {
     /// The fields in strictly ascending order of number; empty if the JSON of the message is not made from
     /// its fields.
     pub fields: Vec<Field>,
+    /// Index in `fields` by field number; `u8::MAX` for numbers without a field.
+    by_number: Vec<u8>,
 }
 
 /// The form in which a protobuf message is written as JSON.
@@ -64,6 +66,8 @@ pub enum Form {
 #[non_exhaustive]
 pub struct Field {
     number: u32,
+    /// The field number and the wire type, as they precede each value. Packed numbers have another wire type.
+    pub(crate) tag: u32,
     /// Name of the field in JSON.
     pub name: &'static str,
     /// Whether the field contains one value, a list or a map.
@@ -176,7 +180,11 @@ impl Messages {
                 {
                     return None;
                 }
+                let at = u8::try_from(fields.len()).ok().filter(|at| *at < u8::MAX)?;
                 fields.push(field);
+                let by_number = &mut all.last_mut()?.by_number;
+                by_number.resize(usize::try_from(field.number).ok()?, u8::MAX);
+                by_number.push(at);
             } else {
                 let mut columns = row.split('\t').skip(1);
                 let form = Form::from_cell(columns.next()?)?;
@@ -187,6 +195,7 @@ impl Messages {
                     form,
                     is_kind: kinds.len() > described,
                     fields: Vec::new(),
+                    by_number: Vec::new(),
                 });
             }
         }
@@ -204,10 +213,10 @@ impl Messages {
 
 impl Message {
     /// Returns the index in `fields` of the field with this number.
+    #[inline]
     pub fn position(&self, number: u32) -> Option<usize> {
-        self.fields
-            .binary_search_by_key(&number, |field| field.number)
-            .ok()
+        let at = *self.by_number.get(usize::try_from(number).ok()?)?;
+        (at != u8::MAX).then_some(at.into())
     }
 }
 
@@ -258,7 +267,7 @@ impl Field {
     /// Returns `None` if the row is malformed.
     fn from_row(row: &'static str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Field> {
         let mut columns = row.split('\t');
-        let number = columns.next()?.parse().ok()?;
+        let number: u32 = columns.next()?.parse().ok()?;
         let name = columns.next()?;
         let cell = columns.next()?;
         let presence = match columns.next()? {
@@ -277,8 +286,14 @@ impl Field {
             (Container::One, cell)
         };
         let value = Type::from_cell(inner, ids_by_name)?;
+        let wire_type = match value {
+            Type::Bool | Type::Int32 | Type::Int64 if container != Container::Map => 0,
+            Type::Double if container != Container::Map => 1,
+            _ => 2,
+        };
         columns.next().is_none().then_some(Field {
             number,
+            tag: number << 3 | wire_type,
             name,
             container,
             value,

@@ -68,8 +68,9 @@ impl Pair {
     }
 
     fn read<T: serde::de::DeserializeOwned>(&self, raw: &[u8]) -> Result<T, Error> {
-        decode_with(self.message(), raw, LIMITS, |message| {
-            T::deserialize(message.with_type_meta(&self.api_version, &self.kind))
+        let type_meta = (&*self.api_version, &*self.kind);
+        decode_with(self.message(), Some(type_meta), raw, LIMITS, |message| {
+            T::deserialize(message)
         })
     }
 }

@@ -6,10 +6,10 @@
 use std::fmt;
 
 /// Maximum number of a protobuf field (29 bits).
-const NUMBER_MAX: u64 = (1 << 29) - 1;
+const NUMBER_MAX: u32 = (1 << 29) - 1;
 
 /// Maximum number of bytes of a varint: 64 bits with seven bits per byte.
-const VARINT_BYTES_MAX: usize = 10;
+pub(crate) const VARINT_BYTES_MAX: usize = 10;
 
 /// The encoded value of one field.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,14 +145,28 @@ impl<'a> WireFields<'a> {
         self.rest.is_empty()
     }
 
+    /// Returns the bytes of the fields that `later` has read since this position.
+    #[inline]
+    pub(crate) fn until(&self, later: &Self) -> &'a [u8] {
+        let length = self.rest.len().saturating_sub(later.rest.len());
+        self.rest.get(..length).unwrap_or_default()
+    }
+
+    /// Reads the value of a field of eight bytes.
+    #[inline]
+    pub(crate) fn fixed64(&mut self) -> Result<WireValue<'a>, WireError> {
+        Ok(WireValue::Fixed64(u64::from_le_bytes(*self.array()?)))
+    }
+
     fn array<const LENGTH: usize>(&mut self) -> Result<&'a [u8; LENGTH], WireError> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(WireError::Truncated)?;
         self.rest = rest;
         Ok(taken)
     }
 
+    /// Reads the value of a length-delimited field.
     #[inline]
-    fn bytes(&mut self) -> Result<&'a [u8], WireError> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], WireError> {
         let length = usize::try_from(self.varint()?).map_err(|_| WireError::Truncated)?;
         let (taken, rest) = self
             .rest
@@ -162,7 +176,6 @@ impl<'a> WireFields<'a> {
         Ok(taken)
     }
 
-    #[inline]
     fn part(&mut self) -> Result<Part<'a>, WireError> {
         let tag = self.varint()?;
         let (number, wire_type) = (tag >> 3, tag & 7);
@@ -170,13 +183,13 @@ impl<'a> WireFields<'a> {
         if wire_type == 4 {
             return Ok(Part::GroupEnd);
         }
+        let number = u32::try_from(number).map_err(|_| illegal)?;
         if !(1..=NUMBER_MAX).contains(&number) {
             return Err(illegal);
         }
-        let number = u32::try_from(number).map_err(|_| illegal)?;
         let value = match wire_type {
             0 => WireValue::Varint(self.varint()?),
-            1 => WireValue::Fixed64(u64::from_le_bytes(*self.array()?)),
+            1 => self.fixed64()?,
             2 => WireValue::Bytes(self.bytes()?),
             3 => return Ok(Part::GroupStart(number)),
             5 => {
@@ -188,8 +201,37 @@ impl<'a> WireFields<'a> {
         Ok(Part::Field(number, value))
     }
 
+    /// Reads the number and the wire type of the next field.
+    #[inline]
+    pub(crate) fn tag(&mut self) -> Result<u32, WireError> {
+        let tag = self.varint()?;
+        match u32::try_from(tag) {
+            Ok(short) if short >> 3 != 0 => Ok(short),
+            _ if tag & 7 == 4 => Err(WireError::GroupEnd),
+            _ => Err(WireError::Tag {
+                number: tag >> 3,
+                wire_type: tag & 7,
+            }),
+        }
+    }
+
     #[inline]
     fn field(&mut self) -> Result<(u32, WireValue<'a>), WireError> {
+        let start = self.rest;
+        let tag = self.tag()?;
+        match tag & 7 {
+            2 => Ok((tag >> 3, WireValue::Bytes(self.bytes()?))),
+            0 => Ok((tag >> 3, WireValue::Varint(self.varint()?))),
+            _ => {
+                self.rest = start;
+                self.rare_field()
+            }
+        }
+    }
+
+    /// Reads a field that is neither a varint nor length-delimited, or that is invalid.
+    #[cold]
+    fn rare_field(&mut self) -> Result<(u32, WireValue<'a>), WireError> {
         let number = match self.part()? {
             Part::Field(number, value) => return Ok((number, value)),
             Part::GroupEnd => return Err(WireError::GroupEnd),

@@ -146,11 +146,7 @@ fn read_identity<'a>(metadata: &'a [u8], identity: &mut IdentityMetadata<'a>) ->
         let (number, value) = field.ok()?;
         match number {
             object_meta::NAME => identity.name = text(value.bytes().ok()?),
-            object_meta::NAMESPACE => {
-                // Go writes the empty namespace of a cluster-scoped object.
-                let namespace = Some(text(value.bytes().ok()?));
-                identity.namespace = namespace.filter(|namespace| !namespace.is_empty());
-            }
+            object_meta::NAMESPACE => identity.namespace = Some(text(value.bytes().ok()?)),
             object_meta::UID => identity.uid = text(value.bytes().ok()?),
             object_meta::RESOURCE_VERSION => {
                 identity.resource_version = text(value.bytes().ok()?);
@@ -220,14 +216,13 @@ pub(super) fn measured<K: DeserializeOwned>(
 fn read<R>(
     Schema(message): Schema,
     bytes: &[u8],
-    mut read: impl FnMut(Deserializer<'_, '_>) -> Result<R, Error>,
+    read: impl FnMut(Deserializer<'_, '_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let Some(envelope) = envelope(bytes) else {
-        return decode_with(message, bytes, OPTIONS, read);
+        return decode_with(message, None, bytes, OPTIONS, read);
     };
-    decode_with(message, envelope.raw, OPTIONS, |deserializer| {
-        read(deserializer.with_type_meta(&envelope.api_version, &envelope.kind))
-    })
+    let type_meta = (&*envelope.api_version, &*envelope.kind);
+    decode_with(message, Some(type_meta), envelope.raw, OPTIONS, read)
 }
 
 fn unfit(error: &Error) -> Unfit {

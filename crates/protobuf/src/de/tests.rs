@@ -77,7 +77,7 @@ fn a_split_message_is_merged_and_the_last_scalar_wins() {
 fn a_truncated_part_of_a_split_message_is_rejected() {
     let torn = [bytes(1, [0x0a]), bytes(1, *b"\x01a")].concat();
     let refusal = decoded(("v1", "ConfigMap"), &torn).unwrap_err();
-    assert_eq!(refusal, "metadata: unexpected EOF");
+    assert_eq!(refusal, "metadata.name: unexpected EOF");
     // A value with its own JSON encoding can be split too: the seconds and nanoseconds of a time.
     let renewed = [bytes(4, varint(1, 1)), bytes(4, varint(2, 5_000))].concat();
     let lease = decoded(("coordination.k8s.io/v1", "Lease"), &bytes(2, renewed)).unwrap();

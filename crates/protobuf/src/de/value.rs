@@ -1,157 +1,190 @@
-//! [`ItemValue`]: visits one value: that of a field, an item of a list, or the value of a map's entry.
+//! [`Value`]: one JSON value of a message, as bytes and type.
 
-use serde::{
-    de::{self, Visitor},
-    forward_to_deserialize_any,
+use super::Context;
+use crate::{
+    error::Error,
+    scalar,
+    table::{Container, Field, Form, Message, Presence, Type},
+    wire::{WireError, WireFields, WireValue},
 };
 
-use super::{Context, Deserializer};
-use crate::{error::Error, scalar::Scalar, table::Type, wire::WireValue};
-
-/// One value of a message.
-pub(super) enum ItemValue<'de, 'c> {
-    Scalar(ScalarValue<'de>),
-    Message(Deserializer<'de, 'c>),
+/// One JSON value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value<'de> {
+    Null,
+    /// A text, as bytes that may not be UTF-8.
+    Text(&'de [u8]),
+    Integer(i64),
+    /// Another value of a type that is not a message. `None` stands for the zero value.
+    Scalar(Type, Option<WireValue<'de>>),
+    Message(&'static Message, &'de [u8]),
+    List(Run<'de>),
+    Map(Run<'de>),
 }
 
-impl<'de, 'c> ItemValue<'de, 'c> {
-    /// Reads a value of this type; `None` stands for the zero value.
-    ///
-    /// `depth` is the nesting of the JSON value, from 1 for the outermost object.
+/// The values of a list, or the entries of a map: fields with the same number that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run<'de> {
+    /// Type of each value.
+    pub(super) value: Type,
+    /// The fields.
+    pub(super) bytes: &'de [u8],
+    /// Number of fields.
+    pub(super) count: usize,
+}
+
+impl<'de> Value<'de> {
+    /// Returns a value of this type.
     #[inline]
-    pub(super) fn new(
-        context: &'c Context,
+    pub(super) fn item(
+        context: &Context<'de>,
         value_type: Type,
-        value: Option<WireValue<'de>>,
-        depth: usize,
-    ) -> Result<Self, Error> {
+        value: WireValue<'de>,
+    ) -> Result<Self, WireError> {
         Ok(match (value_type, value) {
-            (Type::Message(id), value) => {
-                let bytes = value.map_or(Ok(&[][..]), WireValue::bytes)?;
-                Self::Message(Deserializer::new(context, id, bytes, depth))
-            }
-            (_, Some(value)) => Self::Scalar(ScalarValue(Scalar::of(value_type, value)?)),
-            (_, None) => Self::Scalar(ScalarValue(Scalar::zero(value_type))),
+            (Type::Text, WireValue::Bytes(bytes)) => Self::Text(bytes),
+            (Type::Message(id), value) => Self::Message(context.messages.get(id), value.bytes()?),
+            (Type::Int32, WireValue::Varint(number)) => Self::Integer(scalar::int32(number).into()),
+            (Type::Int64, WireValue::Varint(number)) => Self::Integer(number.cast_signed()),
+            (scalar, value) => Self::Scalar(scalar, Some(value)),
         })
+    }
+
+    /// Reads the value of a field, or all values of a list or a map.
+    pub(super) fn read(
+        context: &Context<'de>,
+        field: &Field,
+        fields: &mut WireFields<'de>,
+    ) -> Result<Self, WireError> {
+        let start = fields.clone();
+        let Some(first) = fields.next().transpose()? else {
+            return Ok(Self::missing(context, field));
+        };
+        if field.container == Container::One {
+            return Self::item(context, field.value, first.1);
+        }
+        let mut count = 1;
+        let mut behind = fields.clone();
+        while let Some(Ok((number, _))) = behind.next()
+            && number == field.number()
+        {
+            *fields = behind.clone();
+            count += 1;
+        }
+        let run = Run {
+            value: field.value,
+            bytes: start.until(fields),
+            count,
+        };
+        Ok(match field.container {
+            Container::Map => Self::Map(run),
+            _ => Self::List(run),
+        })
+    }
+
+    /// Returns the zero value of this type.
+    pub(super) fn zero(context: &Context<'de>, value_type: Type) -> Self {
+        match value_type {
+            Type::Message(id) => Self::Message(context.messages.get(id), &[]),
+            scalar => Self::Scalar(scalar, None),
+        }
+    }
+
+    /// Returns what Go writes for a field that is not in the bytes.
+    pub(super) fn missing(context: &Context<'de>, field: &Field) -> Self {
+        let is_null = field.presence == Presence::Nullable
+            // Go's nil slices and maps.
+            || field.container != Container::One
+            || field.value == Type::Bytes;
+        if is_null {
+            Self::Null
+        } else {
+            Self::zero(context, field.value)
+        }
+    }
+
+    /// Returns whether Go omits the value in a field with `omitempty` or `omitzero`. Invalid values are not
+    /// omitted, so that they are reported.
+    #[inline]
+    pub(super) fn is_omitted(&self) -> bool {
+        match *self {
+            Self::Integer(number) => number == 0,
+            Self::Text(bytes) | Self::Scalar(Type::Bytes, Some(WireValue::Bytes(bytes))) => {
+                bytes.is_empty()
+            }
+            Self::Scalar(Type::Bool, Some(WireValue::Varint(number))) => number == 0,
+            Self::Scalar(Type::Double, Some(WireValue::Fixed64(bits))) => {
+                f64::from_bits(bits) == 0.0
+            }
+            Self::Message(message, bytes) => match message.form {
+                Form::Object | Form::List | Form::Either => false,
+                special => scalar::is_null(special, bytes).unwrap_or(false),
+            },
+            _ => false,
+        }
     }
 
     /// Returns whether the value is null as JSON.
     #[inline]
-    pub(super) fn is_null(&self) -> Result<bool, Error> {
-        match self {
-            Self::Scalar(_) => Ok(false),
-            Self::Message(message) => message.is_null(),
+    pub(super) fn is_null(&self, context: &Context<'de>) -> Result<bool, Error> {
+        match *self {
+            Self::Null => Ok(true),
+            Self::Message(message, bytes) => match message.form {
+                Form::Object | Form::List => Ok(false),
+                Form::Either => Ok(matches!(self.resolved(context)?, Self::Null)),
+                special => Ok(scalar::is_null(special, bytes)?),
+            },
+            _ => Ok(false),
         }
     }
-}
 
-impl<'de> ItemValue<'de, '_> {
+    /// Replaces a message whose JSON is that of one of its fields by this field.
     #[inline]
-    pub(super) fn scalar<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+    pub(super) fn resolved(self, context: &Context<'de>) -> Result<Self, Error> {
         match self {
-            Self::Scalar(scalar) => scalar.0.visit(visitor),
-            Self::Message(message) => message.scalar(visitor),
-        }
-    }
-
-    #[inline]
-    pub(super) fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self {
-            Self::Message(message) => message.object(visitor),
-            Self::Scalar(scalar) => scalar.0.visit(visitor),
-        }
-    }
-
-    #[inline]
-    pub(super) fn list<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self {
-            Self::Message(message) => message.list(visitor),
-            Self::Scalar(scalar) => scalar.0.visit(visitor),
-        }
-    }
-}
-
-impl<'de> de::Deserializer<'de> for ItemValue<'de, '_> {
-    type Error = Error;
-
-    #[inline]
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self {
-            Self::Scalar(scalar) => scalar.deserialize_any(visitor),
-            Self::Message(message) => message.deserialize_any(visitor),
-        }
-    }
-
-    #[inline]
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self {
-            Self::Scalar(scalar) => scalar.deserialize_option(visitor),
-            Self::Message(message) => message.deserialize_option(visitor),
-        }
-    }
-
-    by_kind! {}
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        match self {
-            Self::Scalar(scalar) => scalar.deserialize_enum(name, variants, visitor),
-            Self::Message(message) => message.deserialize_enum(name, variants, visitor),
-        }
-    }
-
-    forward_to_deserialize_any! {
-        unit unit_struct tuple tuple_struct ignored_any
-    }
-}
-
-/// A scalar as a deserializer.
-pub(super) struct ScalarValue<'de>(pub(super) Scalar<'de>);
-
-impl<'de> de::Deserializer<'de> for ScalarValue<'de> {
-    type Error = Error;
-
-    #[inline]
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.0.visit(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0 {
-            Scalar::Null => visitor.visit_none(),
-            _ => visitor.visit_some(self),
-        }
-    }
-
-    #[inline]
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        match self.0 {
-            Scalar::Text(text) => {
-                visitor.visit_enum(de::value::CowStrDeserializer::<Error>::new(text))
+            Self::Message(message, bytes) if matches!(message.form, Form::List | Form::Either) => {
+                let field = only_field(message, bytes, context)?;
+                Ok(field.unwrap_or(match message.form {
+                    Form::List => Self::List(Run {
+                        value: Type::Text,
+                        bytes: &[],
+                        count: 0,
+                    }),
+                    _ => Self::Null,
+                }))
             }
-            other => other.visit(visitor),
+            other => Ok(other),
         }
     }
+}
 
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map struct identifier ignored_any
+/// Returns the value of the last field that is sent; if none is sent, the value that Go writes for the first
+/// field if this value is not null.
+fn only_field<'de>(
+    message: &'static Message,
+    bytes: &'de [u8],
+    context: &Context<'de>,
+) -> Result<Option<Value<'de>>, Error> {
+    let mut fields = WireFields::new(bytes);
+    let mut last = None;
+    loop {
+        let start = fields.clone();
+        let Some((number, _)) = fields.next().transpose()? else {
+            break;
+        };
+        let Some(at) = message.position(number) else {
+            continue;
+        };
+        if last.is_some_and(|(last, _)| at <= last) {
+            return Err(context.unordered().into());
+        }
+        fields = start;
+        let value = Value::read(context, &message.fields[at], &mut fields)?;
+        last = Some((at, value));
     }
+    let first = message.fields.first();
+    let first = first
+        .filter(|field| field.presence == Presence::Always && field.container == Container::One);
+    let value = last.map(|(_, value)| value);
+    Ok(value.or_else(|| first.map(|field| Value::missing(context, field))))
 }

@@ -259,7 +259,7 @@ fn an_error_names_the_field_and_quotes_no_value() {
     assert_eq!(unfit.field, "immutable");
     assert_eq!(unfit.reason, "proto: wrong wireType = 2");
     let torn = codec.object(&[0x12, 0x7f]).decode::<Secret>().unwrap_err();
-    assert_eq!((&*torn.field, &*torn.reason), (".", "unexpected EOF"));
+    assert_eq!((&*torn.field, &*torn.reason), ("data", "unexpected EOF"));
     let measured = codec.object(&field(2, &data)).measured::<Secret>().unwrap();
     assert_eq!(measured.value.data.unwrap()["password"].0, b"hunter2");
     assert!(measured.heap_bytes > 0);

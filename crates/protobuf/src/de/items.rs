@@ -1,0 +1,104 @@
+//! [`Items`]: visits the values of a list.
+
+use serde::de::{DeserializeSeed, SeqAccess};
+
+use super::{
+    Context, Deserializer,
+    value::{Run, Value},
+};
+use crate::{
+    error::{Error, Reason, Step},
+    table::Type,
+    wire::{WireFields, WireValue},
+};
+
+/// Visits the values of a list, which may be numbers packed into one field.
+pub(super) struct Items<'de, 'c> {
+    context: &'c Context<'de>,
+    /// Nesting of the items.
+    depth: usize,
+    value: Type,
+    fields: WireFields<'de>,
+    packed: WireFields<'de>,
+    /// Number of fields that are left.
+    left: usize,
+    /// Number of visited items.
+    visited: usize,
+}
+
+impl<'de, 'c> Items<'de, 'c> {
+    #[inline]
+    pub(super) fn new(list: Deserializer<'de, 'c>, run: Run<'de>) -> Result<Self, Reason> {
+        list.context.count_container()?;
+        Ok(Self {
+            context: list.context,
+            depth: list.depth + 1,
+            value: run.value,
+            fields: WireFields::new(run.bytes),
+            packed: WireFields::new(&[]),
+            left: run.count,
+            visited: 0,
+        })
+    }
+
+    fn is_packable(&self) -> bool {
+        matches!(self.value, Type::Bool | Type::Int32 | Type::Int64)
+    }
+
+    /// Returns the next value, or `None` behind the last.
+    #[inline]
+    fn next_value(&mut self) -> Result<Option<WireValue<'de>>, Error> {
+        loop {
+            if !self.packed.is_empty() {
+                return Ok(Some(WireValue::Varint(self.packed.varint()?)));
+            }
+            let Some(next) = self.fields.next() else {
+                return Ok(None);
+            };
+            let (_, value) = next?;
+            self.left = self.left.saturating_sub(1);
+            match value {
+                WireValue::Bytes(packed) if self.is_packable() => {
+                    self.packed = WireFields::new(packed);
+                }
+                value => return Ok(Some(value)),
+            }
+        }
+    }
+}
+
+impl<'de> SeqAccess<'de> for Items<'de, '_> {
+    type Error = Error;
+
+    /// Returns the number of items of a list that is not packed, so that a vector gets its exact capacity.
+    fn size_hint(&self) -> Option<usize> {
+        (!self.is_packable()).then_some(self.left)
+    }
+
+    #[inline]
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Error> {
+        let Some(value) = self.next_value()? else {
+            return Ok(None);
+        };
+        let at = self.visited;
+        self.visited += 1;
+        self.context.count()?;
+        match Value::item(self.context, self.value, value) {
+            Ok(value) => {
+                let item = seed.deserialize(Deserializer {
+                    context: self.context,
+                    value,
+                    depth: self.depth,
+                });
+                match item {
+                    Ok(item) => Ok(Some(item)),
+                    Err(error) => Err(error.below(Step::Item(at))),
+                }
+            }
+            Err(error) => Err(Error::from(error).below(Step::Item(at))),
+        }
+    }
+}

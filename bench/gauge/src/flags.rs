@@ -14,16 +14,15 @@ pub struct Flags {
     /// Address of the neutral source, the server of generated objects (plain HTTP)
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
     pub server: Option<String>,
-    /// Path of the kubeconfig of a real API server; with this flag, the parent process changes the objects,
-    /// as soon as this program has printed `ready`
+    /// Path of the kubeconfig of a real API server; its objects are changed by the parent process, after this
+    /// program has printed `ready`
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Remove `managedFields` from each object before the cache stores the object
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
     /// Kind of request with which the client gets the initial list, and a new list after its watch has
-    /// expired;
-    /// without this flag, kube-rs programs use `streaming`, and `subject` uses the default of kube-informer
+    /// expired; the default is `streaming` for kube-rs, and the default of kube-informer for `subject`
     #[arg(long, value_enum)]
     pub list: Option<List>,
     /// Part of each event's object that the handler reads
@@ -78,8 +77,8 @@ pub enum List {
 /// The part of each object that the event handler of a measured program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
-    /// The handler counts the containers of each added object, and reads the annotation `bench/ts` of each
-    /// updated object. This annotation is the time of the update.
+    /// The handler counts the containers of each added object. It reads the annotation `bench/ts` of each
+    /// updated object, which is the time of the update.
     Objects,
     /// The handler reads only the namespace and the name of each object.
     Keys,

@@ -60,8 +60,7 @@ struct Options {
     /// BENCHMARKING.md only with `server`
     #[arg(long, value_enum, default_value_t = Chunks::Server)]
     chunks: Chunks,
-    /// Run one small round with 2,000 pods; takes less than two minutes after the build, and writes no
-    /// results
+    /// Run one small round with 2,000 pods and write no results; takes less than two minutes after the build
     #[arg(long)]
     quick: bool,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum number of changes that may follow the start revision of a list or a watch. A list or a watch that
+/// Maximum number of changes since the revision from which a list or a watch starts. A list or a watch that
 /// starts from an older revision fails with code 410.
 const KEPT: u64 = 65_536;
 

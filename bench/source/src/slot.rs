@@ -146,7 +146,8 @@ fn marked_second(at: usize) -> i64 {
     i64::try_from(at).map_or(i64::MAX, |at| MARKED_SECOND + at)
 }
 
-/// Returns the protobuf varint of a time in seconds since 1970. A time of this century has five bytes.
+/// Returns the protobuf varint of a time in seconds since 1970. The varint of every time from 1979 to 3058
+/// has five bytes.
 fn varint(second: i64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(5);
     crate::protobuf::put_varint(&mut bytes, second.cast_unsigned());

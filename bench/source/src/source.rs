@@ -97,7 +97,8 @@ pub(crate) struct Reader {
     at: Moment,
 }
 
-/// A [`Reader`] for a watch. In contrast to the reader of a list, it can wait for further changes.
+/// Reads changes for a watch. In addition to the methods of its [`Reader`], a follower has a method that
+/// waits for the next change.
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) reader: Reader,

@@ -174,12 +174,10 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Determines the error or reset that replaces the response to an arriving request, and the delay of the
-    /// response.
+    /// Determines the error or reset that replaces the response to a request, and the delay of the response.
     ///
-    /// The request log records these faults.
-    /// [`Switchboard::disturb`] and [`Switchboard::disturb_watch`] apply the faults that change the response
-    /// body.
+    /// This method also records these faults in the request log. It does not apply the faults that change the
+    /// response body. [`Switchboard::disturb`] and [`Switchboard::disturb_watch`] apply them.
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();

@@ -14,14 +14,15 @@ pub struct Flags {
     /// Address of the neutral source, the server of generated objects (plain HTTP)
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
     pub server: Option<String>,
-    /// Kubeconfig of a real server; the parent process changes objects after this program prints `ready`
+    /// Path of the kubeconfig of a real API server; its objects are changed by the parent process, after this
+    /// program has printed `ready`
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Drop managedFields before an object is stored
+    /// Remove `managedFields` from each object before the cache stores the object
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// Kind of request that gets the initial list, and the new list after an expired watch; without this
-    /// flag, kube-rs uses `streaming`, and `subject` uses the default of kube-informer
+    /// Kind of request with which the client gets the initial list, and a new list after its watch has
+    /// expired; the default is `streaming` for kube-rs, and the default of kube-informer for `subject`
     #[arg(long, value_enum)]
     pub list: Option<List>,
     /// Part of each event's object that the handler reads
@@ -30,11 +31,11 @@ pub struct Flags {
     /// Number of events in the watch phase, after the sync
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub events: u64,
-    /// Events per second in the watch phase; 0 sends them as fast as the program reads
+    /// Number of events per second in the watch phase; 0 means as fast as the program reads them
     #[arg(long, default_value_t = 0, value_name = "PER_SECOND")]
     pub rate: u64,
-    /// Number of relists in the relist phase, which follows the watch phase; the source expires the watch
-    /// before each relist
+    /// Number of relists in the relist phase, which follows the watch phase; before each relist, the neutral
+    /// source expires all revisions and ends the watch
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub relist: u64,
 }
@@ -69,15 +70,15 @@ pub enum List {
     /// One list request without pages, answered from the server's cache and possibly stale
     /// (`resourceVersion=0`).
     Whole,
-    /// A list of the newest state, in pages of 500 objects.
+    /// List requests for pages of 500 objects. The first page has the newest state (no `resourceVersion`).
     Pages,
 }
 
 /// The part of each object that the event handler of a measured program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
-    /// The handler counts the containers of each added object, and reads the time stamp of each updated
-    /// object.
+    /// The handler counts the containers of each added object. It reads the annotation `bench/ts` of each
+    /// updated object, which is the time of the update.
     Objects,
     /// The handler reads only the namespace and the name of each object.
     Keys,

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// The result of one run of a measured program.
 ///
-/// The suffix of a field name is the unit of the field. CPU time is the user and system time of all threads
-/// of the program, including the threads of a garbage collector. Memory is the resident memory of the process
-/// in KiB, as reported by the kernel: `VmRSS` for current memory, and `VmHWM` for peak memory. The program
-/// resets the peak at the start of the watch phase and at the start of the relist phase. The fields of a
-/// phase that was not run are `null`.
+/// The last part of a field's name is its unit: `_s`, `_us` or `_kib`. CPU time is the user and system time
+/// of all threads of the program, including the threads of a garbage collector. Memory is the resident memory
+/// of the process in KiB, as reported by the kernel: `VmRSS` for current memory, and `VmHWM` for peak memory.
+/// The program resets the peak at the start of the watch phase and at the start of the relist phase. The
+/// fields of a phase that was not run are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// Number of objects that the handler received during the sync.
@@ -23,8 +23,8 @@ pub struct Line {
     /// Resident memory after the sync and a pause of [`SETTLE`](crate::SETTLE), during which no object
     /// changes.
     pub steady_kib: u64,
-    /// Resident memory after a forced garbage collection, which returns memory to the system and follows the
-    /// measurement of `steady_kib`. `null` for programs without a garbage collector.
+    /// Resident memory after a forced garbage collection that returns freed memory to the system. The
+    /// collection runs after `steady_kib` is measured. `null` for programs without a garbage collector.
     pub steady_freed_kib: Option<u64>,
     /// Number of events in the watch phase: the value of the flag `--events`. The handler has received all of
     /// them.
@@ -50,12 +50,12 @@ pub struct Line {
     pub watch_peak_kib: Option<u64>,
     /// Number of relists in the relist phase: the value of the flag `--relist`.
     pub relists: u64,
-    /// Mean wall time of a relist, in seconds, including the backoff of the client. A relist starts when the
-    /// server expires all revisions and ends the watch. It ends when the handler receives the first event
-    /// after the new list.
+    /// Mean wall time of a relist, in seconds, including the time that the client waits for its backoff. A
+    /// relist starts when the server expires all revisions and ends the watch. It ends when the handler
+    /// receives the first event after the new list.
     pub relist_s: Option<f64>,
     /// Mean CPU time that the measured program uses during a relist, in seconds.
     pub relist_cpu_s: Option<f64>,
-    /// Peak resident memory during the relist phase, which consists of all relists.
+    /// Peak resident memory during the relist phase. This phase includes all relists.
     pub relist_peak_kib: Option<u64>,
 }

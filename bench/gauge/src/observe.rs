@@ -61,15 +61,14 @@ impl Start {
     }
 }
 
-/// Waits until the informer has synced, runs the watch phase and the relist phase if the flags select them,
-/// and prints the result.
+/// Waits for the sync, runs the phases that the flags select, and prints the result as a line of JSON.
 ///
-/// `start` is the time before the client was created. The future `synced` must complete when the informer has
-/// synced and its handler has received all objects.
+/// The caller must create `start` before it creates the client. The future `synced` must complete when the
+/// informer has synced and its handler has received all objects.
 ///
 /// # Errors
 /// Returns an error if the sync fails, the handler received no object during the sync, the source rejects a
-/// command, an event is not delivered, or the memory can't be read.
+/// command, an event is not delivered, or the memory of the process can't be read.
 pub async fn observe(
     flags: &Flags,
     told: &Told,
@@ -133,9 +132,9 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
 
 /// Measures `times` relists, and writes their mean cost and their peak memory to `line`.
 ///
-/// Each relist has four steps: expire all revisions and end the watch, wait until the source accepts a new
-/// watch, request one event, and wait until the handler receives this event. The client delivers this event
-/// after all changes of the new list, so the event marks the end of the relist.
+/// For each relist, this function makes the source expire all revisions and end the watch. It waits until the
+/// source has accepted a new watch, and then requests one event. The relist ends when the handler receives
+/// this event, because the client first delivers all changes of the new list.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the number of relists is far below 2^52"

@@ -49,8 +49,11 @@ impl Memory {
     }
 }
 
-/// Resets the peak resident memory that the kernel records for this process (`VmHWM`) to the current resident
+/// Sets the peak resident memory that the kernel records for this process (`VmHWM`) to the current resident
 /// memory.
+///
+/// # Errors
+/// Returns an error if Linux's `/proc` is not available.
 pub(crate) fn reset_peak() -> Result<()> {
     // proc(5): 5 resets the peak resident set size.
     fs::write("/proc/self/clear_refs", "5").context("cannot reset the peak memory")

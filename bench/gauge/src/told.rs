@@ -14,8 +14,8 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::latencies::Latencies;
 
-/// Maximum time between two updates while a run waits for updates. If no update arrives within this time, the
-/// run fails.
+/// Interval at which [`Told::wait_for_updates`] checks that updates still arrive. The wait fails if the
+/// handler received no update during an interval.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// The events that one handler has received: the number of additions, the number of updates, and the
@@ -71,7 +71,7 @@ impl Told {
     /// Cancel safe: dropping the future loses no update.
     ///
     /// # Errors
-    /// Returns an error if no update is received for two minutes.
+    /// Returns an error if the handler receives no update during an interval of [`SILENCE_MAX`].
     pub(crate) async fn wait_for_updates(&self, count: u64) -> Result<()> {
         self.awaited.store(count, Ordering::SeqCst);
         let mut before = self.updates();

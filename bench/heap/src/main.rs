@@ -174,9 +174,10 @@ fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
     (Held { bytes, blocks }, value)
 }
 
-/// Returns the mean time to decode one object with the function `theirs`, and the mean time with the function
-/// `ours`. Each mean is that of the fastest of `rounds` rounds. A round decodes every object in `all` once
-/// with each function.
+/// Returns the mean time to decode one object, first for the function `theirs` and then for `ours`.
+///
+/// A round decodes every object in `all` once with each function. For each function, the result is the mean
+/// of its fastest round out of `rounds` rounds.
 fn fastest<K>(
     all: &[Vec<u8>],
     rounds: usize,

@@ -15,8 +15,8 @@ const STORES: [&str; 2] = ["packed", "typed"];
 /// Name of the case in which kube-rs gets its initial list in pages, which is the default of kube-rs.
 pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 
-/// Name of the case in which kube-rs uses its default initial list, which is in pages, and the system's
-/// allocator instead of jemalloc.
+/// Name of the case in which kube-rs runs with its defaults: the initial list is in pages, and the allocator
+/// is the system's instead of jemalloc.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
 /// Name of the case that measures the minimum memory of decoded pods, as bytes requested from the allocator.
@@ -44,8 +44,7 @@ pub(crate) enum Program {
     Source,
 }
 
-/// One measurement: a program, its arguments, and the number of pods in the server of generated objects from
-/// which the program reads.
+/// One measurement: a program, its arguments, and the number of generated pods that the program reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) name: String,
@@ -54,10 +53,12 @@ pub(crate) struct Case {
     /// Number of pods in the source, the server of generated objects. `None` if the program runs without a
     /// source.
     pub(crate) source: Option<u32>,
-    /// Maximum number of rounds that measure this case. Later rounds of a run skip the case.
+    /// Maximum number of rounds in which the runner measures this case. The runner skips the case in all
+    /// later rounds of a run.
     pub(crate) rounds: usize,
-    /// Name of the case with the same program and fewer pods, and the factor by which this case has more
-    /// pods. `None` if the memory of this case is not estimated before the case runs.
+    /// A smaller case, with which [`has_room`](Self::has_room) estimates the memory of this case: the name of
+    /// a case with the same program and fewer pods, and the ratio of the two numbers of pods. `None` if the
+    /// memory is not estimated.
     smaller: Option<(String, u32)>,
 }
 
@@ -250,9 +251,10 @@ pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns the four cases that the runner measures at fixed event rates and with increasing numbers of pods:
-/// the informer of this project with each of its two cache formats, client-go, and kube-rs. The caller adds
-/// the rate or the number of pods.
+/// Returns the cases that the runner repeats at fixed event rates, and with increasing numbers of pods.
+///
+/// There are four cases: the informer of this project with each of its two cache formats, client-go, and
+/// kube-rs. The caller adds the rate or the number of pods.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");

@@ -28,8 +28,10 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// same pods in all runs.
 const SEED: &str = "1";
 
-/// The benchmark programs in the target folder, and the value of `--chunks` for the program `source`, which
-/// serves the generated objects.
+/// The benchmark programs in the target folder, and the chunk rule of the program `source`.
+///
+/// The program `source` is the server of generated objects. The chunk rule is the value of its flag
+/// `--chunks`.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
@@ -129,8 +131,10 @@ impl Programs {
         versions.into_iter().map(version).collect()
     }
 
-    /// Runs the program of `case`, and returns the line of JSON that the program printed. If the case needs
-    /// the source, the server of generated objects, starts a new source before the program.
+    /// Runs the program of `case`, and returns the line of JSON that the program printed.
+    ///
+    /// If the case needs the source, the server of generated objects, this method first starts a new source
+    /// process.
     ///
     /// # Errors
     /// Returns an error if the program fails, if it does not close its output within [`LIMIT`], or if the

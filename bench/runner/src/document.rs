@@ -75,9 +75,9 @@ fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
     Some(format!("{before}\n{}\n\n{after}", table.trim()))
 }
 
-/// Splits the text of a document at the table `name` into three parts: the text up to and including the
-/// comment before the table, the table, and the text from the comment after the table. Returns `None` if the
-/// text has no such table.
+/// Splits the text of a document at the table `name` into three parts. The first part ends with the comment
+/// before the table. The second part is the table. The third part starts with the comment after the table.
+/// Returns `None` if the text has no such table.
 fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let opening = format!("<!-- measured: {name} -->\n");
     let begin = text.find(&opening)? + opening.len();
@@ -85,7 +85,8 @@ fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
-/// Returns the cells of `line`, a row of a Markdown table. Returns no cells if `line` is not such a row.
+/// Returns the cells of `line`, a row of a Markdown table. Returns an empty vector if `line` is not a row of
+/// a table.
 fn cells(line: &str) -> Vec<&str> {
     let row = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
     row.map_or_else(Vec::new, |row| row.split('|').map(str::trim).collect())

@@ -31,8 +31,10 @@ impl Bound {
     }
 }
 
-/// The formula for the value of a goal. Its inputs are medians of one measured field, in the case of the goal
-/// and possibly in a second case.
+/// The formula for the value of a goal.
+///
+/// The formula uses the median of one measured field in the goal's case. Some formulas also use the median of
+/// the same field in a second case.
 #[derive(Clone, Debug)]
 enum Value {
     /// Divides the median in the goal's case by the median in the case `theirs`.
@@ -86,8 +88,8 @@ impl Goal {
         }
     }
 
-    /// Calculates the value of the goal from the medians in `samples`. Returns `None` if a case of the goal
-    /// was not measured, or if the divisor of a ratio is zero.
+    /// Calculates the value of the goal from the medians in `samples`. Returns `None` if one of the goal's
+    /// cases was not measured, or if the divisor of a ratio is zero.
     pub(crate) fn value(&self, samples: &Samples) -> Option<f64> {
         let ours = samples.median(&self.case, self.field)?;
         match &self.value {
@@ -139,7 +141,7 @@ fn of_sync(ours: &str) -> Vec<Goal> {
     ]
 }
 
-/// Returns the memory goals of the case `ours`, whose cache stores objects in the format `store`.
+/// Returns the memory goals of the case `ours`. In this case, the informer's cache uses the format `store`.
 ///
 /// The format `packed` has limits relative to client-go and kube-rs. The format `typed` has limits relative
 /// to the minimum memory of decoded pods.

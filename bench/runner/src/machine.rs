@@ -5,8 +5,10 @@ use std::{fmt::Write as _, fs, thread};
 
 use anyhow::{Context as _, Result};
 
-/// Returns the conditions of a measurement as a Markdown list: the hardware, the settings, and the library
-/// versions `versions`.
+/// Returns a description of the machine and of the compared software, as a Markdown list.
+///
+/// The list has the hardware, the kernel, the current load, the settings of the Rust and Go programs, and the
+/// versions in `versions`. An element of `versions` is a name and a version.
 ///
 /// # Errors
 /// Returns an error if Linux's `/proc` is not available.

@@ -56,12 +56,11 @@ struct Options {
     /// Measure only this topic; may be repeated for several topics
     #[arg(long, value_enum, value_name = "TOPIC")]
     only: Vec<Topic>,
-    /// Rule by which the source splits lists and watches into chunks; results are written to BENCHMARKING.md
-    /// only with `server`
+    /// Rule by which the source splits list and watch responses into chunks; the runner writes results to
+    /// BENCHMARKING.md only with `server`
     #[arg(long, value_enum, default_value_t = Chunks::Server)]
     chunks: Chunks,
-    /// Run one small round with 2,000 pods; takes less than two minutes after the build, and writes no
-    /// results
+    /// Run one small round with 2,000 pods and write no results; takes less than two minutes after the build
     #[arg(long)]
     quick: bool,
     #[command(flatten)]

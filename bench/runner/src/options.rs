@@ -13,8 +13,8 @@ pub(crate) struct Common {
     /// Measure only the cases whose name contains this text, such as `kube-rs`
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) program: String,
-    /// Measure nothing; read the results from this file, which contains the standard error of a complete or
-    /// interrupted earlier run
+    /// Measure nothing; read the results of an earlier run from this file, to which the standard error of
+    /// that run was written; the run may have been interrupted
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Build nothing; use the programs of the last build

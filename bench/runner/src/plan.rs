@@ -7,34 +7,34 @@ use clap::ValueEnum;
 /// A group of measurements. `BENCHMARKING.md` has one section of tables for each topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Topic {
-    /// Sizes of the generated objects that the source serves.
+    /// Sizes of the objects that the server of generated objects serves.
     Corpora,
     /// Wall time and CPU time until a newly started informer has synced.
     Sync,
-    /// Peak memory during the sync, and steady memory after the sync.
+    /// Peak memory during the sync, and memory after the sync while no object changes.
     Memory,
     /// Maximum rate of events, and event latencies at fixed rates.
     Events,
-    /// Wall time and CPU time of a new list after an expired watch.
+    /// Wall time and CPU time of a relist: the client's watch has expired, and the client lists all objects
+    /// again.
     Relist,
-    /// Rates of reads and of writes, while readers list the cache and one writer changes pods.
+    /// Cache reads per second and pod changes per second, while several readers list the cache.
     Reads,
-    /// Cost of a key in the work queue, and cost of the delivery of an event to one handler and to many
+    /// Cost per key in the work queue, and cost per event that is delivered to one handler and to many
     /// handlers.
     Queue,
     /// Time and memory of the sync for 10,000 to 1,000,000 objects.
     Scale,
 }
 
-/// The topics that a run measures, and the sizes of the measurements, such as the numbers of rounds, pods and
-/// events.
+/// The topics that a run measures, and the sizes of the measurements, such as the number of pods.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) pods: u32,
     pub(crate) topics: Vec<Topic>,
-    /// Number of events in the measurement without a fixed rate, in which the source sends events as fast as
-    /// the program reads them.
+    /// Number of events in the measurement of the maximum event rate. In this measurement, the server of
+    /// generated objects sends events as fast as the program reads them.
     pub(crate) events: usize,
     /// Duration of the measurement at each rate in [`RATES`], in seconds.
     pub(crate) paced: usize,
@@ -42,7 +42,8 @@ pub(crate) struct Plan {
     pub(crate) readers: &'static [usize],
     /// Duration of each measurement of cache reads, in seconds.
     pub(crate) seconds: usize,
-    /// Number of keys in the measurement of the work queue. Each key is added, received and marked as done.
+    /// Number of keys in the measurement of the work queue. The measurement adds each key, receives it from
+    /// the queue and marks it as done.
     pub(crate) items: usize,
     /// Number of events in each measurement of the delivery of events to handlers.
     pub(crate) fanned_out: usize,

@@ -1,11 +1,11 @@
-//! Runs `cargo xtask bench real`, which measures the CPU time and memory of a real kube-apiserver while
-//! clients list and watch.
+//! Runs `cargo xtask bench real`, which measures the costs that clients cause in a real kube-apiserver.
 //!
-//! Several consecutive runs with the same client and the same kind of initial list form a block. Blocks of
-//! different clients alternate.
+//! The costs are the CPU time and the memory of the server while the clients list and watch. Several
+//! consecutive runs with the same client and the same kind of initial list form a block. Blocks of different
+//! clients alternate.
 //!
-//! Guarantees: each block starts a new kube-apiserver process over the same etcd, so clients of an earlier
-//! block do not affect the heap of the server.
+//! Guarantees: each block starts a new kube-apiserver process that uses the same etcd, so clients of an
+//! earlier block do not affect the heap of the server.
 //!
 //! The tables show the minimum of many runs, because some runs include a complete garbage collection of the
 //! server, which takes up to 1.5 s of CPU time.
@@ -61,8 +61,8 @@ pub(crate) struct Options {
     common: Common,
 }
 
-/// Name of the case without a client. It measures the CPU time that the server uses for the pod changes while
-/// no client watches.
+/// Name of the case without a client. The case measures the CPU time that the server uses to process pod
+/// changes while no client watches.
 const NO_CLIENT: &str = "no client";
 
 /// Name of the case under which [`Samples`] stores two values: the number of pods in the server, and the mean

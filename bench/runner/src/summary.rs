@@ -94,8 +94,8 @@ fn by_program(document: &Document) -> String {
     table
 }
 
-/// Returns the summary table of `BENCHMARKING.md`, which has one row per figure. The figures are copied from
-/// the other tables of `document`, which is also `BENCHMARKING.md`.
+/// Returns the summary table of `BENCHMARKING.md`, which has one row per figure. `document` is the same file,
+/// and its other tables contain the figures.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());

@@ -73,7 +73,7 @@ const SCALE: &[Column] = &[
 ];
 
 /// Returns the sections of `BENCHMARKING.md` for the topics of `plan`, one per topic. Each element consists
-/// of the name by which the document identifies the section, and the text of its tables.
+/// of the section's name in the document, and the text of the section's tables.
 pub(crate) fn sections(plan: &Plan, samples: &Samples) -> Vec<(String, String)> {
     let mut sections = Vec::new();
     for topic in &plan.topics {
@@ -108,7 +108,8 @@ fn columns(topic: Topic) -> (&'static str, &'static [Column]) {
     }
 }
 
-/// Returns the names of the cases that can have a row in the main table of `topic`.
+/// Returns the names of the cases that the first table of `topic` shows. Cases with a fixed event rate are
+/// not included, because they have their own table.
 fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     if topic == Topic::Scale {
         let sizes = |name: &str| plan.scale.iter().map(|pods| of_size(name, *pods)).collect();

@@ -84,8 +84,8 @@ impl Output {
         self.bytes.reserve(bytes);
     }
 
-    /// Writes the bytes that `put` appends. A [`Buffer::Go`] ends chunks at the same offsets as one call of
-    /// `Write` on the buffer of Go's HTTP server.
+    /// Writes the bytes that `put` appends. With [`Buffer::Go`], this method divides the bytes into chunks as
+    /// the buffer of Go's HTTP server does for a single call of `Write`.
     pub(crate) fn write(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         put(&mut self.bytes);
         let Buffer::Go(size) = self.buffer else {

@@ -27,8 +27,9 @@ use workload::Workload;
 /// template.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Minimum mean number of objects per workload. A corpus of fewer than 10,000 objects therefore has fewer
-/// than 2,000 workloads, the maximum ([`WORKLOADS_MAX`]).
+/// Minimum of the mean number of objects per workload. The minimum applies to corpora of at least five
+/// objects. A corpus of 10,000 or more objects has [`WORKLOADS_MAX`] workloads, and a smaller corpus has
+/// fewer.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
 /// Mean number of pods on each node of the simulated cluster.
@@ -142,8 +143,9 @@ impl Corpus {
         out
     }
 
-    /// Returns two numbers for each workload that has objects with indexes in `range`: the length in bytes of
-    /// each of these objects, and their number. All objects of a workload have the same length.
+    /// Returns the lengths and the numbers of the objects with indexes in `range`, grouped by workload. Each
+    /// item has the length of one object of a workload, in bytes, and the number of its objects in `range`.
+    /// All objects of a workload have the same length.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,
@@ -160,8 +162,8 @@ impl Corpus {
     }
 }
 
-/// Distributes `objects` objects to the workloads, in proportion to the weights of the workloads, and at
-/// least one object to each.
+/// Distributes `objects` objects to the workloads. Each workload receives at least one object. The other
+/// objects are distributed in proportion to the weights of the workloads.
 ///
 /// Returns the index of the first object of each workload, followed by the number of all objects.
 fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {

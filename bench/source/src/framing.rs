@@ -43,8 +43,8 @@ pub(crate) struct ListMeta {
 pub(crate) struct Framing {
     pub(crate) encoding: Encoding,
     kind: &'static Kind,
-    /// The JSON text that starts each complete object: the opening brace and the members `apiVersion` and
-    /// `kind`.
+    /// The JSON text at the start of each object: the opening brace and the members `apiVersion` and `kind`.
+    /// The items of a list of built-in objects omit these two members.
     start: String,
     /// The bytes that start each protobuf envelope: all bytes before the message of the object.
     envelope: Vec<u8>,
@@ -248,8 +248,8 @@ impl Framing {
 impl ListMeta {
     /// Returns the list metadata as a JSON object whose members have the order `order`.
     ///
-    /// If `order` starts with `resourceVersion`, the list is that of a built-in kind, and an empty `continue`
-    /// is omitted.
+    /// The first name in `order` selects the format. If it is `resourceVersion`, the list has a built-in
+    /// kind, and an empty `continue` is omitted. Otherwise the list contains custom resources.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {
@@ -270,7 +270,7 @@ impl ListMeta {
 struct EventHead<'a> {
     event: EventType,
     envelope: &'a [u8],
-    /// Length in bytes of the message of the event's object.
+    /// Length in bytes of the protobuf message of the event's object.
     message: usize,
 }
 

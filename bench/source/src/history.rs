@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - Each change has its own revision, which is higher than all earlier revisions.
 //! - Objects change in a fixed cyclic order, so the version of an object is found without a search.
-//! - The memory is at most 16 bytes per object, plus 16 bytes for each of [`KEPT`] changes.
+//! - The record has at most [`KEPT`] entries plus one entry per object. An entry has 16 bytes.
 //!
 //! This module does not store the content of objects.
 
@@ -11,12 +11,13 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum number of changes that may follow the start revision of a list or a watch. A list or a watch that
+/// Maximum number of changes since the revision from which a list or a watch starts. A list or a watch that
 /// starts from an older revision fails with code 410.
 const KEPT: u64 = 65_536;
 
-/// Base of all revisions: the first object has the next higher revision. With this base, all revisions have
-/// ten digits, so all objects generated from one template have the same length.
+/// Number to which the initial revisions of objects are added. The first object has the initial revision
+/// 4,000,000,001. All revisions have ten digits, so all objects generated from one template have the same
+/// length.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
 /// The record of all changes, from which the version of each object is computed.
@@ -28,16 +29,17 @@ pub(crate) struct History {
     kept: VecDeque<Version>,
     /// Number of all recorded changes, including the changes that are no longer in `kept`.
     count: u64,
-    /// Minimum value of [`Moment::changes`] of a state from which a list or a watch can start.
+    /// Minimum number of changes that must precede a state, so that a list or a watch can start from this
+    /// state ([`Moment::changes`]).
     floor: u64,
-    /// Minimum revision that has not expired: the revision that the last expiry created, or the initial
-    /// revision if there was no expiry.
+    /// Minimum revision that has not expired. It is the revision that the last call of `expire` created, or
+    /// the initial revision if `expire` was never called.
     oldest: u64,
     revision: u64,
 }
 
-/// The state of all objects after a given number of changes. A list returns the objects in such a state, and
-/// a watch delivers the changes that follow it.
+/// The state of all objects after a given number of changes. A list returns the objects in such a state. A
+/// watch that starts from the state delivers all changes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// Number of changes that precede this state.
@@ -61,8 +63,8 @@ pub(crate) enum NoMoment {
 #[derive(Clone, Copy, Debug)]
 struct Order {
     objects: u64,
-    /// Difference between the indexes of two objects that change one after the other, modulo the number of
-    /// objects. It is coprime to the number of objects, so every object changes once in each cycle.
+    /// Difference between the indexes of two consecutively changed objects, modulo the number of objects. It
+    /// is coprime to the number of objects, so every object changes once in each cycle.
     step: u64,
     /// Modular inverse of `step`, modulo the number of objects. It converts the index of an object to the
     /// position of the object in the cyclic order.

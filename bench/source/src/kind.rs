@@ -36,8 +36,9 @@ pub struct Kind {
     /// Whether objects of the kind can be encoded as protobuf. This is possible for kinds that are built into
     /// Kubernetes.
     pub has_protobuf: bool,
-    /// JSON text that Go writes after the member `metadata` of an object that has only metadata, such as the
-    /// object of a bookmark event.
+    /// JSON text that follows the member `metadata` in an object that has only metadata. It contains the
+    /// other members, which Go writes although they are empty. The object of a bookmark event is such an
+    /// object.
     pub(crate) empty: &'static str,
 }
 

@@ -8,8 +8,7 @@
 //! - Every client receives the same objects. The responses have the same order of objects and the same chunks
 //!   as those of kube-apiserver.
 //! - The bytes of an object are generated from a template when the object is sent.
-//! - The record of changes needs at most 16 bytes of memory per object, plus 16 bytes for each of the last
-//!   65,536 changes.
+//! - The record of changes has at most one entry per object plus 65,536 entries. An entry has 16 bytes.
 
 mod kind;
 mod protobuf;

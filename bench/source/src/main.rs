@@ -1,5 +1,7 @@
-//! Runs the program `source`, which serves generated objects for benchmarks until it receives SIGTERM or
-//! SIGINT. If standard input is a pipe or a socket, the end of standard input also stops the program.
+//! Runs the program `source`, which serves generated objects for benchmarks.
+//!
+//! The program runs until it receives SIGTERM or SIGINT. If standard input is a pipe or a socket, the end of
+//! standard input also stops the program.
 //!
 //! Guarantees: the first line on standard output contains the address of the server. The program prints this
 //! line after it has bound the socket.
@@ -18,8 +20,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// The memory allocator of this program. It reuses the memory of sent chunks for new chunks.
 ///
-/// The system's allocator returns this memory to the kernel and requests it again, which takes a quarter of
-/// the CPU time of each event.
+/// The system's allocator returns this memory to the kernel and requests it again. This takes a quarter of
+/// the CPU time that the server uses per event.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

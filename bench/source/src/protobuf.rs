@@ -64,7 +64,7 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, value);
 }
 
-/// Encodes `object` as the protobuf message of the built-in kind `kind`, which has the format
+/// Encodes `object` as the protobuf message of the built-in kind `kind`. The format of `kind` is
 /// `apiVersion/Kind`.
 ///
 /// The message does not contain the members `apiVersion` and `kind` of the object.

@@ -29,8 +29,8 @@ pub struct Report {
     json: Sizes,
     protobuf: Option<Sizes>,
     compressed: Sizes,
-    /// Size of objects as JSON that is compressed with a dictionary. `None` if the corpus has too few objects
-    /// to train a dictionary.
+    /// Mean and median size of JSON that is compressed with a dictionary. `None` if the corpus has too few
+    /// objects to train a dictionary.
     with_dictionary: Option<Sizes>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct ListRequest {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ListFrom {
     Newest,
-    /// The state at the given revision.
+    /// The state at the revision that this variant contains.
     Exact(u64),
     /// The state that an earlier page of the list contained. The value is the `continue` token of the earlier
     /// page.
@@ -54,10 +54,10 @@ pub(crate) struct WatchRequest {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WatchFrom {
-    /// The watch starts with an `ADDED` event for each object. If `bookmark` is true, a bookmark follows
-    /// these events.
+    /// The watch starts with an `ADDED` event for each object. If `bookmark` is true, these events are
+    /// followed by a bookmark.
     Objects { bookmark: bool },
-    /// The watch starts with the first change after the given revision, without initial events.
+    /// The watch starts with the first change after this revision, without initial events.
     Revision(u64),
 }
 

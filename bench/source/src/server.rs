@@ -153,8 +153,8 @@ fn answer_list(
 
 /// Returns the `continue` token of a list's next page, whose first object has the index `next`.
 ///
-/// The token contains `next`, the number of changes before the list's state `moment`, and the revision of
-/// that state.
+/// All pages of a list have the same state of the objects, which is `moment`. The token contains `next` and
+/// the two numbers of `moment`: the number of changes and the revision.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }
@@ -170,7 +170,7 @@ fn read_token(token: &str) -> Option<(usize, Moment)> {
 
 /// Returns the response to a watch request.
 ///
-/// If the history does not contain the requested revision, the response contains only an `ERROR` event.
+/// If a watch can't start from the requested revision, the response contains only an `ERROR` event.
 fn answer_watch(source: &Arc<Source>, buffer: Buffer, request: &WatchRequest) -> Response<Body> {
     let framing = Framing::new(source.corpus().kind(), request.encoding);
     let (moment, initial) = match request.from {

@@ -83,8 +83,8 @@ pub(crate) enum Slot {
 
 /// The list of all slots of a template under construction.
 ///
-/// Until an object is written, the template contains a placeholder for the value of each slot. The slot's
-/// index in this list determines the placeholder.
+/// The template contains a placeholder instead of each value that differs between objects. The index of the
+/// value's slot in this list determines the placeholder.
 #[derive(Debug, Default)]
 pub(crate) struct Slots(Vec<Slot>);
 
@@ -131,7 +131,8 @@ impl Slots {
     }
 }
 
-/// Returns the placeholder of the slot with index `at`: `len` bytes, a letter for the index and then tildes.
+/// Returns the placeholder of the slot with index `at`. It has `len` bytes: one letter for the index, and
+/// then tildes.
 ///
 /// A template contains tildes only in placeholders.
 fn marked_bytes(at: usize, len: usize) -> Vec<u8> {
@@ -145,7 +146,8 @@ fn marked_second(at: usize) -> i64 {
     i64::try_from(at).map_or(i64::MAX, |at| MARKED_SECOND + at)
 }
 
-/// Returns the protobuf varint of a time in seconds since 1970. A time of this century has five bytes.
+/// Returns the protobuf varint of a time in seconds since 1970. The varint of every time from 1979 to 3058
+/// has five bytes.
 fn varint(second: i64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(5);
     crate::protobuf::put_varint(&mut bytes, second.cast_unsigned());
@@ -163,8 +165,8 @@ impl Slot {
         }
     }
 
-    /// Returns the length in bytes of the slot's value in JSON. For [`Slot::Data`], returns the length before
-    /// the base64 encoding instead.
+    /// Returns the length in bytes of the slot's value in JSON. For [`Slot::Data`], this is the number of
+    /// random bytes before the base64 encoding.
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,
@@ -225,8 +227,7 @@ fn write_letters(mut number: u64, out: &mut Vec<u8>) {
     out[start..].reverse();
 }
 
-/// Appends three numbers, which are computed from `number`, to `out`. The byte `between` separates the
-/// numbers.
+/// Computes three numbers from `number`, and appends them to `out`. The byte `between` separates the numbers.
 ///
 /// Each number is from 100 to 254, so the appended text always has the same length.
 fn write_address(mut number: u32, between: u8, out: &mut Vec<u8>) {

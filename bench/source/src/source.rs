@@ -39,8 +39,8 @@ pub struct Source {
     counts: watch::Sender<Counts>,
     /// Notified when a reader has read changes or is dropped.
     progress: Notify,
-    /// Held by [`Source::emit`] while it makes changes, so concurrent calls make their changes one after the
-    /// other.
+    /// Lock that [`Source::emit`] holds while it makes changes. Concurrent calls therefore make their changes
+    /// one after the other.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -53,9 +53,9 @@ struct State {
     stats: Stats,
 }
 
-/// Number of changes made, and number of `POST /cut` requests, which end all watches.
+/// The number of changes made, and the number of `POST /cut` requests, which end all watches.
 ///
-/// A watch waits until one of these numbers increases.
+/// A watch with nothing to send waits until one of these numbers increases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     changes: u64,
@@ -88,7 +88,8 @@ pub(crate) struct Emitted {
 
 /// Reads objects and changes for a list or a watch, from a position in the sequence of changes.
 ///
-/// While the reader exists, the source makes no further change if the reader has [`LEAD_MAX`] unread changes.
+/// If a reader has [`LEAD_MAX`] unread changes, the source makes no further change until the reader reads a
+/// change or is dropped.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: Arc<Source>,
@@ -96,7 +97,8 @@ pub(crate) struct Reader {
     at: Moment,
 }
 
-/// A [`Reader`] for a watch. In contrast to the reader of a list, it can wait for further changes.
+/// Reads changes for a watch. In addition to the methods of its [`Reader`], a follower has a method that
+/// waits for the next change.
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) reader: Reader,
@@ -195,14 +197,15 @@ impl Source {
         true
     }
 
-    /// Ends all open watches. Each watch first completes the event that is being sent.
+    /// Ends all open watches. A watch that is sending an event completes this event first.
     pub(crate) fn cut(&self) {
         self.counts.send_modify(|counts| counts.cuts += 1);
     }
 
     /// Makes all existing revisions too old: new lists and watches can't start from them.
     ///
-    /// Increases the newest revision by one. Returns the newest position, which has this new revision.
+    /// Increases the newest revision by one. Returns the newest position in the sequence of changes; its
+    /// revision is the increased one.
     pub(crate) fn expire(&self) -> Moment {
         let mut state = self.state.lock();
         state.history.expire();

@@ -26,8 +26,8 @@ pub(crate) struct Template {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     bytes: Box<[u8]>,
-    /// Each slot with an offset in `bytes` at which the slot's value is written. A slot with several offsets
-    /// has several consecutive entries.
+    /// Each slot, with an offset in `bytes` at which the slot's value is written. A slot whose value occurs
+    /// several times has several consecutive entries.
     holes: Box<[(Slot, usize)]>,
 }
 

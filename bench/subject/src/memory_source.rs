@@ -1,7 +1,7 @@
 //! Provides small pods from memory to an informer, without a server.
 //!
 //! Guarantees: the list is encoded when the source is created. The first watch delivers all writes in order.
-//! A writer waits while the informer has not read [`ON_THE_WAY`] events.
+//! If the informer has not yet read [`ON_THE_WAY`] events, the writer waits before it sends the next event.
 //!
 //! The source supports only one watch. A later watch stays open and has no events.
 
@@ -23,7 +23,8 @@ pub(crate) const NAMESPACE: &str = "default";
 /// [`PodWriter`].
 pub(crate) struct MemorySource {
     list: Bytes,
-    /// Receives the events of the [`PodWriter`], or `None` after the first watch has taken the receiver.
+    /// Receiver of the events that the [`PodWriter`] sends. `None` after the first watch has taken the
+    /// receiver.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 

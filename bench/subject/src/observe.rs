@@ -24,7 +24,7 @@ use tokio::{sync::oneshot, task::JoinSet};
 pub(crate) enum Store {
     /// The cache stores objects as values of their Rust type.
     Typed,
-    /// The cache stores objects compressed, and decodes an object each time it is read.
+    /// The cache stores objects compressed, and decodes an object whenever a caller reads the object.
     Packed,
 }
 

@@ -105,8 +105,8 @@ fn per_second(count: u64, seconds: f64) -> f64 {
 
 /// Returns the handler for updates.
 ///
-/// For each update, the handler reads the pod from the cache, and counts the write if the cache has the
-/// update or a newer revision. The handler then permits the writer one more write.
+/// For each update, the handler reads the pod from the cache. It counts a write if the cache has the updated
+/// pod or a newer revision. The handler then permits the writer one more write.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,

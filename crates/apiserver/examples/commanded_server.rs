@@ -1,4 +1,4 @@
-//! Runs an API server as a child process of a test, which can be written in any language.
+//! Runs an API server as a child process of a test. The test can be written in any language.
 //!
 //! The test gives the program pipes for standard input and output. The first line of output is the URL of the
 //! server. The server accepts fault plans at the path `/faults`, as

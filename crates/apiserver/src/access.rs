@@ -5,13 +5,13 @@
 //!   server without access rules allows all users every request.
 //! - After the first token is granted, a request with neither a known token nor a client certificate receives
 //!   401, even after the last token is revoked.
-//! - Web pages from other hosts can't use a loopback port that requires neither a token nor TLS, unless the
-//!   builder allows remote clients (see [`browser`]).
+//! - A loopback port that requires neither a token nor TLS rejects requests of web pages from other hosts,
+//!   unless the builder allows remote clients (see [`browser`]).
 //! - A change of tokens or rules applies to every request that arrives after the change. It does not close
 //!   open watches, as in Kubernetes.
 //! - Tokens are compared in constant time, and no `Debug` output, log or message contains them.
 //!
-//! The module does not verify client certificates: the TLS connection does.
+//! The module does not verify client certificates. The TLS connection verifies them.
 
 mod attributes;
 mod browser;
@@ -86,7 +86,7 @@ pub(crate) struct Policy {
 /// Bytes of a bearer token that the server accepts.
 struct BearerToken(Box<[u8]>);
 
-/// User whose name is in the client certificate of a TLS connection.
+/// User of a TLS connection: the user that the client certificate names.
 ///
 /// The connection adds this value to the extensions of each request.
 #[derive(Clone)]
@@ -164,7 +164,7 @@ impl Access {
         self.gate.policy.lock().rules = Some(rules);
     }
 
-    /// Removes all access rules. Every later request is allowed.
+    /// Removes all access rules. After this call, the server allows every request.
     pub fn drop_rules(&self) {
         self.gate.policy.lock().rules = None;
     }
@@ -190,7 +190,7 @@ impl Gate {
         *self.policy.lock() = policy;
     }
 
-    /// Returns whether the server has neither tokens nor access rules.
+    /// Returns whether the server neither requires authentication nor has access rules.
     pub(crate) fn is_open(&self) -> bool {
         let policy = self.policy.lock();
         policy.tokens.is_none() && policy.rules.is_none()

@@ -13,7 +13,8 @@ use http_body::{Frame, SizeHint};
 use crate::response_budget::{FREE_BYTES, Reserved, ResponseBudget};
 use crate::status::ApiError;
 
-/// Size in bytes at which the server ends a chunk of a response body and sends the chunk.
+/// Length in bytes at which the server ends a chunk of a response body and sends the chunk. A chunk can be
+/// longer, because the object that reaches this length is still a part of it.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// An error of any type, as tower and hyper represent it.
@@ -26,9 +27,10 @@ pub struct Body(Content);
 enum Content {
     /// Unsent bytes of a body with a known length.
     Full(Bytes),
-    /// A body with a known length whose bytes count towards the [`ResponseBudget`].
+    /// A body with a known length whose bytes count towards the server's limit for responses in memory.
     ///
-    /// The budget can evict the bytes. Then the next read of the body returns an error.
+    /// The [`ResponseBudget`] enforces this limit and can evict the bytes. Then the next read of the body
+    /// returns an error.
     Held {
         content: Reserved<Bytes>,
         /// Number of bytes that have not been sent yet.
@@ -45,7 +47,8 @@ impl Body {
         Body(Content::Full(bytes.into()))
     }
 
-    /// Counts the bytes of the body towards `budget` if they are in memory and more than [`FREE_BYTES`].
+    /// Counts the bytes of the body towards `budget` if the body is in memory and longer than [`FREE_BYTES`].
+    /// Any other body is returned unchanged.
     ///
     /// # Errors
     ///

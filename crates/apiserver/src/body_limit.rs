@@ -44,7 +44,7 @@ pub(crate) struct Received {
     _reservation: Option<Reservation>,
 }
 
-/// The bytes of one request body that count towards the [`BodyLimit`] until this value is dropped.
+/// The number of bytes of one request body that count towards the [`BodyLimit`] until this value is dropped.
 struct Reservation {
     limit: Arc<BodyLimit>,
     bytes: usize,
@@ -61,6 +61,11 @@ impl Default for BodyLimit {
 
 impl BodyLimit {
     /// Receives the complete body of a request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the body is too large, if its bytes exceed the limit for all bodies together, or
+    /// if the client does not send it completely or in time.
     ///
     /// # Cancel safety
     ///

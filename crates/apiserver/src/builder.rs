@@ -223,8 +223,8 @@ impl Builder {
     /// Sets whether clients can read and change the fault plan over HTTP [at
     /// `/faults`](crate::Faults#over-http).
     ///
-    /// The default is false. Access rules do not apply to this path. With true, every client that the server
-    /// authenticates can therefore add faults, and on a server without tokens every client can.
+    /// The default is false. With true, every client that the server authenticates can add faults, because
+    /// access rules do not apply to this path. If the server has no tokens, every client can add faults.
     pub fn fault_endpoint(mut self, serve: bool) -> Builder {
         self.settings.fault_endpoint = serve.then_some(fault_injection::PATH);
         self
@@ -331,7 +331,7 @@ impl Builder {
     }
 }
 
-/// Activates the fault plans of the builder on `server`.
+/// Activates on `server` the fault plans that were passed to the builder.
 ///
 /// # Panics
 ///

@@ -319,10 +319,10 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns the value of an Event at the JSON pointer `core`, a field of the core API.
+/// Returns a value that an Event of the core API and one of the events API store in different fields. `core`
+/// and `events` are the JSON pointers of the two fields.
 ///
-/// If the value at `core` is absent, empty or 0, returns the value at the JSON pointer `events`, the
-/// corresponding field of the events API.
+/// If the field of the core API is absent, empty or 0, returns the value of the field of the events API.
 fn either(event: &Object, core: &str, events: &str) -> Value {
     match at(event, core) {
         value if value == "" || value == 0 => at(event, events),
@@ -388,7 +388,8 @@ fn event_count(event: &Object) -> i64 {
     times.as_i64().filter(|times| *times > 0).unwrap_or(1)
 }
 
-/// Returns the metrics of a `HorizontalPodAutoscaler` as `name: current/target`, separated by commas.
+/// Returns the metrics of a `HorizontalPodAutoscaler` as text. Each metric has the form `name:
+/// current/target`, and commas separate the metrics.
 ///
 /// A metric that is not a resource metric is shown as `<unknown>`. If there are more than two metrics, the
 /// result contains the first two and the number of omitted metrics.

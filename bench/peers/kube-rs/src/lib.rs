@@ -106,7 +106,7 @@ async fn config(server: Server<'_>) -> Result<Config> {
 struct Counting {
     told: Arc<Told>,
     looks: bool,
-    /// Sender that reports the end of the first list to the measurement. `None` after the report.
+    /// Sender that notifies the measurement when the first list has ended. `None` after the notification.
     synced: Option<oneshot::Sender<()>>,
 }
 

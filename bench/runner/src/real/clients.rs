@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::case::Case;
 
-/// Maximum time to wait for the next line of a client's output.
+/// Maximum time that [`Clients`] waits for the next line of a client's output.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
 /// Returns the name of the variant of the case `name` in which `clients` clients run at the same time.

@@ -13,8 +13,8 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Number of consecutive idle intervals after which [`Meter::settle`] regards the process as settled.
 const QUIET_INTERVALS: u32 = 5;
 
-/// Maximum CPU time that the process uses in an idle interval. The value allows for the background tasks of
-/// kube-apiserver.
+/// Maximum CPU time that the process may use in an interval that counts as idle. The limit is above zero
+/// because of the background tasks of kube-apiserver.
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Maximum time that [`Meter::settle`] waits. After this time, it returns even if the process is busy.
@@ -32,7 +32,7 @@ pub(super) struct Meter {
     idle: f64,
 }
 
-/// The start of a measurement: the time, and the CPU time that the measured process had used at that time.
+/// The start of a measurement: its time, and the CPU time that the measured process had used by then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     at: Instant,
@@ -69,8 +69,8 @@ impl Meter {
         Ok((cpu - idle).max(0.0))
     }
 
-    /// Waits until the process has used at most [`QUIET`] of CPU time in each of [`QUIET_INTERVALS`]
-    /// consecutive intervals. If the process stays busy, returns after [`SILENCE_MAX`].
+    /// Waits until the process is idle: it used at most [`QUIET`] of CPU time in each of the last
+    /// [`QUIET_INTERVALS`] intervals. If the process stays busy, returns after [`SILENCE_MAX`].
     pub(super) async fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = 0;

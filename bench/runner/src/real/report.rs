@@ -1,8 +1,8 @@
 //! Formats the results of `cargo xtask bench real` as Markdown tables.
 //!
-//! For each client, this module also selects the kind of initial list that costs the server the least CPU
-//! time. It ignores a kind of list if the server's peak memory with this kind is more than 1.5 times the
-//! smallest peak memory among all kinds.
+//! For each client, this module also selects one kind of initial list: the kind that costs the server the
+//! least CPU time. It does not select a kind with which the server's peak memory is more than 1.5 times that
+//! of the kind with the least peak memory.
 
 use std::fmt::Write as _;
 
@@ -29,8 +29,8 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Maximum peak memory of the server with a selected initial list, as a multiple of the smallest peak memory
-/// of the server among all initial lists of the same client.
+/// Limit for the server's peak memory with a selected kind of initial list. The limit is a multiple of the
+/// least peak memory of the server among all kinds that the same client uses.
 const MEMORY_AT_MOST: f64 = 1.5;
 
 /// Returns all results as Markdown: one table of figures for each number of clients, and one table that
@@ -61,7 +61,8 @@ pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
 }
 
 /// Returns the table of figures for the runs with `clients` clients at the same time. The table has one row
-/// per case. A cell has the minimum of the case's runs, and the median in parentheses if it differs.
+/// per case. A cell has the minimum of all runs of the case. The median follows in parentheses if it is
+/// another number.
 fn figures(clients: usize, samples: &Samples) -> String {
     let heads = COLUMNS.iter().map(|column| column.0);
     let mut table = row(std::iter::once("").chain(heads));
@@ -86,11 +87,11 @@ fn figures(clients: usize, samples: &Samples) -> String {
     table
 }
 
-/// Returns the text of a table cell: the minimum of `spread`, and the median in parentheses if it differs.
-/// `shown` formats a number.
+/// Returns the text of a table cell: the minimum of `spread`, and in parentheses the median of `spread`. The
+/// median is omitted if its text equals that of the minimum. `shown` formats a number.
 ///
-/// If `less` is present, first subtracts the minimum of `less` from the minimum of `spread`, and the median
-/// of `less` from the median of `spread`.
+/// If `less` is present, this function first subtracts the minimum of `less` from the minimum of `spread`,
+/// and the median of `less` from the median of `spread`.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -139,7 +140,8 @@ fn choices(clients: &[usize], samples: &Samples) -> String {
     )
 }
 
-/// Returns the name of the client of a case: the part of the case's name `name` before the last comma.
+/// Returns the name of the client in the case name `name`: the part before the last comma, or the complete
+/// name if there is no comma.
 fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }

@@ -1,9 +1,9 @@
 //! Runs the measurements of `cargo xtask bench real` one after the other.
 //!
-//! A measurement consists of rounds. A round has one block for each case and number of clients, and a block
-//! has several runs.
+//! A measurement consists of rounds. A round has one block for each combination of a case and a number of
+//! clients. A block has several runs.
 //!
-//! Guarantees: each block starts a new kube-apiserver process over the same etcd.
+//! Guarantees: each block starts a new kube-apiserver process that uses the same etcd.
 //!
 //! This module does not format the results. The module `report` formats them.
 
@@ -58,8 +58,8 @@ impl<'a> Session<'a> {
         Ok(begun.samples)
     }
 
-    /// Measures one round: first the pod changes without clients, and then one block for each case and number
-    /// of clients.
+    /// Measures one round: first the pod changes without clients, and then one block for each combination of
+    /// a case and a number of clients.
     async fn round(&mut self, round: usize) -> Result<()> {
         let meter = self.new_server().await?;
         for _ in 0..self.options.runs {

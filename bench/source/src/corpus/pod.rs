@@ -164,7 +164,7 @@ fn uid(rng: &mut Rng) -> String {
     )
 }
 
-/// Returns a container with the name `name` and the image `image`, and with the fields that the application
+/// Returns a container with the name `name` and the image `image`. It has the fields that the application
 /// container and the proxy container have in common.
 fn container(name: &str, image: &str, rng: &mut Rng) -> Value {
     let (cpu, memory) = (
@@ -306,8 +306,8 @@ fn pod_address(slots: &mut Slots) -> String {
     format!("10.{}", slots.mark(Slot::Address))
 }
 
-/// Returns the value `fieldsV1` of the managedFields entry of the controller that created the pod. `name` is
-/// the name of the application container.
+/// Returns the `fieldsV1` value of the managedFields entry for kube-controller-manager, which created the
+/// pod. `name` is the name of the application container.
 fn template_fields(name: &str) -> Value {
     let container = fields(&["f:image", "f:imagePullPolicy", "f:name", "f:resources"]);
     let mut containers = Map::new();
@@ -376,8 +376,8 @@ fn fields(names: &[&str]) -> Value {
         .collect()
 }
 
-/// Returns the key with which managedFields identifies the list item whose member `member` has the value
-/// `value`.
+/// Returns the key of a list item in managedFields, such as `k:{"name":"proxy"}`. The item is the one whose
+/// member `member` has the value `value`.
 fn key(member: &str, value: &str) -> String {
     format!("k:{}", json!({ member: value }))
 }

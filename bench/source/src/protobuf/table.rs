@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, bail};
 /// The text of the table of protobuf message types. Comments at the start of the text describe its format.
 const V1_36: &str = include_str!("../../../../crates/protobuf/src/table/v1_36.tsv");
 
-/// Messages whose JSON members Go does not write in the order of the field numbers. Each entry has the name
-/// of the message, and the JSON names of the members that Go writes first.
+/// Messages of which Go writes some JSON members before all others, and not in the order of the field
+/// numbers. Each entry has the name of the message, and the JSON names of the members that Go writes first.
 const REORDERED: [(&str, &[&str]); 3] = [
     (
         "k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference",
@@ -42,7 +42,8 @@ const REORDERED: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The protobuf message types of all built-in kinds. A message type is found by its name or by the kind.
+/// The protobuf message types of all built-in kinds. A message type is found by its own name or by the name
+/// of its kind.
 pub(crate) struct Messages {
     all: BTreeMap<&'static str, Message>,
     /// Name of the message type of each built-in kind. The key is the kind in the format `apiVersion/Kind`.

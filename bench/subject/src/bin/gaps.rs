@@ -8,12 +8,12 @@
 //! cd bench && MALLOC_CONF=background_thread:true cargo run --release --bin gaps
 //! ```
 //!
-//! The program uses jemalloc, which returns memory to the kernel on a background thread with this
-//! `MALLOC_CONF`. glibc's allocator holds a lock while it returns memory, which blocked all threads for 60 to
-//! 160 ms.
+//! The program uses jemalloc. With this `MALLOC_CONF`, jemalloc returns memory to the kernel on a background
+//! thread. The program does not use glibc's allocator, because glibc holds a lock while it returns memory.
+//! This lock blocked all threads for 60 to 160 ms.
 //!
-//! The task [`tick`] yields in a loop and records each gap, the time from one poll of the task to the next.
-//! On Linux, a gap excludes the time in which the thread was runnable but had no processor.
+//! The task [`tick`] yields in a loop and records each gap. A gap is the time from one poll of the task to
+//! the next. On Linux, a gap excludes the time in which the thread was runnable but had no processor.
 //!
 //! The program first runs for two seconds without an informer. If a gap exceeds the limit both in these two
 //! seconds and while an informer runs, the result is inconclusive and the exit code is 2.
@@ -173,8 +173,8 @@ impl ListerWatcher for Lists {
     }
 }
 
-/// Returns the body of list number `round`, counted from 0. Each chunk of the body is generated when it is
-/// polled.
+/// Returns the body of list number `round`, counted from 0. The stream generates each chunk when it is polled
+/// for the chunk.
 fn list(round: u64) -> ByteStream {
     let revision = (round + 1) * OBJECTS;
     let objects = if round < 2 { OBJECTS } else { 0 };
@@ -228,7 +228,7 @@ struct Gaps(Arc<Mutex<Vec<(String, Duration)>>>);
 impl Gaps {
     /// Prints the longest gap of the current phase and starts the phase `name`.
     ///
-    /// First yields to the runnable tasks, so their gaps count for the current phase.
+    /// First yields to the runnable tasks, so the time that they need counts for the current phase.
     async fn phase(&self, name: &str) {
         for _ in 0..100 {
             yield_now().await;

@@ -69,10 +69,10 @@ pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     })
 }
 
-/// Main function of the child that only writes to sockets. It first accepts all connections. It then writes
-/// events at a fixed rate, each to every connection.
+/// Main function of the child that only writes to sockets. It first accepts all connections. It then
+/// generates events at a fixed rate, and writes each event to every connection.
 ///
-/// The arguments are the number of connections, the number of events, and the events per second.
+/// The arguments are the number of connections, the number of events, and the number of events per second.
 pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     let [watchers, events, rate] = arguments else {
         bail!("watchers, events, rate");

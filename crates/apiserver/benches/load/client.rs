@@ -1,6 +1,7 @@
 //! Provides the benchmark's clients, which use little CPU time: watchers and a writer.
 //!
-//! The watchers measure the lag of each event. The writer replaces pods at a fixed rate.
+//! The writer replaces pods at a fixed rate. A watcher measures the lag of each event, which is the time from
+//! before the write request until the watcher has read the event.
 //!
 //! Guarantees: a watcher returns an error if its watch ends early or delivers more events than expected.
 
@@ -80,7 +81,8 @@ pub(crate) struct Watcher(tokio::net::TcpStream);
 impl Watcher {
     /// Opens a watch without initial events, and waits for the headers of the response.
     ///
-    /// `selector` is a query parameter that selects pods, or empty for all pods.
+    /// `selector` is appended to the query of the request, such as `&fieldSelector=…`. If it is empty, the
+    /// watch has all pods.
     pub(crate) async fn open(address: SocketAddr, selector: &str) -> anyhow::Result<Watcher> {
         let mut stream = tokio::net::TcpStream::connect(address).await?;
         let path = format!(
@@ -154,7 +156,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Replaces the pods in a cycle, one pod per write, until the server has acknowledged `writes` writes.
+    /// Replaces one pod after another, in a cycle, until the server has acknowledged `writes` writes.
     pub(crate) fn write(&self, writes: u32) -> anyhow::Result<()> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;

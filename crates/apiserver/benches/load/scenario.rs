@@ -1,4 +1,6 @@
 //! Runs the scenarios of the load benchmark and compares the measurements with the limits.
+//!
+//! This module does not implement the clients or the child process.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,7 +18,8 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Maximum lag of an event, measured from before the write request until the watcher has read the event.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Maximum time from the last write until all watchers have received all events.
+/// Maximum time from the last write until all watchers have received all events. If this time elapses, the
+/// scenario fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum CPU time of the server per delivered event, in microseconds. The mean is computed for each second
@@ -145,7 +148,8 @@ pub(crate) fn stored() -> anyhow::Result<Row> {
     })
 }
 
-/// Returns the mean CPU time per operation in microseconds, if `count` operations have used the time `cpu`.
+/// Returns the mean CPU time per operation in microseconds. `cpu` is the total CPU time of `count`
+/// operations.
 fn micros_each(cpu: Cpu, count: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let count = count as f64;

@@ -75,8 +75,8 @@ impl Attributes {
         }
     }
 
-    /// Returns whether the request is a review of the user's own access or identity, which every user may
-    /// send.
+    /// Returns whether the request is a review of the access or the identity of its own user. Every user may
+    /// send such a review.
     pub(super) fn is_about_oneself(&self) -> bool {
         let reviews: &[&str] = match self.group.as_str() {
             "authorization.k8s.io" => &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],

@@ -1,8 +1,8 @@
 //! Rejects requests from web pages of other hosts to a loopback port that requires no authentication.
 //!
 //! Guarantees:
-//! - A request whose host is neither `localhost` nor a loopback address receives 403, which prevents DNS
-//!   rebinding.
+//! - A request whose `Host` header or URL names another host than `localhost` or a loopback address receives
+//!   403. This prevents DNS rebinding.
 //! - A request with an `Origin` header from another host receives 403.
 //! - Every other request is accepted, including a request without a `Host` header.
 

@@ -1,4 +1,4 @@
-//! Evaluates access reviews, such as `SelfSubjectAccessReview`, by the tokens and access rules of the server.
+//! Evaluates access reviews, such as `SelfSubjectAccessReview`, with the access rules of the server.
 //!
 //! Guarantees:
 //! - A review returns the decision that the server would make for the reviewed request at the same time.

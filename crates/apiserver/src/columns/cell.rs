@@ -88,7 +88,8 @@ pub(super) fn age(object: &Object, now: Timestamp) -> String {
     )
 }
 
-/// Returns the value at the JSON pointer `pointer` in the object, or an empty string if it is absent or null.
+/// Returns the value at the JSON pointer `pointer` in the object. Returns an empty string if the value is
+/// absent or null.
 pub(super) fn at(object: &Object, pointer: &str) -> Value {
     let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
     let member = object.get(first);
@@ -126,7 +127,8 @@ pub(super) fn list(object: &Object, pointer: &str) -> Vec<Value> {
     at(object, pointer).as_array().cloned().unwrap_or_default()
 }
 
-/// Returns the number of members of an object, or of items of an array, at the JSON pointer `pointer`.
+/// Returns the length of the value at the JSON pointer `pointer`: the number of an object's members, or the
+/// number of an array's items.
 ///
 /// Returns 0 if the value at `pointer` is neither an object nor an array.
 pub(super) fn size(object: &Object, pointer: &str) -> usize {

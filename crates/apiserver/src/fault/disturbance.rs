@@ -1,4 +1,5 @@
-//! Computes the effects of faults on one response body: the input is chunks, and the output is steps.
+//! Computes the effects of faults on one response body. The input is the chunks of the original body. The
+//! output is a sequence of steps that send, delay or end the changed body.
 //!
 //! Guarantees:
 //! - The module does not wait. The owner of the body executes the steps, such as [`Step::Pause`].
@@ -21,7 +22,8 @@ const RANDOM_CHUNK_MAX: u64 = 64;
 pub(super) enum Step {
     Bytes(Bytes),
     Pause(Duration),
-    /// Flushes all bytes sent so far to the connection before the next chunk is sent.
+    /// Flushes to the connection all bytes that were sent before this step. These bytes form a separate
+    /// chunk.
     Flush,
     End(Ending),
     /// Records in the request log that the fault with this name has taken effect.
@@ -31,7 +33,7 @@ pub(super) enum Step {
 /// A fault that applies to one response body, with the fault's name and random generator.
 pub(crate) struct Laid {
     pub(super) fault: Fault,
-    /// Name of the fault in the request log.
+    /// Name by which the request log refers to the fault.
     name: Arc<str>,
     rng: fastrand::Rng,
     /// Whether the request log already records that the fault has affected this body.
@@ -51,9 +53,11 @@ pub(super) struct Disturbance {
     events: u64,
     /// Number of bytes sent so far.
     bytes: u64,
-    /// Byte offset, in the sent body, at which a random split ends the current chunk.
+    /// Byte offset at which the current chunk of a randomly split body ends. The offset is counted in sent
+    /// bytes.
     random_border: u64,
-    /// A line that a fault swaps with the next line, and that is therefore sent after the next line.
+    /// A line that is sent after the next line, because a fault swaps the two lines. `None` if no line is
+    /// held back.
     overtaken: Option<Bytes>,
 }
 
@@ -94,7 +98,7 @@ impl Disturbance {
         disturbance
     }
 
-    /// Returns whether no fault applies to the body. The caller then sends the chunks of the body unchanged.
+    /// Returns whether the body has no faults. The caller then sends the chunks of the body unchanged.
     pub(super) fn is_idle(&self) -> bool {
         self.laid.is_empty()
     }
@@ -124,8 +128,8 @@ impl Disturbance {
         }
     }
 
-    /// Removes all faults from the body, and removes the steps that pause, flush or end the body from
-    /// `steps`.
+    /// Removes all faults from the body. The steps in `steps` that would pause, flush or end the body are
+    /// removed too.
     ///
     /// The method also adds steps that send the data which the faults have held back.
     pub(super) fn release(&mut self, steps: &mut VecDeque<Step>) {
@@ -177,7 +181,8 @@ impl Disturbance {
         }
     }
 
-    /// Applies the faults whose position, counted in events, equals the number of events received so far.
+    /// Adds the steps of all faults that insert a text or stop the body after the number of events received
+    /// so far.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -237,7 +242,7 @@ impl Disturbance {
         room
     }
 
-    /// Applies the faults whose position, counted in bytes, equals the number of bytes sent so far.
+    /// Adds the steps of all faults that split or stop the body after the number of bytes sent so far.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {

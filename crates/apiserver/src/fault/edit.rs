@@ -1,6 +1,6 @@
 //! Defines [`Edit`], a change that a fault makes to one event of a watch, and the keywords of the edits.
 //!
-//! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] do not change a line that is not an event of this server.
+//! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] change only lines that are events of this server.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -32,10 +32,10 @@ pub(crate) struct OpenBodies(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    /// The [`Match`] of each freeze that is in effect. A freeze also applies to matching bodies that open
-    /// later.
+    /// The [`Match`] of each freeze in effect. A freeze stops the sending of all matching bodies until they
+    /// are resumed. It also applies to matching bodies that open later.
     frozen: Vec<Match>,
-    /// Open bodies, by the sequence number of the request in the request log.
+    /// The open bodies. The key is the sequence number of the body's request in the request log.
     bodies: BTreeMap<u64, OpenBody>,
 }
 
@@ -82,7 +82,8 @@ struct Disturbed {
     ///
     /// The body resumes when [`Orders::thaws`] no longer has this value.
     frozen_at: Option<u64>,
-    /// Whether the body has requested a flush of all data before a pending [`Ending::Break`].
+    /// Whether the body was already flushed before it fails with [`Ending::Break`]. The flush delivers all
+    /// data that was sent before the failure.
     breaks: bool,
     /// Whether the wrapped body `inner` has ended.
     drained: bool,
@@ -95,7 +96,7 @@ impl OpenBodies {
     /// Registers the response body of `request` before the server sends the body.
     ///
     /// For a watch, the caller holds the lock of the store while it registers the body and the watch. An
-    /// action of a fault plan therefore finds either both or none.
+    /// action of a fault plan therefore finds either both registrations or neither.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -121,10 +122,11 @@ impl OpenBodies {
         }
     }
 
-    /// Ends or freezes all open bodies that match, as `ending` states, and returns the sequence numbers of
-    /// their requests.
+    /// Ends or freezes all open bodies whose requests `matches` selects. Returns the sequence numbers of
+    /// these requests.
     ///
-    /// [`Ending::Freeze`] also freezes matching bodies that open later.
+    /// `ending` determines whether the bodies end, fail or freeze. With [`Ending::Freeze`], matching bodies
+    /// that open later are frozen, too.
     pub(crate) fn end(&self, matches: &Match, ending: Ending) -> Vec<u64> {
         let mut open = self.0.lock();
         if ending == Ending::Freeze {
@@ -136,9 +138,10 @@ impl OpenBodies {
         })
     }
 
-    /// Resumes all open bodies that match.
+    /// Resumes all open bodies whose requests `matches` selects.
     ///
-    /// Freezes whose [`Match`] is covered by `matches` no longer apply to bodies that open later.
+    /// Also removes each earlier freeze if `matches` covers its [`Match`]. A removed freeze does not affect
+    /// bodies that open later.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -202,7 +205,7 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Wraps the registered body `inner`, and applies the faults `laid` and all later orders to it.
+    /// Wraps the registered body `inner`. The returned body applies the faults `laid` and all later orders.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, &mut steps);
@@ -297,10 +300,10 @@ impl Disturbed {
         None
     }
 
-    /// Polls the inner body, and returns its next chunk or its error.
+    /// Polls the inner body. Returns its next chunk or its error, if no faults apply to the body.
     ///
-    /// If faults apply, the method adds the data of the chunk to `steps` and returns `None`. It also returns
-    /// `None` at the end of the inner body.
+    /// If faults apply, the method processes the next chunk, adds the resulting steps to `steps`, and returns
+    /// `None`. It also returns `None` at the end of the inner body.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

@@ -431,7 +431,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns a list of the words with which a fault can start, for an error message.
+/// Returns all words with which a fault can start, as one text for an error message.
 fn known_faults() -> String {
     let endings = ENDINGS.map(|(word, _)| word).join(", ");
     let edits = EDITS.map(|(word, _)| word).join(", ");

@@ -51,7 +51,8 @@ pub(crate) enum Fault {
     End(Ending, After),
     Split(Split),
     Edit(Edit, Which),
-    /// Inserts the text, unchanged, into the body of a watch after this number of events.
+    /// Inserts a text, unchanged, into the body of a watch. The first field is the text. The second field is
+    /// the number of events after which the text follows.
     Send(Arc<str>, u64),
 }
 
@@ -74,8 +75,8 @@ pub(crate) enum Form {
     TooLarge,
 }
 
-/// Part of a response that a fault delays: the whole response, the first byte of the body, or each watch
-/// event.
+/// Point of a response before which a fault waits: the whole response, the first byte of its body, or each
+/// watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     Answer,
@@ -150,7 +151,7 @@ pub(crate) enum Action {
 pub(crate) enum Restart {
     Here,
     At(u64),
-    /// The revision that precedes the current revision by this number of revisions.
+    /// An earlier revision. The value is the number of revisions between it and the current revision.
     Back(u64),
 }
 

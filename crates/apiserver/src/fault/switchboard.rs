@@ -1,8 +1,8 @@
 //! Stores the active fault rules of a server, and decides which rules affect each request.
 //!
 //! Guarantees:
-//! - at most one rule replaces the response to a request by an error response or a connection reset: the
-//!   matching rule of this kind that was added first;
+//! - at most one rule replaces the response to a request by an error response or a connection reset. If
+//!   several such rules match, the rule that was added first takes effect;
 //! - other matching rules can delay this error response or reset, but do not change the body of the error
 //!   response;
 //! - a request that a rule affects counts toward the limits of the rule, even if the response body ends
@@ -57,7 +57,7 @@ pub(crate) struct Connections {
 
 struct Rules {
     seed: u64,
-    /// Number of rules added since the seed was last set or all rules were removed, whichever happened later.
+    /// Number of rules added since the seed was last set. Removing all rules also resets this number to zero.
     since_seed: u64,
     last: u64,
     by_id: BTreeMap<u64, InForce>,
@@ -155,7 +155,7 @@ impl Switchboard {
         }
     }
 
-    /// Removes every rule whose fault `which` selects.
+    /// Removes every rule for whose fault the function `which` returns true.
     pub(crate) fn remove(&self, which: impl Fn(&Fault) -> bool) {
         let mut rules = self.rules.lock();
         rules
@@ -174,12 +174,10 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Determines the error or reset that replaces the response to an arriving request, and the delay of the
-    /// response.
+    /// Determines the error or reset that replaces the response to a request, and the delay of the response.
     ///
-    /// The request log records these faults.
-    /// [`Switchboard::disturb`] and [`Switchboard::disturb_watch`] apply the faults that change the response
-    /// body.
+    /// This method also records these faults in the request log. It does not apply the faults that change the
+    /// response body. [`Switchboard::disturb`] and [`Switchboard::disturb_watch`] apply them.
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();
@@ -206,12 +204,14 @@ impl Switchboard {
         verdict
     }
 
-    /// Registers the response body of a request, so that actions of a fault plan can affect the body.
+    /// Registers the response body of a request. The actions of a fault plan can affect only registered
+    /// bodies.
     ///
     /// Dropping the returned guard ends the registration.
     ///
     /// For a watch, the caller holds the lock of the store while it calls this method and registers the watch
-    /// in the watch cache. Without the lock, an action could affect only one of the two registrations.
+    /// in the watch cache. Without the lock, an action could affect the body but not the watch, or the
+    /// reverse.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
@@ -315,7 +315,8 @@ impl Rules {
 // === impl InForce ===
 
 impl InForce {
-    /// Returns whether the rule affects the request, and counts a matching request toward the rule's limits.
+    /// Returns whether the rule affects the request, and counts the request. An affected request counts
+    /// toward `left`, and a skipped request counts toward `skip`.
     fn hits(&mut self, request: &LoggedRequest) -> bool {
         let concerned = self.left != Some(0)
             && self.rule.matches.matches(request)

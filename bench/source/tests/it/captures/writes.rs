@@ -15,7 +15,8 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// One write of kube-apiserver's encoder to the response, or several consecutive short writes, added up.
+/// One write of kube-apiserver's encoder to the response. One value can also represent several consecutive
+/// short writes; then `bytes` is their total length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,

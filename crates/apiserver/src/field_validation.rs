@@ -139,14 +139,14 @@ impl Complaints {
         self.0.is_empty()
     }
 
-    /// Appends the complaints in `found` that are not in `old` to these complaints, and returns the result.
+    /// Returns these complaints, followed by the complaints in `found` that `old` does not contain.
     pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
         let new = found.0.into_iter().filter(|text| !old.0.contains(text));
         self.0.extend(new);
         self
     }
 
-    /// Adds a prefix, such as `json patch`, to each complaint.
+    /// Returns the complaints with the prefix `what`, such as `json patch`, before each message.
     pub(crate) fn about(self, what: &str) -> Complaints {
         Complaints(self.0.iter().map(|text| format!("{what} {text}")).collect())
     }

@@ -42,8 +42,9 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// A batch after the attempt to write it to the disk, and the result that is still to be sent to the waiting
-/// callers.
+/// A batch after the attempt to write it to the disk, and the result of the attempt.
+///
+/// The callers that wait for the batch have not yet received the result.
 #[must_use = "the callers wait for the result"]
 struct Flushed {
     batch: Batch,

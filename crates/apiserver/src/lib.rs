@@ -98,8 +98,9 @@
 //!
 //! The memory that the server holds for its clients is bounded.
 //! The server rejects or ends the request, watch or connection that exceeds a limit.
-//! Other clients are affected only by limits on shared memory.
-//! These are the limits for which the table mentions aborted lists or responses.
+//! Most limits affect only the client that exceeds them.
+//! Limits on shared memory can affect other clients too: the effects are aborted lists and responses, and
+//! ended watches.
 //! A number in the column "effect" is the HTTP status of the response.
 //!
 //! | resource | limit | effect |

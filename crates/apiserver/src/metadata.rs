@@ -9,8 +9,9 @@ use crate::name_syntax::{NameRule, key_faults, value_faults};
 use crate::object::Object;
 use crate::status::FieldError;
 
-/// Maximum total size in bytes of the keys and values of an object's annotations
-/// (`TotalAnnotationSizeLimitB`).
+/// Maximum total size in bytes of the keys and values of an object's annotations.
+///
+/// The value is Kubernetes' `TotalAnnotationSizeLimitB`.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 /// Finalizers that Kubernetes defines, which are valid without a domain.

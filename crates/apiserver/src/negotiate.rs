@@ -4,8 +4,9 @@
 //!
 //! Guarantees:
 //! - the first alternative that the server supports is selected;
-//! - if the server supports no alternative, or if the selected alternative does not fit the request, the
-//!   response is a 406 with the reason.
+//! - if the server supports no alternative, the response is a 406;
+//! - if the selected alternative requests one object's metadata for a list, or the reverse, the response is a
+//!   406.
 
 use http::{HeaderMap, header};
 
@@ -109,8 +110,9 @@ impl Alternative<'_> {
 ///
 /// # Errors
 ///
-/// Returns a 406 error if the server supports no alternative of the header, or if the selected alternative
-/// does not fit the verb.
+/// Returns a 406 error if the server supports no alternative of the header.
+/// Also returns a 406 error if the selected alternative requests one object's metadata for a list, or the
+/// reverse.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,

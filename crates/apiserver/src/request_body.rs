@@ -58,7 +58,7 @@ pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     })
 }
 
-/// Returns the type of a subresource's object, such as `Scale`, in protobuf bodies.
+/// Returns the protobuf type of the object in a subresource's request body, such as `Scale`.
 pub(crate) fn of_subresource(subresource: &Subresource) -> Expected<'_> {
     Expected {
         group: &subresource.group,

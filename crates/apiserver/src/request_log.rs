@@ -60,7 +60,7 @@ pub struct LoggedRequest {
     /// Path segment after the object's name, such as `status` or `binding`. `None` if there is no such
     /// segment.
     pub subresource: Option<String>,
-    /// Options of a list or watch, parsed from the query.
+    /// Options in the query of a list or watch request. Other requests can have the default options.
     pub options: ListOptions,
     /// HTTP status of the response. `None` until the server returns the response.
     ///
@@ -164,8 +164,7 @@ impl RequestLog {
         self.requests.iter()
     }
 
-    /// Returns the number of requests that the server had dropped because of the limits of the log when this
-    /// copy was made.
+    /// Returns the number of requests that are missing from this copy because the log reached its limits.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -23,7 +23,7 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::OpenDatabase;
 
-/// State of a simulated disk, which counts its calls. A test can make the calls block or fail.
+/// State of a simulated disk. A test can make calls to the disk block or fail.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
@@ -35,11 +35,13 @@ struct Medium {
     heals_when_opened: AtomicBool,
     /// Lock that every call to the disk acquires. A test that holds this lock blocks all calls.
     gate: Mutex<()>,
-    /// Simulation of a loss of power. `None` if the test does not simulate one.
+    /// Simulated loss of power. `None` if the test does not simulate a loss of power.
     survivor: Mutex<Option<Survivor>>,
 }
 
-/// Simulation of a loss of power, after which the file has all synced bytes and some of the unsynced changes.
+/// Simulated loss of power.
+///
+/// After the loss, the database file has all synced bytes and some of the unsynced changes.
 #[derive(Debug)]
 struct Survivor {
     synced: Vec<u8>,
@@ -135,7 +137,7 @@ impl Medium {
         self.fails_from.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Records a change to the database file, or a sync of this file if `change` returns `None`.
+    /// Records what `change` returns: a change to the database file, or `None` for a sync of this file.
     ///
     /// Does nothing if the test does not simulate a loss of power.
     fn note(&self, change: impl FnOnce() -> Option<Unsynced>) {
@@ -268,7 +270,7 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Returns the name and the member `data.value` of each config map that the server stores.
+/// Returns the name and `data.value` of each config map that the server stores.
 fn stored(server: &Server) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let objects = server.list("v1", "configmaps");

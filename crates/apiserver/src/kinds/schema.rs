@@ -64,7 +64,7 @@ enum Shape {
 pub(crate) enum MergeStrategy {
     /// Maps are merged. Lists and scalars are replaced.
     Default,
-    /// Lists are merged: an item of the patch is merged into the item with the same value of the merge key.
+    /// Merges lists: an item of the patch changes the object's item that has the same merge key value.
     ///
     /// The variant contains the name of the merge key. With `None`, the lists are merged as sets.
     MergeList(Option<&'static str>),
@@ -92,7 +92,7 @@ impl Schema {
     ///
     /// # Panics
     ///
-    /// Never: the table is part of the crate, and a test parses all of it.
+    /// Does not panic, because the table is part of the crate and a test parses all of it.
     pub(crate) fn builtin() -> &'static Schema {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| {
@@ -106,8 +106,9 @@ impl Schema {
         self.definitions.get(*at)
     }
 
-    /// Returns the definition of the type with this full name, such as `io.k8s.api.core.v1.PodSpec`, if it
-    /// exists.
+    /// Returns the definition of the type with this full name, such as `io.k8s.api.core.v1.PodSpec`.
+    ///
+    /// Returns `None` if the schema does not contain the type.
     pub(crate) fn named(&self, full_name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.full_name == full_name)

@@ -11,7 +11,7 @@ use crate::listen::connection_stall::STALL_TIMEOUT;
 
 /// Connects to a new server with 2,000 pods.
 ///
-/// Returns the client's end of the connection, and the task that serves the server's end.
+/// Returns the client's end of the connection, and a set with the task that serves the server's end.
 fn connected() -> (DuplexStream, JoinSet<()>) {
     connected_by(1024 * 1024)
 }
@@ -27,7 +27,7 @@ fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     (client, serve(server, io))
 }
 
-/// Starts and returns a task that serves `io`, the server's end of a connection.
+/// Starts a task that serves `io`, the server's end of a connection. Returns a set with this task.
 fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     let (alive, _ended) = Alive::new();
     let mut tasks = JoinSet::new();

@@ -19,7 +19,7 @@ use crate::strategy::Strategy;
 
 /// Index of a collection in the store.
 ///
-/// A collection contains the objects with one group and plural name, whatever the version.
+/// A collection contains the objects of all versions that share a group and a plural name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 

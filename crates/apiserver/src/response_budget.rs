@@ -36,19 +36,21 @@ const SLOT_BYTES: usize = size_of::<usize>();
 /// The slots are 64 KiB on a 64-bit platform, the size of a chunk.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Maximum size in bytes of a response body that is complete in memory and reserves no slots.
+/// Maximum size in bytes of a response body that reserves no slots.
+///
+/// A body of this size that is not complete in memory reserves slots.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
-/// Minimum age of a response that is evicted because a new response needs slots.
+/// Minimum age of the responses that the budget evicts to free slots for a new response.
 ///
-/// The value equals Kubernetes' timeout of all requests except watches (`RequestTimeout` in
-/// `server/config.go`).
+/// The value is Kubernetes' `RequestTimeout` in `server/config.go`, the timeout of all requests except
+/// watches.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits the total memory of the response bodies that clients have not finished reading.
 ///
-/// Each response reserves its memory in this budget, counted in slots of [`SLOT_BYTES`] bytes. The slots are
-/// freed when the [`Reserved`] content of the response is dropped or evicted.
+/// Each response reserves its memory in this budget, counted in slots of [`SLOT_BYTES`] bytes.
+/// Dropping or evicting the content of the response, a [`Reserved`], frees the slots.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -117,7 +119,9 @@ impl ResponseBudget {
         count + longest / SLOT_BYTES
     }
 
-    /// Reserves `slots` slots and the slots for one chunk of the body, and returns the reserved `content`.
+    /// Reserves slots for `content` and for one chunk of the response body, and returns the reserved content.
+    ///
+    /// `slots` is the number of slots for `content`.
     ///
     /// # Errors
     ///

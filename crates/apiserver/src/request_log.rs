@@ -60,7 +60,10 @@ pub struct LoggedRequest {
     /// Path segment after the object's name, such as `status` or `binding`. `None` if there is no such
     /// segment.
     pub subresource: Option<String>,
-    /// Options in the query of a list or watch request. Other requests can have the default options.
+    /// The query parameters that are options of a list or watch.
+    ///
+    /// For another verb, the options contain such parameters of the query, although they have no effect.
+    /// If the parameters can't be parsed, the options have their defaults.
     pub options: ListOptions,
     /// HTTP status of the response. `None` until the server returns the response.
     ///

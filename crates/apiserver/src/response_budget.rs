@@ -119,7 +119,7 @@ impl ResponseBudget {
         count + longest / SLOT_BYTES
     }
 
-    /// Reserves slots for `content` and for one chunk of the response body, and returns the reserved content.
+    /// Reserves slots for `content` and for one chunk of the body, and returns the reserved content.
     ///
     /// `slots` is the number of slots for `content`.
     ///

@@ -8,7 +8,7 @@
 //! - the size of a request is limited: the URL by [`URI_BYTES_MAX`], and the body by
 //!   [`body_limit`](crate::body_limit).
 //!
-//! The module does not execute verbs; [`Call`] does.
+//! [`Call`] executes the verb of the request. This module does not execute verbs.
 
 use std::io;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ struct Arrived {
     shared: Arc<Shared>,
     /// The user of the request, or the anonymous user if the request is not authenticated.
     user: Arc<User>,
-    /// The error with which access control rejects the request; `None` if the request is admitted.
+    /// The error with which access control rejects the request. `None` if the request is admitted.
     refusal: Option<ApiError>,
     /// The request's entry in the request log.
     request: Arc<LoggedRequest>,

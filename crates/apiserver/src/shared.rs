@@ -5,7 +5,7 @@
 //!   the watchers without releasing the lock in between;
 //! - the lock is never held across an `.await`, or while a list is serialized.
 //!
-//! The module does not write to the data directory; the `group_commit` module does.
+//! The `group_commit` module writes to the data directory. This module does not.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -25,7 +25,9 @@ use crate::status::ApiError;
 use crate::storage::{Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Storage, Write};
 use crate::watch_cache::{Cache, WatcherId};
 
-/// Maximum time that a request waits for a future revision (`blockTimeout` in Kubernetes' `watch_cache.go`).
+/// Maximum time that a request waits for a future revision.
+///
+/// The value is `blockTimeout` in Kubernetes' `watch_cache.go`.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
 /// The settings of a server, which the builder sets and which never change.
@@ -33,7 +35,7 @@ pub(crate) struct Settings {
     pub(crate) watch_list: bool,
     pub(crate) enforce_namespaces: bool,
     pub(crate) allow_remote: bool,
-    /// Path of the endpoint that accepts fault plans; `None` if the server has no such endpoint.
+    /// Path of the endpoint that accepts fault plans. `None` if the server has no such endpoint.
     pub(crate) fault_endpoint: Option<&'static str>,
     pub(crate) watcher_buffer: usize,
     /// Maximum total size of all stored objects in bytes.
@@ -50,9 +52,9 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
     pub(crate) response_budget: Arc<ResponseBudget>,
-    /// The open data directory; unset if the server has none.
+    /// The open data directory. Not set if the server has no data directory.
     ///
-    /// A thread that needs both locks must lock the data directory before `state`.
+    /// A thread that locks both `disk` and `state` must lock `disk` first.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
@@ -66,7 +68,7 @@ pub(crate) struct State {
     ///
     /// A writer looks up the current state of an object in `pending` first, and then in `storage`.
     pub(crate) pending: Pending,
-    /// One watch cache per collection; the collection's id is the index.
+    /// The watch caches, one per collection. The index is the collection's id.
     pub(crate) caches: Vec<Cache>,
     pub(crate) rng: fastrand::Rng,
     last_watcher: u64,
@@ -134,10 +136,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores an object at the next revision, or removes it if `new` is `None`, and notifies the watchers.
+    /// Stores an object at the next revision and notifies the watchers. Removes the object if `new` is
+    /// `None`.
     ///
-    /// With a data directory, the write becomes visible and watchers are notified only after the write is
-    /// durable.
+    /// With a data directory, the write is first made durable. Only then can readers see it and watchers are
+    /// notified.
     pub(crate) fn commit(
         &self,
         state: &mut State,

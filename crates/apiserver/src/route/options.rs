@@ -14,7 +14,7 @@ use crate::status::{ApiError, FieldError};
 /// Maximum length of the query parameter `fieldManager` in bytes (`FieldManagerMaxLength` in Kubernetes).
 const FIELD_MANAGER_MAX: usize = 128;
 
-/// Valid values of the query parameter `fieldValidation`. The empty value counts as an absent parameter.
+/// Valid values of the query parameter `fieldValidation`. An empty value counts as an absent parameter.
 const FIELD_VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
 /// The decoded query parameters of a request, in the order in which the client sent them.
@@ -43,7 +43,7 @@ pub struct ListOptions {
     pub limit: Option<u64>,
     /// `continue`: the continue token that the previous page of the list contained.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`: duration in seconds after which the request ends.
+    /// `timeoutSeconds`: duration in seconds after which the server ends a watch.
     ///
     /// `None` if the duration is absent, empty, 0 or negative.
     pub timeout_seconds: Option<u64>,
@@ -141,7 +141,7 @@ impl Query {
         Err(ApiError::invalid_options(options, &errors))
     }
 
-    /// Returns the query parameters as a JSON object, as if they were the `DeleteOptions` in a request body.
+    /// Returns the query parameters as a JSON object, in the form of `DeleteOptions` in a body.
     ///
     /// Integers become JSON numbers, and `true` and `false` become booleans. Other values become strings.
     pub(crate) fn as_options(&self) -> Value {

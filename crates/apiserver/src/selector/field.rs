@@ -1,10 +1,10 @@
-//! Parses and matches field selectors, and lists the fields that the selectors of each kind can compare.
+//! Parses and matches field selectors, and lists the fields that each kind supports in selectors.
 //!
 //! Guarantees:
 //! - every kind supports `metadata.name` and `metadata.namespace`. Built-in kinds also support the fields
 //!   that they support in Kubernetes 1.36;
-//! - the values of the fields are read once, when an object is stored. An absent field has the default value
-//!   that Kubernetes would set.
+//! - a write reads the values of these fields from the object, and the store keeps them with the object;
+//! - an absent field has the default value that Kubernetes would set.
 
 use serde_json::Value;
 
@@ -26,11 +26,12 @@ pub(crate) struct Field {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
-    /// A second name for one of the fields, as the pair (second name, usual name); `None` if there is none.
+    /// A second name for one of the fields. `None` if no field has a second name.
     ///
+    /// The pair contains the second name, then the usual name.
     /// For example, pods accept `spec.host` as a second name of `spec.nodeName`.
     alias: Option<(&'static str, &'static str)>,
-    /// Whether the kind is a custom kind. The error message for an unsupported field depends on this.
+    /// Whether the kind is a custom kind, which has a different error message for unsupported fields.
     custom: bool,
 }
 
@@ -235,9 +236,10 @@ impl FieldSelector {
             .all(|term| (term.source.value_in(object) == term.value) == term.equal)
     }
 
-    /// Returns each part of an object that the selector compares with `=` or `==`, and the required value.
+    /// Returns the comparisons with `=` or `==`: the part of an object that is compared, and the required
+    /// value.
     ///
-    /// Every selected object has all of these values.
+    /// A selected object satisfies all of these comparisons.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (Source, &str)> {
         let demanded = self.terms.iter().filter(|term| term.equal);
         demanded.map(|term| (term.source, term.value.as_str()))
@@ -309,9 +311,9 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a comparison at its first operator, and returns the label, `true` for `=` or `==` and `false` for
-/// `!=`, and the value.
+/// Splits a comparison at its first operator into label, operator and value.
 ///
+/// The operator is `true` for `=` and `==`, and `false` for `!=`.
 /// Returns `None` if the comparison has no operator.
 fn split_term(part: &str) -> Option<(&str, bool, &str)> {
     let at = part.find(['=', '!'])?;

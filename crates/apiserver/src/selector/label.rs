@@ -39,7 +39,7 @@ enum Operator {
     LessThan(i64),
 }
 
-/// Reads the tokens of a label selector one by one; `rest` is the text that has not been read yet.
+/// Reads the tokens of a label selector one by one. `rest` is the text that has not been read yet.
 struct Reader<'a> {
     rest: &'a str,
 }

@@ -60,7 +60,7 @@ impl Table {
         cells.map(|column| (column.cell)(object, now)).collect()
     }
 
-    /// Returns the current time, from which ages are computed, with a precision of one second.
+    /// Returns the current time in whole seconds. The ages in the table refer to this time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -1,6 +1,6 @@
 //! Defines the strategy of namespaces: sets the finalizer and the name label, and validates updates.
 //!
-//! The module does not delete the contents of namespaces; the `verb::namespace` module does.
+//! The `verb::namespace` module deletes the contents of namespaces. This module does not.
 
 use serde_json::{Value, json};
 

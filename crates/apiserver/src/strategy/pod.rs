@@ -20,7 +20,7 @@ pub(super) const HOOKS: Hooks = Hooks {
 
 /// Grace period in seconds of a pod without `spec.terminationGracePeriodSeconds`.
 ///
-/// It equals Kubernetes' `DefaultTerminationGracePeriodSeconds`.
+/// The value is Kubernetes' `DefaultTerminationGracePeriodSeconds`.
 const GRACE_SECONDS: i64 = 30;
 
 /// Names of the compute resources that determine a pod's QoS class.
@@ -43,10 +43,11 @@ fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
     vec![FieldError::forbidden("spec", body)]
 }
 
-/// Returns the effect of a deletion on the pod's grace period, as in `CheckGracefulDelete` and
-/// `BeforeDelete`.
+/// Returns the effect of a deletion on the pod's grace period.
 ///
-/// `asked` is the grace period in seconds that the client requested; `None` if the request contains none.
+/// The rules are those of Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
+/// `asked` is the grace period in seconds that the client requested. `None` if the request contains no grace
+/// period.
 fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod {
     let until = |start: Timestamp, seconds: i64| {
         let end = start.checked_add(SignedDuration::from_secs(seconds));

@@ -1,5 +1,7 @@
 //! Deletes one object, without continuing the deletion of the object's namespace.
 //!
+//! Marking an object for deletion sets its `deletionTimestamp`.
+//!
 //! Guarantees:
 //! - preconditions are checked against exactly the state that is then marked or removed;
 //! - an object with finalizers is first marked for deletion (MODIFIED), and removed later (DELETED);
@@ -9,7 +11,7 @@
 //! - a second deletion can only shorten the grace period;
 //! - a direct call on the server uses no grace period.
 //!
-//! The module does not delete dependents: the policies `Foreground` and `Orphan` only add their finalizers.
+//! The policies `Foreground` and `Orphan` add their finalizers. The module does not delete dependents.
 
 mod options;
 
@@ -31,8 +33,9 @@ pub(crate) use options::DeleteOptions;
 /// The result of a deletion: whether the object was removed or only marked, and the object's last state.
 pub(crate) enum Deleted {
     Removed(Arc<Entry>),
-    /// The object was marked for deletion. It stays until its finalizers are removed and its grace period
-    /// ends.
+    /// The object was marked for deletion.
+    ///
+    /// The object is removed when it has no finalizers and its grace period has ended.
     Marked(Arc<Entry>),
 }
 
@@ -78,10 +81,10 @@ pub(super) fn delete_object(
     }
 }
 
-/// Returns the changed object, marked for deletion, and whether the deletion also removes the object.
+/// Returns the object marked for deletion, and whether the deletion also removes the object.
 ///
-/// The changed object is `None` if the deletion does not change the object. Otherwise the caller must store
-/// the changed object before it removes the object.
+/// The object is `None` if the deletion does not change it.
+/// Otherwise the caller must store the marked object before it removes the object.
 fn fate(
     subject: Subject<'_>,
     object: &Object,
@@ -110,7 +113,7 @@ fn fate(
     ((marked != *object).then_some(marked), removes)
 }
 
-/// Returns a copy of `object` that is marked for deletion, with the given finalizers and grace period.
+/// Returns a copy of `object` with `deletionTimestamp`, the given finalizers and the grace period.
 fn marked(object: &Object, finalizers: &[String], grace: &Grace) -> Object {
     let mut marked = object.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));

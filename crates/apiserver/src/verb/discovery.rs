@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::{Kind, Kinds, Scope};
 
-/// Version of Kubernetes that `/version` reports, and whose behaviour the server implements.
+/// Version of Kubernetes that `/version` reports. The server behaves like this version.
 const GIT_VERSION: &str = "v1.36.3";
 
 /// Returns the response of `/version`.

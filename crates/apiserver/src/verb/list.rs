@@ -26,7 +26,7 @@ use token::ContinueToken;
 pub(crate) struct Page {
     pub(crate) revision: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
-    /// The continue token of the next page; `None` on the last page.
+    /// The continue token of the next page. `None` on the last page.
     pub(crate) continue_token: Option<String>,
     /// Number of objects of the list after this page.
     ///
@@ -44,7 +44,9 @@ pub(crate) struct ListCall<'a> {
 /// The state from which a page is read, and the first key and the maximum number of objects of the page.
 struct Start {
     snapshot: Snapshot,
-    /// Minimum key of the objects in the page, without the prefix `namespace/` of a list of one namespace.
+    /// Minimum key of the objects in the page.
+    ///
+    /// For a list of one namespace, the key does not contain the prefix `namespace/`.
     from: String,
     limit: Option<usize>,
 }

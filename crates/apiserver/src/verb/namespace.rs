@@ -1,11 +1,11 @@
 //! Deletes namespaces and their contents. In Kubernetes, the API server and the namespace controller do this.
 //!
 //! Guarantees:
-//! - the deletion of a namespace sets its phase to Terminating (a MODIFIED event); afterwards the server
+//! - the deletion of a namespace sets its phase to Terminating, with a MODIFIED event. The server then
 //!   rejects new objects in the namespace, and the deletion can't be undone;
 //! - contents are deleted in the order of kube-controller-manager: first all pods, with their grace periods,
 //!   then all other objects;
-//! - when a Terminating namespace contains no objects, its finalizer `kubernetes` is removed; the namespace
+//! - when a Terminating namespace contains no objects, its finalizer `kubernetes` is removed. The namespace
 //!   is removed too, unless it has other finalizers;
 //! - as in Kubernetes, a namespace with an empty `spec.finalizers` stays Terminating until it is deleted a
 //!   second time;
@@ -13,7 +13,8 @@
 //! - no background task runs: the request that makes the next step of a deletion possible, such as the
 //!   removal of the last pod, also executes this step before the server responds.
 //!
-//! The module does not set the finalizer and the name label of a new namespace: `strategy::namespace` does.
+//! The module `strategy::namespace` sets the finalizer and the name label of a new namespace. This module
+//! does not.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Builds the documents below `/openapi/v3`, which clients and `kubectl explain` request.
 //!
 //! Guarantees:
-//! - there is one document per served group and version, and it contains only operations that the server
-//!   supports;
-//! - fields, types and patch strategies are those of Kubernetes' own documents; descriptions, defaults and
+//! - there is one document per served group and version;
+//! - a document contains only operations that the server supports;
+//! - fields, types and patch strategies are those of Kubernetes' own documents. Descriptions, defaults and
 //!   formats are omitted;
 //! - a custom kind, which is not built into Kubernetes, is described as an object without known fields.
 
@@ -34,7 +34,7 @@ const PATCHES: [&str; 3] = [
 
 /// A resource or subresource whose operations a document describes.
 struct Endpoint<'a> {
-    /// Kind of the resource; for a subresource, kind of the parent resource.
+    /// Kind of the resource. For a subresource, the kind of the parent resource.
     owner: &'a Kind,
     /// `apiVersion` of the objects in requests and responses.
     api_version: String,
@@ -239,8 +239,7 @@ struct Schemas {
     ///
     /// A kind is given as `(apiVersion, kind)`.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
-    /// Maps the name of each recorded schema without known fields to its kind, given as
-    /// `(apiVersion, kind)`.
+    /// Recorded schemas without known fields. Maps the name of the schema to `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,
     needs_patch: bool,
 }

@@ -3,9 +3,11 @@
 //! Guarantees:
 //! - a strategic merge patch of a custom kind, whose list structure is unknown, is rejected with 415, as in
 //!   Kubernetes;
-//! - a patch applies to the current stored object; if the patch contains a `resourceVersion`, the object must
+//! - a patch applies to the current stored object. If the patch contains a `resourceVersion`, the object must
 //!   have this revision;
-//! - the work for a patch (see [`json`]) and the depth and size of the patched object are limited.
+//! - the number of operations, the copied bytes and the moved values of a JSON patch are limited, as
+//!   described in [`json`];
+//! - the depth and size of the patched object are limited.
 
 mod json;
 mod refusal;

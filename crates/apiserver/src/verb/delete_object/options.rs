@@ -1,4 +1,4 @@
-//! Parses the `DeleteOptions` of a deletion, and checks the preconditions in them.
+//! Parses the `DeleteOptions` of a deletion, and checks the preconditions in these options.
 //!
 //! Guarantees:
 //! - malformed or contradictory options are rejected with Kubernetes' messages;
@@ -19,7 +19,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) revision: Option<String>,
     propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
-    /// The deprecated option `orphanDependents`; `None` if it is absent.
+    /// The deprecated option `orphanDependents`. `None` if the option is absent.
     orphan_dependents: Option<bool>,
 }
 

@@ -21,8 +21,9 @@ pub(crate) struct ContinueToken {
     ///
     /// `None` means the current state, which the encoded token represents as `rv` -1.
     pub(crate) revision: Option<u64>,
-    /// Minimum key of the objects in the next page, without the prefix `namespace/` of a list of one
-    /// namespace.
+    /// Minimum key of the objects in the next page.
+    ///
+    /// For a list of one namespace, the key does not contain the prefix `namespace/`.
     pub(crate) start: String,
 }
 

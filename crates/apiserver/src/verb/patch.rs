@@ -70,9 +70,9 @@ impl PatchBody {
         }
     }
 
-    /// Returns complaints about duplicate members in the patch and, for a JSON patch, about unknown members
-    /// of its operations.
+    /// Returns complaints about duplicate members in the patch.
     ///
+    /// For a JSON patch, the result also contains complaints about unknown members of its operations.
     /// `text` is the request body from which the patch was parsed.
     pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
         let known = match self {
@@ -198,7 +198,9 @@ fn decoding(cause: &str) -> ApiError {
     ApiError::bad_request(format!("error decoding patch: {cause}"))
 }
 
-/// Parses a patch as JSON; `wanted` is the name of the expected Go type in error messages.
+/// Parses a patch as JSON.
+///
+/// `wanted` is the name of the expected Go type, which error messages contain.
 fn read<T: serde::de::DeserializeOwned>(body: &[u8], wanted: &str) -> Result<T, ApiError> {
     // The body is parsed into `Value` first, because the last of duplicate members wins and `T` may reject
     // duplicates.

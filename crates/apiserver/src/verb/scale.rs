@@ -1,7 +1,7 @@
 //! Reads and writes the `scale` subresource, which represents the replicas of an object as a `Scale`.
 //!
 //! Guarantees:
-//! - a `Scale` has the revision of its object; a write that contains another revision is rejected with a
+//! - a `Scale` has the revision of its object. A write that contains another revision is rejected with a
 //!   conflict;
 //! - a write changes only `spec.replicas` of the object.
 

@@ -85,8 +85,9 @@ fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
 
-/// Checks that the object in a request has the name in the URL and, if it has a namespace, the namespace in
-/// the URL.
+/// Checks that the object in a request has the name and the namespace in the URL.
+///
+/// An object without a namespace passes the check of the namespace.
 fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let name = sent.text("name");
     if name.is_empty() {
@@ -116,7 +117,7 @@ fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Checks that the uid in a request's body is the uid of the stored object; an empty uid passes.
+/// Checks that the uid in a request's body is empty or the uid of the stored object.
 pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
     if sent.is_empty() || sent == stored {
         return Ok(());
@@ -223,7 +224,7 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     Ok(new)
 }
 
-/// Returns an error for each immutable field that `sent` changes; an omitted field is not a change.
+/// Returns an error for each immutable field that `sent` changes. An omitted field is not a change.
 fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
     let changed = |member: &'static str| {
         let sent = sent.meta(member).filter(|sent| **sent != "")?;
@@ -278,8 +279,8 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
 
 /// Returns whether a write changes the desired state of an object, and thus its generation.
 ///
-/// The desired state consists of all fields except `metadata` and `status`. For a Deployment it also contains
-/// the annotations.
+/// The desired state consists of all fields except `metadata` and `status`.
+/// The desired state of a Deployment also contains the annotations.
 fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let desired = |object: &Object| -> Vec<(String, Value)> {
         let observed = |member: &str| {

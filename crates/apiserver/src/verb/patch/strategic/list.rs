@@ -144,9 +144,10 @@ fn merge_maps(
     Ok(original)
 }
 
-/// Applies the `$patch` directives in items of the patch, which delete single items or replace the whole
-/// list.
+/// Applies the `$patch` directives in items of the patch.
 ///
+/// An item with `$patch: delete` deletes one item of the object. An item with `$patch: replace` replaces the
+/// whole list.
 /// Returns the remaining items of the object, and the items of the patch that the caller must still merge.
 fn obey_markers(
     original: Vec<Value>,
@@ -248,9 +249,11 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 
 /// Returns the items of the object's list in the order that Kubernetes uses for `$setElementOrder`.
 ///
-/// Without a merge key, the result is `original`. With a merge key, the result omits the items that the patch
-/// deletes, and ends with new items of the patch, at most one per deleted item. New items are included
-/// because Kubernetes' merge overwrites deleted items in the Go slice from which it then reads the order.
+/// Without a merge key, the result is `original`.
+/// With a merge key, the result omits the items that the patch deletes.
+/// For each deleted item, the result can end with one item that only the patch contains.
+/// The reason is that Kubernetes writes such items over the deleted items of a Go slice, and then reads the
+/// order from this slice.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -272,14 +275,15 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Sorts a merged list: items in `places` by their index in `places`, all other items by their index in
-/// `server_places`.
+/// Sorts a merged list by the positions in `places` and `server_places`.
 ///
-/// Both maps contain the identity of an item ([`identity`]) and its index. `places` is the order of the patch
-/// or of `$setElementOrder`, and `server_places` is the order of the object's list.
+/// Both maps contain the index of each item by the item's [`identity`].
+/// `places` is the order in the patch or in `$setElementOrder`. `server_places` is the order in the object's
+/// list.
 ///
-/// An item that is not in `places` is placed before the first item of `places` that has a higher index in
+/// Items in `places` are sorted by their index in `places`, and other items by their index in
 /// `server_places`.
+/// Each other item is placed before the first item of `places` that has a higher index in `server_places`.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,

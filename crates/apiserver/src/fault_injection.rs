@@ -197,7 +197,9 @@ impl Faults {
         Faults { shared }
     }
 
-    /// Executes a [fault plan](#fault-plans): adds its rules and runs its actions, in the order of the plan.
+    /// Executes a [fault plan](#fault-plans).
+    ///
+    /// Adds the rules and runs the actions in the order of the plan.
     ///
     /// # Errors
     ///

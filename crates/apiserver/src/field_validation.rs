@@ -24,8 +24,9 @@ use crate::status::ApiError;
 pub(crate) use known::Known;
 pub(crate) use warnings::Warnings;
 
-/// Maximum number of complaints about a request body. Further complaints are dropped (`saveStrictError` in
-/// `sigs.k8s.io/json`).
+/// Maximum number of complaints about a request body. Further complaints are dropped.
+///
+/// The value is that of `saveStrictError` in `sigs.k8s.io/json`.
 const COMPLAINTS_MAX: usize = 100;
 
 /// Maximum length in bytes of a field's path in a complaint. A longer path is truncated.
@@ -46,8 +47,9 @@ pub(crate) enum Directive {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaints(Vec<String>);
 
-/// Deserializes a JSON value, drops its unknown members, and records complaints about unknown and duplicate
-/// members.
+/// Deserializes a JSON value and drops its unknown members.
+///
+/// Records complaints about unknown and duplicate members in the [`Trail`].
 struct Reader<'a> {
     known: Known,
     trail: &'a mut Trail,
@@ -61,8 +63,9 @@ struct Trail {
     complaints: Complaints,
 }
 
-/// Parses a request body as JSON, removes unknown fields, and returns complaints about unknown and duplicate
-/// fields.
+/// Parses a request body as JSON, and removes unknown fields.
+///
+/// Also returns complaints about unknown and duplicate fields.
 ///
 /// # Errors
 ///
@@ -105,7 +108,9 @@ impl Directive {
         }
     }
 
-    /// Reports the complaints about a request body: `Warn` adds them to `warnings`, and `Ignore` drops them.
+    /// Reports the complaints about a request body as this directive requires.
+    ///
+    /// `Warn` adds the complaints to `warnings`, and `Ignore` drops them.
     ///
     /// # Errors
     ///

@@ -129,7 +129,7 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Calls `change` to restore the store to an older revision, and writes the restored state to the disk.
+    /// Calls `change` to restore the store to an older revision, and writes that state to the disk.
     ///
     /// No batch is written to the disk while `change` runs.
     /// Writes that were accepted but are not on the disk fail.

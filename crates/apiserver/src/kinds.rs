@@ -14,8 +14,9 @@ pub(crate) mod schema;
 
 use std::fmt;
 
-/// The table of the built-in kinds of Kubernetes 1.36, one resource per line. The header of the file explains
-/// the format.
+/// The table of the built-in kinds of Kubernetes 1.36, one resource per line.
+///
+/// The header of the file explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
 /// Verbs of every custom kind.
@@ -44,7 +45,7 @@ pub enum Scope {
     Cluster,
 }
 
-/// A kind that a server can serve: one version of a resource, with the properties that discovery lists.
+/// A kind that a server can serve: one version of a resource, as discovery describes it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Kind {

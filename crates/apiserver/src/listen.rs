@@ -140,7 +140,9 @@ impl Listening {
         self.address
     }
 
-    /// Returns a kubeconfig with which clients connect to this port. The kubeconfig contains no credentials.
+    /// Returns a kubeconfig with which clients connect to this port.
+    ///
+    /// The kubeconfig contains no credentials.
     pub fn kubeconfig(&self) -> Kubeconfig {
         Kubeconfig::new(self.address, &self.security)
     }

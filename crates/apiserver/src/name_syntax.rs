@@ -114,8 +114,9 @@ pub(crate) fn value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// Returns whether `text` has only ASCII letters, digits and `-_.`, and starts and ends with a letter or
-/// digit.
+/// Returns whether `text` has the syntax of a label value, apart from the maximum length.
+///
+/// A label value contains only ASCII letters, digits and `-_.`, and starts and ends with a letter or digit.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)

@@ -35,7 +35,9 @@ pub(crate) enum Representation {
     Table(IncludeObject),
 }
 
-/// Part of the object that a table row contains in addition to its cells (query parameter `includeObject`).
+/// Value of the query parameter `includeObject`.
+///
+/// Selects the part of the object that a table row contains in addition to the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -106,7 +108,9 @@ impl Alternative<'_> {
     }
 }
 
-/// Returns the representation that the `Accept` header selects for a request with this verb for this kind.
+/// Returns the representation that the `Accept` header selects for the response.
+///
+/// The result depends on the verb of the request and on the kind.
 ///
 /// # Errors
 ///
@@ -178,7 +182,9 @@ pub(crate) fn content_type(headers: &HeaderMap) -> String {
     media_type.trim().to_ascii_lowercase()
 }
 
-/// Returns the values of all `Accept` headers, joined by commas, or an empty text if there is no such header.
+/// Returns the values of all `Accept` headers, joined by commas.
+///
+/// Returns an empty string if the request has no such header.
 fn accept(headers: &HeaderMap) -> String {
     let values: Vec<&str> = headers
         .get_all(header::ACCEPT)

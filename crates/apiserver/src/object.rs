@@ -1,4 +1,4 @@
-//! Defines [`Object`], a Kubernetes object as parsed JSON, and methods that read and change its members.
+//! Defines [`Object`], a Kubernetes object as parsed JSON, with methods that read and change members.
 //!
 //! Guarantees: the `metadata` of an [`Object`] is a JSON object, and its labels, annotations, finalizers and
 //! string members have the JSON types that Kubernetes requires.
@@ -43,8 +43,9 @@ pub(crate) fn height(value: &Value) -> usize {
 }
 
 impl Object {
-    /// Converts a JSON value to an object of a kind, and sets `apiVersion` and `kind` if they are absent or
-    /// empty.
+    /// Converts a JSON value to an object of a kind.
+    ///
+    /// Sets `apiVersion` and `kind` if they are absent or empty.
     ///
     /// # Errors
     ///

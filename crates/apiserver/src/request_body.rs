@@ -18,7 +18,9 @@ const JSON: &str = "application/json";
 /// Media type of protobuf bodies, which Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Parses a request body to a JSON value, and returns complaints about unknown fields and duplicate members.
+/// Parses a request body to a JSON value.
+///
+/// Also returns complaints about unknown fields and duplicate members.
 ///
 /// A protobuf body results in no complaints.
 /// `known` contains the members that are accepted without a complaint.

@@ -88,7 +88,7 @@ pub struct RequestLog {
     recorder: Arc<Recorder>,
 }
 
-/// Request log of a server, which records requests, their responses, and the faults that affect the requests.
+/// Request log of a server. Records requests, their responses, and the faults that affect them.
 pub(crate) struct Recorder {
     /// Time at which the server was created.
     started: Instant,
@@ -230,7 +230,9 @@ impl Recorder {
         Arc::new(request)
     }
 
-    /// Records the status and revision of the response to a request, if the log still contains the request.
+    /// Records the status and revision of the response to a request.
+    ///
+    /// Does nothing if the log no longer contains the request.
     pub(crate) fn answered(&self, sequence: u64, status: u16, revision: Option<u64>) {
         if let Some(request) = self.inner.lock().find(sequence) {
             request.status = Some(status);

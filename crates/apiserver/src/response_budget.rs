@@ -60,7 +60,7 @@ pub(crate) struct ResponseBudget {
 struct Open {
     slots: usize,
     last: u64,
-    /// The responses that have reserved slots. The keys increase in the order in which the responses started.
+    /// The responses that have reserved slots. The keys increase with the start times of the responses.
     responses: BTreeMap<u64, Response>,
 }
 
@@ -183,7 +183,9 @@ impl ResponseBudget {
 }
 
 impl Open {
-    /// Removes the responses whose start time satisfies `is_old`, oldest first, and returns their contents.
+    /// Removes the responses whose start time satisfies `is_old`, and returns their contents.
+    ///
+    /// The result starts with the content of the oldest response.
     fn remove(&mut self, is_old: impl Fn(Instant) -> bool) -> Vec<Arc<dyn Content>> {
         let mut removed = Vec::new();
         while let Some(oldest) = self.responses.first_entry()

@@ -1,5 +1,6 @@
-//! The handle of an embedded API server: a tower service for requests, and methods that the embedding program
-//! calls directly.
+//! The handle of an embedded API server.
+//!
+//! The handle is a tower service for requests, and has methods that the embedding program calls directly.
 //!
 //! Guarantees:
 //! - the handle is cheap to clone. All clones share one server, which lives until the last clone, listener

@@ -1,4 +1,4 @@
-//! Holds the state that all requests of one server share: the store, the watch caches, and the settings.
+//! Holds the state that all requests of one server share: store, watch caches and settings.
 //!
 //! Guarantees:
 //! - one lock guards the store and the watch caches. A writer stores an event and adds it to the queues of
@@ -182,7 +182,7 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends lists and watches with slow clients, to free the memory of events that the history has dropped.
+    /// Ends slow lists and watches to free the memory of events that the history has dropped.
     ///
     /// This method ends the lists that started at or before `forgotten_at`, and the watches whose queues
     /// contain a dropped event.
@@ -264,7 +264,9 @@ impl State {
         self.storage.revision().max(self.pending.revision()) + 1
     }
 
-    /// Returns the newest accepted state of an object, durable or not. The next write is based on this state.
+    /// Returns the newest accepted state of an object, durable or not.
+    ///
+    /// The next write is based on this state.
     pub(crate) fn newest(&self, collection: CollectionId, key: &str) -> Option<&Arc<Entry>> {
         match self.pending.get(collection, key) {
             Some(accepted) => accepted.entry.as_ref(),

@@ -242,7 +242,7 @@ impl ApiError {
         ApiError::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
-    /// Returns the 406 error for a request whose `Accept` header names none of the `available` media types.
+    /// Returns the 406 error for a request that does not accept any of the `available` media types.
     pub(crate) fn not_acceptable(available: &str) -> ApiError {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
         ApiError::new(406, "NotAcceptable", message).about_nothing()
@@ -317,8 +317,9 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch of a collection without a watch cache, if the requested revision is
-    /// older than the event history.
+    /// Returns the 410 error for a watch whose revision is older than the event history.
+    ///
+    /// This error is for collections without a watch cache.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)

@@ -1,4 +1,4 @@
-//! Stores the objects of all collections and their recent events, as etcd does in a Kubernetes cluster.
+//! Stores the objects and the recent events of all collections, as etcd does for Kubernetes.
 //!
 //! Guarantees:
 //! - all collections share one revision. Every commit increments the revision by one and appends one
@@ -83,7 +83,9 @@ pub(crate) struct Storage {
     forgotten_at: Option<Instant>,
 }
 
-/// The objects of one resource (one group and plural, in any version), and the log of their recent events.
+/// The objects of one resource, and the log of their recent events.
+///
+/// A resource is a group and a plural name, in any version.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
@@ -102,7 +104,7 @@ pub(crate) struct Snapshot {
     objects: Objects,
 }
 
-/// The input for the reconstruction of an older state: the current snapshot, and the events to be undone.
+/// The input for the reconstruction of an older state: the current snapshot and the later events.
 pub(crate) struct Rewind {
     snapshot: Snapshot,
     /// The events above the revision `target`, ordered by revision.

@@ -1,4 +1,4 @@
-//! Defines how each resource type behaves on writes and in responses, as the strategies of Kubernetes do.
+//! Defines how each resource type behaves on writes and in responses, like Kubernetes' strategies.
 //!
 //! Guarantees:
 //! - every resource type has a strategy, including custom types. The strategy is looked up once, when the
@@ -35,7 +35,7 @@ pub(crate) enum Part {
     Main,
     /// The subresource `status`.
     Status,
-    /// The subresource `finalize`: the members of [`Part::Main`], and the finalizers in a namespace's `spec`.
+    /// The subresource `finalize`: the members of [`Part::Main`], and `spec.finalizers` of a namespace.
     Finalize,
     /// The subresource `binding` of a pod. The server changes `spec.nodeName` and `status`.
     Binding,

@@ -70,7 +70,7 @@ impl Table {
         self.write_row_at(self.now(), entry, include, out);
     }
 
-    /// Appends the table row of an object to `out`. The row contains the age of the object at the time `now`.
+    /// Appends the table row of an object to `out`, with the age of the object at the time `now`.
     pub(crate) fn write_row_at(
         &self,
         now: Timestamp,

@@ -1,4 +1,6 @@
-//! Serves TLS with certificates that the server generates, and identifies clients by their certificates.
+//! Serves TLS with certificates that the server generates.
+//!
+//! Identifies clients by their certificates.
 //!
 //! Guarantees:
 //! - each [`Tls`] has its own certificate authority, whose key never leaves the process;

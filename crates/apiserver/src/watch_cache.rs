@@ -51,8 +51,10 @@ pub enum WatchCache {
     /// The events of the last 75 seconds, but at least 100 and at most 102,400 events, as in Kubernetes.
     #[default]
     Adaptive,
-    /// At most this number of the newest events. The server also drops events that are older than 5 minutes,
-    /// and keeps at most 102,400 events of the kind.
+    /// At most this number of the newest events.
+    ///
+    /// The server also drops events that are older than 5 minutes, and keeps at most 102,400 events of the
+    /// kind.
     ///
     /// `Size(0)` is the same as [`WatchCache::Off`]. Kubernetes 1.19 and later treat any other size as
     /// [`WatchCache::Adaptive`].

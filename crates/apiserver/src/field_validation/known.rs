@@ -45,8 +45,9 @@ impl Known {
         message.map_or(Known::Anything, Known::Message)
     }
 
-    /// Returns the members that are accepted inside the value of the member `name`, or `None` if the member
-    /// is unknown.
+    /// Returns the members that are accepted inside the value of the member `name`.
+    ///
+    /// Returns `None` if the member `name` is unknown.
     pub(super) fn member(self, name: &str) -> Option<Known> {
         match self {
             Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),

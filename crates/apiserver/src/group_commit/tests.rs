@@ -1,5 +1,6 @@
-//! Tests group commit, which stores writes in batches, on a simulated disk that can block, fail or lose
-//! power.
+//! Tests group commit, which writes changes to the disk in batches.
+//!
+//! The tests use a simulated disk that can block, fail or lose power.
 
 mod failures;
 
@@ -27,8 +28,9 @@ use crate::storage::OpenDatabase;
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
-    /// Index of the first disk call that fails, counted from 0. Later calls fail too. `u64::MAX` means that
-    /// no call fails.
+    /// Index of the first disk call that fails, counted from 0. Later calls fail too.
+    ///
+    /// `u64::MAX` means that no call fails.
     fails_from: AtomicU64,
     syncs: AtomicU64,
     /// Whether the disk stops failing when the database file is opened again.
@@ -85,7 +87,9 @@ impl Survivor {
         }
     }
 
-    /// Simulates the loss of power: sets `left` to the synced bytes plus randomly selected unsynced sectors.
+    /// Simulates the loss of power.
+    ///
+    /// Sets `left` to the synced bytes plus randomly selected unsynced sectors.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
         let mut left = self.synced.clone();

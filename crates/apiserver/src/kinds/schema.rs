@@ -40,8 +40,9 @@ pub(crate) struct Field {
     pub(crate) strategy: MergeStrategy,
     /// Type of the field as written in the table of fields, such as `[]string`.
     pub(crate) cell: &'static str,
-    /// Patch strategies of the field as written in the table of fields, separated by commas. The text can be
-    /// empty.
+    /// Patch strategies of the field as written in the table of fields, separated by commas.
+    ///
+    /// Empty if the field has no patch strategy.
     pub(crate) strategies: &'static str,
     pub(crate) merge_key: Option<&'static str>,
 }
@@ -59,7 +60,7 @@ enum Shape {
     Map,
 }
 
-/// Rule by which a strategic merge patch combines the patch's value of a field with the object's value.
+/// Rule by which a strategic merge patch combines a value of the patch with the object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStrategy {
     /// Maps are merged. Lists and scalars are replaced.

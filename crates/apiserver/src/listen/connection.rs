@@ -1,4 +1,4 @@
-//! Serves one connection: TLS handshake, choice of the HTTP version, and limits for slow or hostile peers.
+//! Serves one connection: the TLS handshake, HTTP/1.1 or HTTP/2, and limits for slow or hostile peers.
 //!
 //! Guarantees:
 //! - a connection ends if its peer needs more than [`HEADER_TIMEOUT`] for the TLS handshake, for the head of

@@ -62,7 +62,9 @@ pub(super) struct Chunk {
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length in bytes of the last chunk that hyper received. `None` after hyper has passed this chunk to h2.
+    /// Length in bytes of the last chunk that was passed to hyper.
+    ///
+    /// `None` before the first chunk, and after hyper has passed the chunk to h2.
     last: Option<usize>,
     ended: bool,
 }

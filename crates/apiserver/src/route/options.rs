@@ -11,10 +11,14 @@ use serde_json::Value;
 
 use crate::status::{ApiError, FieldError};
 
-/// Maximum length of the query parameter `fieldManager` in bytes (`FieldManagerMaxLength` in Kubernetes).
+/// Maximum length of the query parameter `fieldManager` in bytes.
+///
+/// The value is `FieldManagerMaxLength` in Kubernetes.
 const FIELD_MANAGER_MAX: usize = 128;
 
-/// Valid values of the query parameter `fieldValidation`. An empty value counts as an absent parameter.
+/// Valid values of the query parameter `fieldValidation`.
+///
+/// An empty value counts as an absent parameter.
 const FIELD_VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
 /// The decoded query parameters of a request, in the order in which the client sent them.

@@ -22,7 +22,9 @@ pub(crate) struct Field {
     default: &'static str,
 }
 
-/// The fields of one kind that field selectors can compare, except `metadata.name` and `metadata.namespace`.
+/// The fields of one kind that field selectors can compare.
+///
+/// The table does not contain `metadata.name` and `metadata.namespace`, which all kinds support.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
@@ -35,7 +37,7 @@ pub(crate) struct FieldTable {
     custom: bool,
 }
 
-/// The values that one object has for the fields in the [`FieldTable`] of its kind, in the table's order.
+/// The values of one object for the fields in the [`FieldTable`] of its kind, in the table's order.
 pub(crate) type Fields = Texts;
 
 /// A parsed field selector: an object is selected if all comparisons match.
@@ -53,7 +55,9 @@ struct Term {
     value: String,
 }
 
-/// The part of an object that a field selector compares: the name, the namespace, or a field of the kind.
+/// The part of an object that a field selector compares.
+///
+/// The part is the name, the namespace, or a field of the kind.
 ///
 /// The variants are ordered by selectivity: a name matches the fewest objects, and a namespace the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -245,7 +249,9 @@ impl FieldSelector {
         demanded.map(|term| (term.source, term.value.as_str()))
     }
 
-    /// Returns the name that the selector requires with `metadata.name=`, or `None` if it requires no name.
+    /// Returns the name that the selector requires with `metadata.name=`.
+    ///
+    /// Returns `None` if the selector has no such comparison.
     pub(crate) fn required_name(&self) -> Option<&str> {
         self.demands()
             .find(|(source, _)| *source == Source::Name)

@@ -332,7 +332,9 @@ impl Token<'_> {
     }
 }
 
-/// Checks a label key (an optional DNS prefix, and a name of at most 63 characters), and returns the key.
+/// Checks a label key, and returns the key.
+///
+/// The key has an optional DNS prefix, and a name of at most 63 characters.
 ///
 /// # Errors
 ///

@@ -1,4 +1,6 @@
-//! Stores the objects and the revision of a server in a data directory, in one file of an embedded database.
+//! Stores the objects and the revision of a server in a data directory.
+//!
+//! The directory contains one file of an embedded database.
 //!
 //! Guarantees:
 //! - each batch is one transaction, which is synced before [`Disk::write`] returns. After a crash the file
@@ -89,7 +91,9 @@ pub enum OpenError {
     },
 }
 
-/// A function that opens the database in a file, and creates the file first if the second argument is true.
+/// A function that opens the database in a file.
+///
+/// The function creates the file first if the second argument is true.
 pub(crate) type OpenDatabase =
     Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
@@ -429,7 +433,9 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     Ok(opened?)
 }
 
-/// Syncs a directory, if the system supports this, after a file was created or renamed in the directory.
+/// Syncs a directory after a file was created or renamed in it.
+///
+/// Does nothing on systems other than Unix.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()
@@ -438,7 +444,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Converts a byte position in an object's JSON to `u32`, the type of positions in the table of objects.
+/// Converts a byte position in an object's JSON to the type of positions in the table of objects.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

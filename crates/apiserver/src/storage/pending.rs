@@ -32,7 +32,9 @@ pub(crate) struct Write {
 /// The result of a batch. `None` while the result is not known.
 pub(crate) type Outcome = Option<Result<(), ApiError>>;
 
-/// A receiver of the result of one batch. The result is set once, when the batch is stored or has failed.
+/// A receiver of the result of one batch.
+///
+/// The result is set once, when the batch is stored or has failed.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
 /// Accepted writes that are stored together in one transaction, and the sender of their common result.
@@ -102,7 +104,9 @@ impl Pending {
         self.revision
     }
 
-    /// Returns the number of failed batches and of restorations of older revisions since the server started.
+    /// Returns the number of failed batches plus the number of restorations of older revisions.
+    ///
+    /// The count starts at the start of the server.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }

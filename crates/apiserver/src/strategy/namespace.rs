@@ -91,7 +91,7 @@ pub(crate) fn finalizers(namespace: &Object) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Sets the finalizers in the `spec` of a namespace, or removes the member `finalizers` if the list is empty.
+/// Sets the finalizers in the `spec` of a namespace. An empty list removes the member `finalizers`.
 pub(crate) fn set_finalizers(namespace: &mut Object, finalizers: &[String]) {
     let mut spec = namespace.part("spec");
     spec["finalizers"] = json!(finalizers);

@@ -1,4 +1,6 @@
-//! Defines the strategy of pods: sets the QoS class, rejects changes of the node, and computes grace periods.
+//! Defines the strategy of pods.
+//!
+//! The strategy sets the QoS class, rejects changes of the node, and computes grace periods.
 //!
 //! Guarantees: the grace period is computed as in Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 
@@ -84,7 +86,9 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
     })
 }
 
-/// Returns the QoS class of a pod, which depends on the CPU and memory requests and limits of its containers.
+/// Returns the QoS class of a pod.
+///
+/// The class depends on the CPU and memory requests and limits of the pod's containers.
 ///
 /// The quantities of a request and a limit are compared as text, so `1` and `1000m` count as different.
 fn quality_of_service(pod: &Object) -> &'static str {

@@ -30,7 +30,7 @@ use crate::strategy::{Grace, GracePeriod};
 
 pub(crate) use options::DeleteOptions;
 
-/// The result of a deletion: whether the object was removed or only marked, and the object's last state.
+/// The result of a deletion, with the last state of the object.
 pub(crate) enum Deleted {
     Removed(Arc<Entry>),
     /// The object was marked for deletion.

@@ -1,4 +1,6 @@
-//! Deletes namespaces and their contents. In Kubernetes, the API server and the namespace controller do this.
+//! Deletes namespaces and their contents.
+//!
+//! In Kubernetes, the API server and the namespace controller do this.
 //!
 //! Guarantees:
 //! - the deletion of a namespace sets its phase to Terminating, with a MODIFIED event. The server then
@@ -81,7 +83,9 @@ pub(super) fn delete(
     Ok(Deleted::Marked(marked))
 }
 
-/// Continues the deletion of `namespace` after an object of the resource type `resource` was removed from it.
+/// Continues the deletion of `namespace` after an object was removed from the namespace.
+///
+/// `resource` is the resource type of the removed object.
 ///
 /// Does nothing if the namespace is not being deleted.
 pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
@@ -165,7 +169,9 @@ fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     entry.is_some_and(|entry| is_ending(namespaces, entry))
 }
 
-/// Returns whether a namespace is being deleted: the phase is Terminating and the deletion timestamp is set.
+/// Returns whether a namespace is being deleted.
+///
+/// This requires the phase Terminating and a deletion timestamp.
 ///
 /// The phase alone is not enough, because a client may have written it.
 fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {

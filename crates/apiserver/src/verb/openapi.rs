@@ -42,7 +42,7 @@ struct Endpoint<'a> {
     verbs: &'a [String],
 }
 
-/// Returns the document at `/openapi/v3`, which lists the URLs of the documents of all groups and versions.
+/// Returns the document at `/openapi/v3`: the URLs of the documents of all groups and versions.
 pub(crate) fn index(kinds: &Kinds) -> Value {
     let paths: BTreeMap<String, Value> = kinds
         .iter()
@@ -268,7 +268,7 @@ impl Schemas {
         name
     }
 
-    /// Returns a JSON object that maps schema names to OpenAPI schemas, for the `components` of the document.
+    /// Returns the map from schema names to OpenAPI schemas for the `components` of the document.
     ///
     /// The object contains the recorded schemas and all schemas to which they refer.
     fn write(self) -> Value {

@@ -181,7 +181,9 @@ impl Rigour<'_> {
     }
 }
 
-/// Applies a strategic merge patch to a document, or rejects the patch with 415 if `definition` is `None`.
+/// Applies a strategic merge patch to a document.
+///
+/// Rejects the patch with 415 if `definition` is `None`.
 fn apply_strategic(
     definition: Option<&'static Definition>,
     document: &mut Value,

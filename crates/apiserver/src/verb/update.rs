@@ -73,7 +73,7 @@ pub(crate) fn change(
     }
 }
 
-/// Returns whether an object has no finalizers, neither in `metadata` nor in the `spec` of a namespace.
+/// Returns whether an object has no finalizers, neither in `metadata` nor in a namespace's `spec`.
 fn is_released(resource: &Resource, object: &Object) -> bool {
     object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }
@@ -131,7 +131,9 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// Returns the prefix of a resource's keys in etcd, without the leading `/registry/`, for error messages.
+/// Returns the prefix of a resource's keys in etcd, without the leading `/registry/`.
+///
+/// Error messages of Kubernetes contain these keys.
 fn etcd_key(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {
@@ -165,7 +167,7 @@ fn check_revision(
     }
 }
 
-/// Parses the `resourceVersion` in a request's body. If the text is not a number, returns Kubernetes' error.
+/// Parses the `resourceVersion` in a request's body. Returns Kubernetes' error for other text.
 pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");

@@ -70,7 +70,9 @@ enum Start {
     Now,
 }
 
-/// The values from which the body of a new watch is created, captured in one step under the server's lock.
+/// The values from which the body of a new watch is created.
+///
+/// The server captures all values in one step under its lock.
 struct Opened {
     registration: Registration,
     receiver: Receiver,

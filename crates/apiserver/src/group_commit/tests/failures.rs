@@ -2,7 +2,9 @@
 
 use super::*;
 
-/// Repeats a write until it succeeds. Before attempt `n` (from 0), the disk is full after `n` disk calls.
+/// Repeats a write until it succeeds. In each attempt, one more disk call succeeds than before.
+///
+/// All later disk calls of the attempt fail, as on a full disk. In the first attempt, every disk call fails.
 ///
 /// Each failed write must be rejected and stay invisible, and must not affect later writes.
 #[tokio::test(start_paused = true)]

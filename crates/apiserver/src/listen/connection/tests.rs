@@ -1,4 +1,6 @@
-//! Tests the limits at which the server ends a connection, with an in-memory connection and virtual time.
+//! Tests the limits at which the server ends a connection.
+//!
+//! The tests use an in-memory connection and virtual time.
 
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioExecutor;
@@ -16,7 +18,7 @@ fn connected() -> (DuplexStream, JoinSet<()>) {
     connected_by(1024 * 1024)
 }
 
-/// Connects like [`connected`], through a connection that buffers at most `bytes` bytes in each direction.
+/// Connects like [`connected`]. The connection buffers at most `bytes` bytes in each direction.
 fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     let (client, io) = tokio::io::duplex(bytes);
     let pods = (0..2_000).map(|nth| {
@@ -54,7 +56,9 @@ fn http2_request(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads until the server ends the connection. Returns the received text and the elapsed time in seconds.
+/// Reads until the server ends the connection.
+///
+/// Returns the received text and the elapsed time in seconds.
 async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
     let began = Instant::now();
     let mut answer = Vec::new();

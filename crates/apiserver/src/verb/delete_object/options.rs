@@ -40,7 +40,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Parses the options from JSON: a `DeleteOptions` body, or query parameters that were converted to JSON.
+    /// Parses the options from JSON: a `DeleteOptions` body, or the converted query parameters.
     ///
     /// # Errors
     ///
@@ -165,7 +165,9 @@ impl DeleteOptions {
     }
 }
 
-/// Checks that the `kind` in the options, if present, is `DeleteOptions`. The API version is not checked.
+/// Checks that the `kind` in the options, if present, is `DeleteOptions`.
+///
+/// The API version is not checked.
 fn check_kind(options: &Value) -> Result<(), ApiError> {
     match options["kind"].as_str() {
         None | Some("" | "DeleteOptions") => Ok(()),

@@ -1,5 +1,6 @@
-//! Encodes and decodes continue tokens, which contain the start of the next page and the revision of the
-//! list.
+//! Encodes and decodes continue tokens.
+//!
+//! A token contains the start of the next page and the revision of the list.
 //!
 //! Guarantees:
 //! - the format is that of Kubernetes: the JSON `{"v":"meta.k8s.io/v1","rv":…,"start":…}` in base64url

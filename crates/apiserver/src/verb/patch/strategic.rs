@@ -195,7 +195,7 @@ fn set_element_orders(
     Ok(())
 }
 
-/// Returns the part after the slash of a directive such as `$setElementOrder/ports`: the name of a field.
+/// Returns the name of the field in a directive, such as `ports` in `$setElementOrder/ports`.
 fn target(directive: &str) -> Option<&str> {
     directive.split_once('/').map(|(_, field)| field)
 }

@@ -1,4 +1,4 @@
-//! Merges lists for a strategic merge patch: lists of objects by merge key, lists of primitives as sets.
+//! Merges lists for a strategic merge patch: lists of objects by merge key, primitives as sets.
 //!
 //! Guarantees: in a merged list, items of the patch have the patch's order, and all other items have the
 //! object's order. An item that is not in the patch is placed before the first patch item that follows it in
@@ -116,7 +116,9 @@ fn merge_items(
     in_order(merged, &places, &server_places, Some(key))
 }
 
-/// Merges each item of `patch` into the item of `original` with the same merge key, or appends the item.
+/// Merges each item of `patch` into the item of `original` with the same merge key.
+///
+/// Appends the item if `original` has no such item.
 fn merge_maps(
     mut original: Vec<Value>,
     patch: Vec<Value>,
@@ -210,7 +212,9 @@ fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     )))
 }
 
-/// Checks that `order`, the content of `$setElementOrder`, lists the items of `patch` in the patch's order.
+/// Checks that `order` lists the items of `patch` in the patch's order.
+///
+/// `order` is the content of `$setElementOrder`.
 ///
 /// Items that the patch deletes need not be listed.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Refusal> {
@@ -337,8 +341,9 @@ fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>,
     places_of(order, key)
 }
 
-/// Returns the identity of an item as JSON text: the value of its merge key, or the whole item if `key` is
-/// `None`.
+/// Returns the identity of an item as JSON text.
+///
+/// The identity is the value of the merge key `key`, or the whole item if `key` is `None`.
 fn identity(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     let Some(key) = key else {
         return Ok(item.to_string());

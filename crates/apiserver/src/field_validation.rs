@@ -7,8 +7,9 @@
 //! Guarantees:
 //! - unknown fields are never stored, whatever the value of `fieldValidation`;
 //! - of several duplicate members, the last one is stored;
-//! - complaints have Kubernetes' wording and order, and are returned as one error (`Strict`), sent as
-//!   warnings (`Warn`, the default), or dropped (`Ignore`);
+//! - complaints have Kubernetes' wording and order;
+//! - `Strict` returns all complaints as one error, `Warn` (the default) sends them as warnings, and `Ignore`
+//!   drops them;
 //! - for a custom kind, only the fields inside `metadata` are checked.
 
 mod known;

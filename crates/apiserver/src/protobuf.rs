@@ -4,8 +4,9 @@
 //! This module converts the bytes to the JSON that Go would write for the same object, so all other modules
 //! handle only JSON.
 //!
-//! Guarantees: any input results in an object or in an error with Kubernetes' wording; the memory and the
-//! nesting depth are bounded.
+//! Guarantees:
+//! - any input results in an object or in an error with Kubernetes' wording;
+//! - the memory and the nesting depth are limited.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};

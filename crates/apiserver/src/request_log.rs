@@ -5,8 +5,8 @@
 //!   response a fault replaces;
 //! - refused connections, requests to the fault endpoint, and direct calls on [`crate::Server`] are not
 //!   recorded;
-//! - the log holds at most [`LOG_MAX`] requests and [`LOG_BYTES_MAX`] bytes; beyond these limits it drops and
-//!   counts the oldest requests;
+//! - the log holds at most [`LOG_MAX`] requests and [`LOG_BYTES_MAX`] bytes. A full log drops its oldest
+//!   requests and counts them;
 //! - the log contains no bodies, and no header except `User-Agent`;
 //! - a request has no status until the server returns the response;
 //! - arrival times never decrease, and are deterministic in paused time.

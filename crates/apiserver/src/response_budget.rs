@@ -4,7 +4,7 @@
 //!
 //! Guarantees:
 //! - all responses together reserve at most [`SLOTS_MAX`] slots. A body that is complete in memory and has at
-//!   most [`FREE_BYTES`] bytes reserves none;
+//!   most [`FREE_BYTES`] bytes reserves no slots;
 //! - if a new response needs more slots than are free, the budget evicts the responses that started more than
 //!   [`READ_TIMEOUT`] ago, even if their clients are still reading;
 //! - if too few slots are free after the eviction, the new response fails with a 429 error.

@@ -55,7 +55,7 @@ pub(crate) enum Destination {
     Group(String),
     /// `/api/<version>` and `/apis/<group>/<version>`: discovery of the resources of one version.
     ///
-    /// Contains the group (empty for the core group) and the version.
+    /// The first field is the group, which is empty for the core group. The second field is the version.
     GroupVersion(String, String),
     /// `/`: the list of served paths.
     Root,
@@ -66,7 +66,7 @@ pub(crate) enum Destination {
     /// `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`: the OpenAPI document of one
     /// version.
     ///
-    /// Contains the group (empty for the core group) and the version.
+    /// The first field is the group, which is empty for the core group. The second field is the version.
     OpenApiOf(String, String),
     /// A path below a served API group. The path does not name a served resource.
     ///

@@ -3,8 +3,8 @@
 //!
 //! Guarantees:
 //! - [`serve`] fails only if an injected fault refuses or resets the connection;
-//! - a request that fails for any other reason receives an error response. Its body is a `Status`, or plain
-//!   text for a path outside the API;
+//! - a request that fails for any other reason receives an error response. The body of the error response is
+//!   a `Status`, or plain text for a path outside the API;
 //! - the size of a request is limited: the URL by [`URI_BYTES_MAX`], and the body by
 //!   [`body_limit`](crate::body_limit).
 //!
@@ -219,8 +219,9 @@ fn user_agent(headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
-/// Reserves memory for the body of `response`. Returns a 429 response if too little memory is free.
+/// Reserves memory for the body of `response`, and returns the response.
 ///
+/// Returns a 429 response instead if too little memory is free.
 /// The response to a successful write is never replaced by a 429 response, because the write is already
 /// stored. If too little memory is free for such a response, reading its body fails.
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {

@@ -113,7 +113,7 @@ impl Shared {
     /// quota.
     ///
     /// `old` is `None` if the write creates the object. Accepted writes that are not durable yet do not count
-    /// towards the quota, so concurrent writes can exceed it.
+    /// towards the quota, so concurrent writes can exceed the quota.
     ///
     /// # Errors
     ///
@@ -136,11 +136,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores an object at the next revision and notifies the watchers. Removes the object if `new` is
-    /// `None`.
+    /// Stores an object at the next revision and notifies the watchers.
     ///
-    /// With a data directory, the write is first made durable. Only then can readers see it and watchers are
-    /// notified.
+    /// If `new` is `None`, removes the object instead.
+    ///
+    /// With a data directory, readers and watchers see the write only after it is durable.
     pub(crate) fn commit(
         &self,
         state: &mut State,

@@ -107,8 +107,8 @@ pub(crate) struct Hooks {
     pub(crate) is_held: fn(&Object) -> bool,
     /// Computes the effect of a client's deletion on the object's grace period (`CheckGracefulDelete`).
     ///
-    /// The arguments are the object, the grace period in seconds that the client requested (`None` if the
-    /// request contains none), and the current time.
+    /// The arguments are the object, the requested grace period in seconds, and the current time.
+    /// The requested grace period is `None` if the request contains no grace period.
     pub(crate) grace_period: fn(&Object, Option<i64>, Timestamp) -> GracePeriod,
 }
 

@@ -12,7 +12,9 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The table of the fields of Kubernetes 1.36. The header of the file explains the format.
+/// The table of the fields of the built-in kinds of Kubernetes 1.36.
+///
+/// The header of the file explains the format.
 const V1_36: &str = include_str!("schema_v1_36.tsv");
 
 /// The definitions of all built-in kinds and of the types that their fields refer to.
@@ -196,7 +198,7 @@ impl Field {
             strategy = match word {
                 "merge" => MergeStrategy::MergeList(merge_key),
                 "replace" => MergeStrategy::Replace,
-                // Clients send `$retainKeys` for this strategy; the server applies it in every patch.
+                // Clients send `$retainKeys` for this strategy. The server applies it in every patch.
                 "retainKeys" | "" => strategy,
                 _ => return None,
             };

@@ -1,11 +1,12 @@
 //! Serves one connection: the TLS handshake, HTTP/1.1 or HTTP/2, and limits for slow or hostile peers.
 //!
 //! Guarantees:
-//! - a connection ends if its peer needs more than [`HEADER_TIMEOUT`] for the TLS handshake, for the head of
-//!   the first request, or on HTTP/1.1 for the head of a later request;
-//! - an idle HTTP/1.1 connection therefore ends after [`HEADER_TIMEOUT`];
+//! - a connection ends if its peer needs more than [`HEADER_TIMEOUT`] for the TLS handshake or for the head
+//!   of the first request;
+//! - on HTTP/1.1, this limit applies to the head of every request, so an idle connection ends after
+//!   [`HEADER_TIMEOUT`];
 //! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's limit of about 400 KiB on HTTP/1.1,
-//!   receives 431; a head far above the limit ends the connection;
+//!   receives 431. A head far above the limit ends the connection;
 //! - an HTTP/2 connection without open streams and without new requests ends after one to two times
 //!   [`IDLE_MAX`];
 //! - an HTTP/2 connection ends if its peer does not answer a ping within [`PING_TIMEOUT`];
@@ -96,8 +97,8 @@ pub(super) struct Settings {
 /// Token that every task of a port holds while it runs.
 ///
 /// [`Alive::new`] also returns the receiver of a channel.
-/// The channel closes when all clones of the token are dropped. [`super::Listening::shutdown`] waits for
-/// this.
+/// The channel closes when all clones of the token are dropped.
+/// [`super::Listening::shutdown`] waits until the channel closes.
 #[derive(Clone)]
 pub(super) struct Alive {
     _until_dropped: mpsc::Sender<()>,

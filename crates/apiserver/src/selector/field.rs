@@ -33,7 +33,9 @@ pub(crate) struct FieldTable {
     /// The pair contains the second name, then the usual name.
     /// For example, pods accept `spec.host` as a second name of `spec.nodeName`.
     alias: Option<(&'static str, &'static str)>,
-    /// Whether the kind is a custom kind, which has a different error message for unsupported fields.
+    /// Whether the kind is a custom kind.
+    ///
+    /// Custom kinds have a different error message for unsupported fields.
     custom: bool,
 }
 
@@ -240,10 +242,9 @@ impl FieldSelector {
             .all(|term| (term.source.value_in(object) == term.value) == term.equal)
     }
 
-    /// Returns the comparisons with `=` or `==`: the part of an object that is compared, and the required
-    /// value.
+    /// Returns the comparisons with `=` or `==`. A selected object satisfies all of these comparisons.
     ///
-    /// A selected object satisfies all of these comparisons.
+    /// Each item contains the compared part of an object, and the required value.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (Source, &str)> {
         let demanded = self.terms.iter().filter(|term| term.equal);
         demanded.map(|term| (term.source, term.value.as_str()))

@@ -65,7 +65,7 @@ pub enum OpenError {
         /// The data directory.
         directory: PathBuf,
     },
-    /// The database file has another format: another program or an incompatible version created it.
+    /// Another program or an incompatible version of this program created the database file.
     #[error("{} is not a store that this server can read: {detail}", file.display())]
     Foreign {
         /// Path of the file.
@@ -111,7 +111,7 @@ pub(crate) struct Disk {
     directory: PathBuf,
     /// The open database. `None` in a new directory before [`Disk::found`] creates the file.
     ///
-    /// `None` also after a failed write, until the next write opens the database again.
+    /// Also `None` after a failed write, until the next write opens the database again.
     database: Option<Database>,
     open_database: OpenDatabase,
     /// The names of the collections, such as `deployments.apps`. The index is the collection's id.
@@ -157,7 +157,7 @@ impl Disk {
         if file.try_exists().map_err(|error| disk.io(error))? {
             let database = guarded(|| {
                 let mut database = (disk.open_database)(&file, false)?;
-                // Opening repairs a torn file; only a full check finds modified bytes.
+                // Opening repairs an incompletely written file. Only a full check finds modified bytes.
                 match database.check_integrity() {
                     Ok(_) => Ok(database),
                     Err(error) => Err(error.into()),
@@ -237,7 +237,7 @@ impl Disk {
             self.store(&database, writes, revision)?;
             Ok(database)
         });
-        // The database rejects everything after a failure; the next call reopens it.
+        // After a failure, the database rejects all calls. The next call of this method reopens it.
         self.database = Some(written.map_err(|failure| failure.to_string())?);
         Ok(())
     }

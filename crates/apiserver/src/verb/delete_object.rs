@@ -5,9 +5,9 @@
 //! Guarantees:
 //! - preconditions are checked against exactly the state that is then marked or removed;
 //! - an object with finalizers is first marked for deletion (MODIFIED), and removed later (DELETED);
-//! - a client's DELETE first marks a pod. A pod on a node then stays until a DELETE with grace period 0, such
-//!   as a kubelet sends. A pod without a node, or in the phase `Succeeded` or `Failed`, is removed by the
-//!   same DELETE unless it has finalizers;
+//! - a client's DELETE first marks a pod. A pod on a node then stays until a DELETE with grace period 0, for
+//!   example from a kubelet. A pod without a node, or in the phase `Succeeded` or `Failed`, is removed by the
+//!   same DELETE unless the pod has finalizers;
 //! - a second deletion can only shorten the grace period;
 //! - a direct call on the server uses no grace period.
 //!
@@ -81,10 +81,10 @@ pub(super) fn delete_object(
     }
 }
 
-/// Returns the object marked for deletion, and whether the deletion also removes the object.
+/// Marks a copy of `object` for deletion, and returns whether the deletion also removes the object.
 ///
-/// The object is `None` if the deletion does not change it.
-/// Otherwise the caller must store the marked object before it removes the object.
+/// Returns the marked copy, or `None` if the deletion does not change the object.
+/// The caller must store the marked copy before it removes the object.
 fn fate(
     subject: Subject<'_>,
     object: &Object,

@@ -270,7 +270,7 @@ impl Schemas {
 
     /// Returns the map from schema names to OpenAPI schemas for the `components` of the document.
     ///
-    /// The object contains the recorded schemas and all schemas to which they refer.
+    /// The map contains the recorded schemas and all schemas to which they refer.
     fn write(self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();

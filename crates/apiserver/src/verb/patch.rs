@@ -62,7 +62,7 @@ impl PatchBody {
                 let patch: Option<Map<String, Value>> = read(body, GO_MAP)?;
                 Ok(PatchBody::Strategic(patch.unwrap_or_default()))
             }
-            // Kubernetes accepts apply patches; this server does not.
+            // Kubernetes accepts apply patches. This server does not.
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
                 Err(ApiError::unsupported_body(ACCEPTED))
             }
@@ -128,7 +128,7 @@ pub(crate) struct Rigour<'a> {
 
 /// Applies a patch to one object, and stores the result.
 ///
-/// If `rigour` is `None`, unknown fields are not checked, and they are stored.
+/// If `rigour` is `None`, unknown fields are not checked and can be stored.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,

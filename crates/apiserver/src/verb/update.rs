@@ -1,8 +1,8 @@
 //! Changes a stored object: handles PUT, and stores the changes of PUT, PATCH and bindings.
 //!
 //! Guarantees:
-//! - a change is computed from the newest state of the object, and is computed again if another write changes
-//!   the object before the result is stored (as by `GuaranteedUpdate` in Kubernetes);
+//! - a change is computed from the newest state of the object. As in Kubernetes' `GuaranteedUpdate`, it is
+//!   computed again if another write changes the object before the result is stored;
 //! - the values that a request contains for the uid, the creation and deletion timestamps and the generation
 //!   are never stored;
 //! - if the kind has a `status` subresource, a client's PUT or PATCH changes either `status` or the other

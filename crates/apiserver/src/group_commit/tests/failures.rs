@@ -122,7 +122,7 @@ async fn writes_accepted_after_a_failing_batch_fail_too() {
     while medium.calls.load(Ordering::Relaxed) == calls {
         std::thread::yield_now();
     }
-    // The first write is being stored; the second is based on it.
+    // The first write is being stored. The second write is based on the first write.
     let change = ask(server.clone(), Method::PUT, "a", config_map("a", 1));
     let mut change = pin!(change);
     assert!(poll(change.as_mut()).is_pending());

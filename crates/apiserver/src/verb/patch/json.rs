@@ -2,7 +2,8 @@
 //!
 //! Guarantees:
 //! - the numbers of operations ([`OPERATIONS_MAX`]), copied bytes ([`COPIED_BYTES_MAX`]) and moved values
-//!   ([`STEPS_MAX`]) are limited, and a patch of any object is applied or rejected within seconds;
+//!   ([`STEPS_MAX`]) are limited;
+//! - a patch of any object is therefore applied or rejected within seconds;
 //! - the document is never nested deeper than [`DEPTH_MAX`] levels, so recursive functions do not overflow
 //!   the stack.
 

@@ -281,7 +281,7 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
 
 /// Sorts a merged list by the positions in `places` and `server_places`.
 ///
-/// Both maps contain the index of each item by the item's [`identity`].
+/// Both maps contain the indexes of items by [`identity`].
 /// `places` is the order in the patch or in `$setElementOrder`. `server_places` is the order in the object's
 /// list.
 ///

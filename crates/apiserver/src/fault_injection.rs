@@ -213,7 +213,9 @@ impl Faults {
 
     /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A new server with this plan produces the same faults.
+    /// A new server with this plan produces the same faults for the same requests.
+    /// Random decisions can differ if rules were removed, or if a rule is older than the last `seed` action.
+    ///
     /// Each rule in the plan has its original limits.
     /// If a rule has already affected requests, a comment states how many more requests it can affect.
     ///

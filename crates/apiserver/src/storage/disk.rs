@@ -237,7 +237,8 @@ impl Disk {
             self.store(&database, writes, revision)?;
             Ok(database)
         });
-        // After a failure, the database rejects all calls. The next call of this method reopens it.
+        // After a failure, `self.database` stays `None`, because the database rejects all later calls.
+        // The next write opens the database again.
         self.database = Some(written.map_err(|failure| failure.to_string())?);
         Ok(())
     }

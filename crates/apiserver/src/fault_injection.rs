@@ -1,11 +1,13 @@
 //! Provides [`Faults`], the handle that adds faults to a server and removes them.
 //!
+//! A fault is a deliberate failure, such as an error response, a delay or a watch that ends early.
+//!
 //! The submodules build the responses that faults send, and serve the fault plan over HTTP.
 //!
 //! Guarantees:
 //! - a fault is active when the call that adds it returns, and affects at most as many requests as its limits
 //!   allow;
-//! - faults are evaluated in the order in which they were added;
+//! - the server evaluates faults in the order in which they were added;
 //! - faults never change stored objects, except for a restart at an older revision;
 //! - direct calls such as [`crate::Server::get`] are not affected by faults;
 //! - the methods are synchronous: on a single-threaded runtime, no client runs between two calls unless the
@@ -153,10 +155,9 @@ pub struct Answer {
 // === impl Answer ===
 
 impl Answer {
-    /// Sets the number of requests that receive the response from this call on. The value 0 disables the
-    /// response.
+    /// Sets the number of requests that receive the response, counted from this call.
     ///
-    /// Without this call, one request receives the response.
+    /// If this method is not called, one request receives the response. The value 0 disables the response.
     pub fn times(&self, n: u64) -> &Answer {
         self.shared.faults.set_times(self.id, n);
         self
@@ -196,7 +197,9 @@ impl Faults {
         Faults { shared }
     }
 
-    /// Executes a [fault plan](#fault-plans): adds its rules and runs its actions, in the order of the plan.
+    /// Executes a [fault plan](#fault-plans).
+    ///
+    /// Adds the rules and runs the actions in the order of the plan.
     ///
     /// # Errors
     ///
@@ -210,15 +213,21 @@ impl Faults {
 
     /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A new server with this plan produces the same faults. Each rule has its original limits. If the number
-    /// of requests that the rule can still affect has changed, a comment after the rule states this number.
-    /// Rules that can affect no further request are included until the server has 1,000 rules and removes
-    /// them.
+    /// A new server with this plan produces the same faults for the same requests.
+    /// Random decisions can differ if rules were removed, or if a rule is older than the last `seed` action.
+    ///
+    /// Each rule in the plan has its original limits.
+    /// If a rule has already affected requests, a comment states how many more requests it can affect.
+    ///
+    /// The plan can contain rules that have reached their limit.
+    /// The server removes such rules when a rule is added to 1,000 or more existing rules.
     pub fn plan(&self) -> String {
         self.shared.faults.plan()
     }
 
-    /// Removes all faults of the server: rules, effects on bodies in transfer, freezes, and refused
+    /// Removes all faults of the server.
+    ///
+    /// This includes rules, faults that affect response bodies in progress, frozen watches, and refused
     /// connections.
     pub fn clear(&self) {
         self.shared.faults.clear();
@@ -239,8 +248,9 @@ impl Faults {
     /// Freezes all open watches and all watches that are opened later.
     ///
     /// The server sends nothing on a frozen watch, and does not end the watch at its deadline.
-    /// If a frozen watch misses more events than its queue holds, it ends after [`Faults::thaw_watches`],
-    /// like the watch of a slow reader.
+    /// The server queues the events of a frozen watch.
+    /// If the queue overflows, the watch ends after [`Faults::thaw_watches`], like the watch of a slow
+    /// client.
     pub fn freeze_watches(&self) {
         self.end(&Match::watches(), Ending::Freeze);
     }
@@ -252,7 +262,7 @@ impl Faults {
         self.shared.faults.open().thaw(&Match::watches());
     }
 
-    /// Closes every open watch in the same way as the server closes the watch of a slow reader.
+    /// Closes every open watch in the same way as the server closes the watch of a slow client.
     ///
     /// Each watch delivers its queued events and then ends without an error.
     pub fn close_slow_watches(&self) {
@@ -436,8 +446,7 @@ impl Faults {
     }
 }
 
-/// Sets the start of the watch history to the current revision, so that no new watch can start below this
-/// revision.
+/// Empties the history of all watch caches. No new watch can then start below the current revision.
 fn forget(state: &mut State) {
     let revision = state.storage.revision();
     for cache in &mut state.caches {

@@ -7,8 +7,9 @@
 //! Guarantees:
 //! - unknown fields are never stored, whatever the value of `fieldValidation`;
 //! - of several duplicate members, the last one is stored;
-//! - complaints have Kubernetes' wording and order, and are returned as one error (`Strict`), sent as
-//!   warnings (`Warn`, the default), or dropped (`Ignore`);
+//! - complaints have Kubernetes' wording and order;
+//! - `Strict` returns all complaints as one error, `Warn` (the default) sends them as warnings, and `Ignore`
+//!   drops them;
 //! - for a custom kind, only the fields inside `metadata` are checked.
 
 mod known;
@@ -24,8 +25,9 @@ use crate::status::ApiError;
 pub(crate) use known::Known;
 pub(crate) use warnings::Warnings;
 
-/// Maximum number of complaints about a request body. Further complaints are dropped (`saveStrictError` in
-/// `sigs.k8s.io/json`).
+/// Maximum number of complaints about a request body. Further complaints are dropped.
+///
+/// The value is that of `saveStrictError` in `sigs.k8s.io/json`.
 const COMPLAINTS_MAX: usize = 100;
 
 /// Maximum length in bytes of a field's path in a complaint. A longer path is truncated.
@@ -46,8 +48,9 @@ pub(crate) enum Directive {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaints(Vec<String>);
 
-/// Deserializes a JSON value, drops its unknown members, and records complaints about unknown and duplicate
-/// members.
+/// Deserializes a JSON value and drops its unknown members.
+///
+/// Records complaints about unknown and duplicate members in the [`Trail`].
 struct Reader<'a> {
     known: Known,
     trail: &'a mut Trail,
@@ -61,8 +64,9 @@ struct Trail {
     complaints: Complaints,
 }
 
-/// Parses a request body as JSON, removes unknown fields, and returns complaints about unknown and duplicate
-/// fields.
+/// Parses a request body as JSON, and removes unknown fields.
+///
+/// Also returns complaints about unknown and duplicate fields.
 ///
 /// # Errors
 ///
@@ -105,7 +109,9 @@ impl Directive {
         }
     }
 
-    /// Reports the complaints about a request body: `Warn` adds them to `warnings`, and `Ignore` drops them.
+    /// Reports the complaints about a request body as this directive requires.
+    ///
+    /// `Warn` adds the complaints to `warnings`, and `Ignore` drops them.
     ///
     /// # Errors
     ///
@@ -139,14 +145,14 @@ impl Complaints {
         self.0.is_empty()
     }
 
-    /// Appends the complaints in `found` that are not in `old` to these complaints, and returns the result.
+    /// Returns these complaints, followed by the complaints in `found` that `old` does not contain.
     pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
         let new = found.0.into_iter().filter(|text| !old.0.contains(text));
         self.0.extend(new);
         self
     }
 
-    /// Adds a prefix, such as `json patch`, to each complaint.
+    /// Returns the complaints with the prefix `what`, such as `json patch`, before each message.
     pub(crate) fn about(self, what: &str) -> Complaints {
         Complaints(self.0.iter().map(|text| format!("{what} {text}")).collect())
     }

@@ -42,8 +42,9 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// A batch after the attempt to write it to the disk, and the result that is still to be sent to the waiting
-/// callers.
+/// A batch after the attempt to write it to the disk, and the result of the attempt.
+///
+/// The callers that wait for the batch have not yet received the result.
 #[must_use = "the callers wait for the result"]
 struct Flushed {
     batch: Batch,
@@ -128,7 +129,7 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Calls `change` to restore the store to an older revision, and writes the restored state to the disk.
+    /// Calls `change` to restore the store to an older revision, and writes that state to the disk.
     ///
     /// No batch is written to the disk while `change` runs.
     /// Writes that were accepted but are not on the disk fail.

@@ -14,8 +14,9 @@ pub(crate) mod schema;
 
 use std::fmt;
 
-/// The table of the built-in kinds of Kubernetes 1.36, one resource per line. The header of the file explains
-/// the format.
+/// The table of the built-in kinds of Kubernetes 1.36, one resource per line.
+///
+/// The header of the file explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
 /// Verbs of every custom kind.
@@ -44,7 +45,7 @@ pub enum Scope {
     Cluster,
 }
 
-/// A kind that a server can serve: one version of a resource, with the properties that discovery lists.
+/// A kind that a server can serve: one version of a resource, as discovery describes it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Kind {
@@ -60,8 +61,9 @@ pub struct Kind {
     pub singular: String,
     /// Short names that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
-    /// Categories of the kind, such as `all`. `kubectl get` with a category returns the objects of all its
-    /// kinds.
+    /// Categories of the kind, such as `all`.
+    ///
+    /// `kubectl get` with a category returns the objects of every kind in this category.
     pub categories: Vec<String>,
     /// Whether objects of the kind belong to namespaces.
     pub scope: Scope,
@@ -102,8 +104,9 @@ pub struct Kinds {
 impl Kind {
     /// Returns a custom kind with every verb and a `status` subresource.
     ///
-    /// The singular name is `kind` in lower case. [`Kind::preferred`] is true. For a group with several
-    /// versions, set this field to false in all versions except one.
+    /// The singular name is `kind` in lower case.
+    /// [`Kind::preferred`] is true. If a group has several versions, set it to false in all versions except
+    /// one.
     pub fn custom(group: &str, version: &str, kind: &str, plural: &str, scope: Scope) -> Kind {
         Kind {
             group: group.to_owned(),
@@ -150,8 +153,9 @@ impl Kind {
         }
     }
 
-    /// Returns the Go package, such as `core`, of the kind's internal type. Some error messages of Kubernetes
-    /// contain this package.
+    /// Returns the Go package of the kind's internal type, such as `core`.
+    ///
+    /// Some error messages of Kubernetes contain this package.
     pub(crate) fn internal_package(&self) -> &str {
         match self.group.split('.').next() {
             None | Some("") => "core",
@@ -225,8 +229,9 @@ impl Subresource {
     /// Parses the cell of a subresource in the table of built-in kinds. Returns `None` if the cell is
     /// malformed.
     ///
-    /// The cell is `name=verbs` if the subresource has the kind of its resource, and otherwise
-    /// `name@apiVersion/Kind=verbs`.
+    /// The format of the cell is `name@apiVersion/Kind=verbs`.
+    /// The part `@apiVersion/Kind` is absent if it would equal the `apiVersion` and kind of the main
+    /// resource.
     fn from_cell(cell: &str, group: &str, version: &str, kind: &str) -> Option<Subresource> {
         let (name, served) = cell.split_once('=')?;
         let (name, group, version, kind) = match name.split_once('@') {
@@ -256,7 +261,7 @@ impl Kinds {
     ///
     /// # Panics
     ///
-    /// Never: the table is part of the crate, and a test parses all of it.
+    /// Does not panic, because the table is part of the crate and a test parses all of it.
     pub fn builtin() -> Kinds {
         let mut kinds = Kinds { kinds: Vec::new() };
         for line in V1_36.lines().filter(|line| !line.starts_with('#')) {
@@ -331,7 +336,7 @@ fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Splits a comma-separated cell of the table of built-in kinds into names. An empty cell is written as `-`.
+/// Splits a comma-separated cell of the table of built-in kinds into names. The cell `-` has no names.
 fn names(cell: &str) -> Vec<String> {
     match cell {
         "-" => Vec::new(),

@@ -1,11 +1,11 @@
-//! An embedded Kubernetes API server for tests, with real list and watch semantics and injectable faults.
+//! Embedded Kubernetes API server for tests, with real list and watch semantics and fault injection.
 //!
 //! [`Server`] is a tower `Service` for HTTP requests with any body type, and can [listen](Server::listen) on
 //! a port.
 //! The server stores objects as JSON and accepts JSON and protobuf.
 //! It behaves like Kubernetes 1.36 in revisions, list and watch options, paging, selectors, bookmarks,
 //! streaming lists, finalizers, conflicts, and the wording of errors.
-//! It depends neither on Rust types for the objects nor on the Kubernetes client that a test uses.
+//! It does not depend on Rust types for the objects, or on the Kubernetes client that a test uses.
 //!
 //! ```
 //! use kube_informer_apiserver::Server;
@@ -98,8 +98,9 @@
 //!
 //! The memory that the server holds for its clients is bounded.
 //! The server rejects or ends the request, watch or connection that exceeds a limit.
-//! Other clients are affected only by limits on shared memory.
-//! These are the limits for which the table mentions aborted lists or responses.
+//! Most limits affect only the client that exceeds them.
+//! Limits on shared memory can affect other clients too: the effects are aborted lists and responses, and
+//! ended watches.
 //! A number in the column "effect" is the HTTP status of the response.
 //!
 //! | resource | limit | effect |
@@ -120,7 +121,7 @@
 //! | events queued for one watcher | [`Builder::watcher_buffer`] | the watch ends |
 //! | old object states that are no longer in the history, but that unfinished lists and watches still need | 1 GiB | lists that began before the most recently dropped event are aborted; watches that have not delivered this event end |
 //! | lists and initial events in transfer | 64 million objects | responses that began over a minute ago are aborted; if this frees too little, the new request receives 429 |
-//! | other responses over 4 KiB in transfer | 512 MiB, shared with lists and initial events | as for lists; the response to a write is aborted instead of a 429 |
+//! | other responses over 4 KiB in transfer | 512 MiB, shared with lists and initial events | as for lists, but a write never receives 429: its response is aborted instead |
 //! | connections | 20,000, with 1,000 streams each | further connections wait |
 //! | time for a request head or a handshake | 32 s | the connection ends |
 //! | idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | the connection ends |

@@ -45,7 +45,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct Listening {
     address: SocketAddr,
     security: Security,
-    /// Task of the accept loop, which owns the tasks of the connections.
+    /// Set that contains one task, the accept loop. The accept loop owns the tasks of the connections.
     tasks: JoinSet<()>,
     /// Receives no messages. The channel closes when the last task of the port has ended.
     ended: mpsc::Receiver<()>,
@@ -120,10 +120,12 @@ impl Server {
 }
 
 impl Server {
-    /// Returns a marker for the requests of a port that only programs on this machine can reach.
+    /// Returns [`OwnMachine`] if only programs on this machine can reach the port.
     ///
-    /// The server rejects a marked request that was sent by a web page of another machine.
-    /// Returns `None` if the port uses TLS, is not a loopback port, or the builder allows remote clients.
+    /// The connections then add this value to each request, and the server rejects requests from web pages of
+    /// other machines.
+    /// Returns `None` if the port uses TLS, the address is not a loopback address, or the builder allows
+    /// remote clients.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
         // A web page can't send requests for the name in a certificate.
         let is_plain = matches!(security, Security::Plain);
@@ -138,7 +140,9 @@ impl Listening {
         self.address
     }
 
-    /// Returns a kubeconfig with which clients connect to this port. The kubeconfig contains no credentials.
+    /// Returns a kubeconfig with which clients connect to this port.
+    ///
+    /// The kubeconfig contains no credentials.
     pub fn kubeconfig(&self) -> Kubeconfig {
         Kubeconfig::new(self.address, &self.security)
     }
@@ -216,8 +220,10 @@ impl Accepting {
 
 /// Waits for the next connection and returns it.
 ///
-/// Returns `None` after a pause if there is no listener, too many connections are open, or accepting fails.
-/// The pause ends at `refused`, the time until which a fault refuses connections, or else after [`PAUSE`].
+/// If there is no listener, too many connections are open, or accepting fails, the function waits and then
+/// returns `None`.
+/// The wait lasts until `refused`, the time until which a fault refuses connections.
+/// If `refused` is `None`, the wait lasts for [`PAUSE`].
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

@@ -9,8 +9,9 @@ use crate::name_syntax::{NameRule, key_faults, value_faults};
 use crate::object::Object;
 use crate::status::FieldError;
 
-/// Maximum total size in bytes of the keys and values of an object's annotations
-/// (`TotalAnnotationSizeLimitB`).
+/// Maximum total size in bytes of the keys and values of an object's annotations.
+///
+/// The value is Kubernetes' `TotalAnnotationSizeLimitB`.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
 /// Finalizers that Kubernetes defines, which are valid without a domain.
@@ -40,7 +41,9 @@ impl MetadataRules {
         }
     }
 
-    /// Validates the metadata of a new object, including its name or `generateName`, and returns the errors.
+    /// Validates the metadata of a new object, and returns the errors.
+    ///
+    /// This includes the validation of the name and of `generateName`.
     pub(crate) fn check_new(self, object: &Object) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let base = object.text("generateName");
@@ -182,7 +185,7 @@ fn owner_errors(object: &Object) -> Vec<FieldError> {
     errors
 }
 
-/// Returns whether `api_version` contains a version, as Kubernetes' function `ParseGroupVersion` requires.
+/// Returns whether `api_version` contains a version, as required by Go's `ParseGroupVersion`.
 fn names_version(api_version: &str) -> bool {
     let version = match api_version.split_once('/') {
         Some((_, version)) => version,

@@ -3,7 +3,7 @@
 //! Guarantees: the rules are those of apimachinery's `util/validation`, and the messages are those of a 1.36
 //! API server.
 
-/// Maximum length of an object's name in bytes (`DNS1123SubdomainMaxLength`).
+/// Maximum length of an object's name in bytes, which is Kubernetes' `DNS1123SubdomainMaxLength`.
 const NAME_MAX: usize = 253;
 /// Maximum length in bytes of a DNS label, of a label value, and of a label key without its prefix.
 const LABEL_MAX: usize = 63;
@@ -65,8 +65,9 @@ fn label_faults(name: &str) -> Vec<String> {
     faults
 }
 
-/// Returns a message for each way in which `key` violates the syntax of label keys and other qualified names
-/// (`IsQualifiedName`).
+/// Returns a message for each way in which `key` violates the syntax of label keys.
+///
+/// The rules and messages are those of Kubernetes' function `IsQualifiedName`.
 pub(crate) fn key_faults(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
         None => (None, key),
@@ -113,8 +114,9 @@ pub(crate) fn value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// Returns whether `text` has only ASCII letters, digits and `-_.`, and starts and ends with a letter or
-/// digit.
+/// Returns whether `text` has the syntax of a label value, apart from the maximum length.
+///
+/// A label value contains only ASCII letters, digits and `-_.`, and starts and ends with a letter or digit.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)

@@ -4,8 +4,9 @@
 //!
 //! Guarantees:
 //! - the first alternative that the server supports is selected;
-//! - if the server supports no alternative, or if the selected alternative does not fit the request, the
-//!   response is a 406 with the reason.
+//! - if the server supports no alternative, the response is a 406;
+//! - if the selected alternative requests one object's metadata for a list, or the reverse, the response is a
+//!   406.
 
 use http::{HeaderMap, header};
 
@@ -34,7 +35,9 @@ pub(crate) enum Representation {
     Table(IncludeObject),
 }
 
-/// Part of the object that a table row contains in addition to its cells (query parameter `includeObject`).
+/// Value of the query parameter `includeObject`.
+///
+/// Selects the part of the object that a table row contains in addition to the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -105,12 +108,15 @@ impl Alternative<'_> {
     }
 }
 
-/// Returns the representation that the `Accept` header selects for a request with this verb for this kind.
+/// Returns the representation that the `Accept` header selects for the response.
+///
+/// The result depends on the verb of the request and on the kind.
 ///
 /// # Errors
 ///
-/// Returns a 406 error if the server supports no alternative of the header, or if the selected alternative
-/// does not fit the verb.
+/// Returns a 406 error if the server supports no alternative of the header.
+/// Also returns a 406 error if the selected alternative requests one object's metadata for a list, or the
+/// reverse.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
@@ -176,7 +182,9 @@ pub(crate) fn content_type(headers: &HeaderMap) -> String {
     media_type.trim().to_ascii_lowercase()
 }
 
-/// Returns the values of all `Accept` headers, joined by commas, or an empty text if there is no such header.
+/// Returns the values of all `Accept` headers, joined by commas.
+///
+/// Returns an empty string if the request has no such header.
 fn accept(headers: &HeaderMap) -> String {
     let values: Vec<&str> = headers
         .get_all(header::ACCEPT)

@@ -1,4 +1,4 @@
-//! Defines [`Object`], a Kubernetes object as parsed JSON, with the accessors that writes need.
+//! Defines [`Object`], a Kubernetes object as parsed JSON, with methods that read and change members.
 //!
 //! Guarantees: the `metadata` of an [`Object`] is a JSON object, and its labels, annotations, finalizers and
 //! string members have the JSON types that Kubernetes requires.
@@ -43,8 +43,9 @@ pub(crate) fn height(value: &Value) -> usize {
 }
 
 impl Object {
-    /// Converts a JSON value to an object of a kind, and sets `apiVersion` and `kind` if they are absent or
-    /// empty.
+    /// Converts a JSON value to an object of a kind.
+    ///
+    /// Sets `apiVersion` and `kind` if they are absent or empty.
     ///
     /// # Errors
     ///
@@ -179,10 +180,9 @@ impl Object {
         self.meta("deletionTimestamp").is_some()
     }
 
-    /// Returns the time in `deletionTimestamp`, at which an object that is being deleted is to be removed.
+    /// Returns the time in `deletionTimestamp`, the deadline for the removal of the object.
     ///
-    /// Returns `None` for an object that is not being deleted, and the Unix epoch if the text can't be
-    /// parsed.
+    /// Returns `None` if the object is not being deleted. Returns the Unix epoch if the text can't be parsed.
     pub(crate) fn deletion_time(&self) -> Option<Timestamp> {
         // A direct call can store text that is not a time.
         let parsed = |text: &Value| text.as_str().unwrap_or_default().parse();

@@ -4,8 +4,9 @@
 //! This module converts the bytes to the JSON that Go would write for the same object, so all other modules
 //! handle only JSON.
 //!
-//! Guarantees: any input results in an object or in an error with Kubernetes' wording; the memory and the
-//! nesting depth are bounded.
+//! Guarantees:
+//! - any input results in an object or in an error with Kubernetes' wording;
+//! - the memory and the nesting depth are limited.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -17,9 +18,11 @@ use serde_json::Value;
 use crate::object::DEPTH_MAX;
 use crate::status::ApiError;
 
-/// Options of one request body.
+/// Limits for decoding one request body.
 ///
-/// Measured: the worst allowed body needs two thirds of the memory of the worst 3 MB of JSON.
+/// With these limits, decoding a protobuf body needs at most two thirds of the memory that 3 MB of JSON can
+/// need.
+/// This ratio was measured.
 const OPTIONS: Options = Options {
     depth: DEPTH_MAX,
     containers: 500_000,
@@ -29,7 +32,7 @@ const OPTIONS: Options = Options {
 
 /// Maximum number of bytes of an unrecognized body that the error message contains.
 ///
-/// The number is that of `transformDecodeError` in `endpoints/handlers/rest.go`.
+/// The value is that of `transformDecodeError` in Kubernetes' `endpoints/handlers/rest.go`.
 const SUMMARY_BYTES_MAX: usize = 30;
 
 /// The group, version and kind of the object that an endpoint accepts.
@@ -57,7 +60,7 @@ pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiEr
     decoded.map_err(|why| expected.unfit(&envelope, why))
 }
 
-/// Removes the magic number and the envelope.
+/// Parses the magic number and the envelope of a protobuf body, and returns the envelope.
 fn open(body: &[u8]) -> Result<Envelope<'_>, Cow<'static, str>> {
     if body.is_empty() {
         return Err("empty data".into());
@@ -76,7 +79,7 @@ fn open(body: &[u8]) -> Result<Envelope<'_>, Cow<'static, str>> {
 
 /// Returns the start of an unrecognized body for an error message.
 ///
-/// The start is text if the body begins with `{`, otherwise hexadecimal.
+/// The result contains the bytes as text if the body begins with `{`, and in hexadecimal otherwise.
 fn summary(body: &[u8]) -> String {
     let start = &body[..body.len().min(SUMMARY_BYTES_MAX)];
     let mut summary = String::new();
@@ -95,7 +98,7 @@ fn summary(body: &[u8]) -> String {
     summary
 }
 
-/// Splits an `apiVersion` into group and version; the core group is empty.
+/// Splits an `apiVersion` into group and version. The group is empty for the core group.
 fn group_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
@@ -103,7 +106,8 @@ fn group_version(api_version: &str) -> (&str, &str) {
 // === impl Expected ===
 
 impl Expected<'_> {
-    /// The `DeleteOptions` that a deletion accepts in its body, with the `apiVersion` of any group.
+    /// The type `DeleteOptions`, which is the body of a delete request and accepts the `apiVersion` of any
+    /// group.
     pub(crate) const DELETE_OPTIONS: Expected<'static> = Expected {
         group: "meta.k8s.io",
         version: "v1",

@@ -1,4 +1,4 @@
-//! Defines [`Reply`], the server's response to an accepted request before its conversion to an HTTP response.
+//! Defines [`Reply`], the response to an accepted request before the conversion to an HTTP response.
 //!
 //! This module does not build error responses.
 
@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::body::Body;
 
-/// Response to an accepted request: status code, body, media type, and the revision for the request log.
+/// Response to an accepted request before the conversion to an HTTP response.
+///
+/// The revision is recorded in the request log.
 pub(crate) struct Reply {
     pub(crate) code: StatusCode,
     pub(crate) body: Body,

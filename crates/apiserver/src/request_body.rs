@@ -18,7 +18,9 @@ const JSON: &str = "application/json";
 /// Media type of protobuf bodies, which Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Parses a request body to a JSON value, and returns complaints about unknown fields and duplicate members.
+/// Parses a request body to a JSON value.
+///
+/// Also returns complaints about unknown fields and duplicate members.
 ///
 /// A protobuf body results in no complaints.
 /// `known` contains the members that are accepted without a complaint.
@@ -58,7 +60,7 @@ pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     })
 }
 
-/// Returns the type of a subresource's object, such as `Scale`, in protobuf bodies.
+/// Returns the protobuf type of the object in a subresource's request body, such as `Scale`.
 pub(crate) fn of_subresource(subresource: &Subresource) -> Expected<'_> {
     Expected {
         group: &subresource.group,

@@ -5,8 +5,8 @@
 //!   response a fault replaces;
 //! - refused connections, requests to the fault endpoint, and direct calls on [`crate::Server`] are not
 //!   recorded;
-//! - the log holds at most [`LOG_MAX`] requests and [`LOG_BYTES_MAX`] bytes; beyond these limits it drops and
-//!   counts the oldest requests;
+//! - the log holds at most [`LOG_MAX`] requests and [`LOG_BYTES_MAX`] bytes. A full log drops its oldest
+//!   requests and counts them;
 //! - the log contains no bodies, and no header except `User-Agent`;
 //! - a request has no status until the server returns the response;
 //! - arrival times never decrease, and are deterministic in paused time.
@@ -60,7 +60,10 @@ pub struct LoggedRequest {
     /// Path segment after the object's name, such as `status` or `binding`. `None` if there is no such
     /// segment.
     pub subresource: Option<String>,
-    /// Options of a list or watch, parsed from the query.
+    /// The query parameters that are options of a list or watch.
+    ///
+    /// For another verb, the options contain such parameters of the query, although they have no effect.
+    /// If the parameters can't be parsed, the options have their defaults.
     pub options: ListOptions,
     /// HTTP status of the response. `None` until the server returns the response.
     ///
@@ -85,7 +88,7 @@ pub struct RequestLog {
     recorder: Arc<Recorder>,
 }
 
-/// Request log of a server, which records requests, their responses, and the faults that affect the requests.
+/// Request log of a server. Records requests, their responses, and the faults that affect them.
 pub(crate) struct Recorder {
     /// Time at which the server was created.
     started: Instant,
@@ -164,8 +167,7 @@ impl RequestLog {
         self.requests.iter()
     }
 
-    /// Returns the number of requests that the server had dropped because of the limits of the log when this
-    /// copy was made.
+    /// Returns the number of requests that are missing from this copy because the log reached its limits.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -228,7 +230,9 @@ impl Recorder {
         Arc::new(request)
     }
 
-    /// Records the status and revision of the response to a request, if the log still contains the request.
+    /// Records the status and revision of the response to a request.
+    ///
+    /// Does nothing if the log no longer contains the request.
     pub(crate) fn answered(&self, sequence: u64, status: u16, revision: Option<u64>) {
         if let Some(request) = self.inner.lock().find(sequence) {
             request.status = Some(status);

@@ -19,7 +19,7 @@ use crate::strategy::Strategy;
 
 /// Index of a collection in the store.
 ///
-/// A collection contains the objects with one group and plural name, whatever the version.
+/// A collection contains the objects of all versions that share a group and a plural name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
@@ -27,7 +27,9 @@ pub(crate) struct CollectionId(pub(crate) usize);
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) kind: Kind,
-    /// Index of this resource among all resources of the server. Every version of a kind has its own index.
+    /// Index of this resource among all resources of the server.
+    ///
+    /// Every version of a kind has its own index.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
     /// JSON members `apiVersion` and `kind` at the start of every serialized object, such as
@@ -150,7 +152,7 @@ impl Registry {
         self.resources.get(*at)
     }
 
-    /// Returns the resource with this `apiVersion` and plural name, such as `"apps/v1"` and `"deployments"`.
+    /// Returns the resource with this `apiVersion` and plural name, such as `apps/v1` and `deployments`.
     pub(crate) fn by_plural(&self, api_version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.by_path(group, version, plural)

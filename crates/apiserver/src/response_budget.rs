@@ -4,7 +4,7 @@
 //!
 //! Guarantees:
 //! - all responses together reserve at most [`SLOTS_MAX`] slots. A body that is complete in memory and has at
-//!   most [`FREE_BYTES`] bytes reserves none;
+//!   most [`FREE_BYTES`] bytes reserves no slots;
 //! - if a new response needs more slots than are free, the budget evicts the responses that started more than
 //!   [`READ_TIMEOUT`] ago, even if their clients are still reading;
 //! - if too few slots are free after the eviction, the new response fails with a 429 error.
@@ -36,19 +36,21 @@ const SLOT_BYTES: usize = size_of::<usize>();
 /// The slots are 64 KiB on a 64-bit platform, the size of a chunk.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Maximum size in bytes of a response body that is complete in memory and reserves no slots.
+/// Maximum size in bytes of a response body that reserves no slots.
+///
+/// A body of this size that is not complete in memory reserves slots.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
-/// Minimum age of a response that is evicted because a new response needs slots.
+/// Minimum age of the responses that the budget evicts to free slots for a new response.
 ///
-/// The value equals Kubernetes' timeout of all requests except watches (`RequestTimeout` in
-/// `server/config.go`).
+/// The value is Kubernetes' `RequestTimeout` in `server/config.go`, the timeout of all requests except
+/// watches.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits the total memory of the response bodies that clients have not finished reading.
 ///
-/// Each response reserves its memory in this budget, counted in slots of [`SLOT_BYTES`] bytes. The slots are
-/// freed when the [`Reserved`] content of the response is dropped or evicted.
+/// Each response reserves its memory in this budget, counted in slots of [`SLOT_BYTES`] bytes.
+/// Dropping or evicting the content of the response, a [`Reserved`], frees the slots.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -58,7 +60,7 @@ pub(crate) struct ResponseBudget {
 struct Open {
     slots: usize,
     last: u64,
-    /// The responses that have reserved slots. The keys increase in the order in which the responses started.
+    /// The responses that have reserved slots. The keys increase with the start times of the responses.
     responses: BTreeMap<u64, Response>,
 }
 
@@ -117,7 +119,9 @@ impl ResponseBudget {
         count + longest / SLOT_BYTES
     }
 
-    /// Reserves `slots` slots and the slots for one chunk of the body, and returns the reserved `content`.
+    /// Reserves slots for `content` and for one chunk of the body, and returns the reserved content.
+    ///
+    /// `slots` is the number of slots for `content`.
     ///
     /// # Errors
     ///
@@ -179,7 +183,9 @@ impl ResponseBudget {
 }
 
 impl Open {
-    /// Removes the responses whose start time satisfies `is_old`, oldest first, and returns their contents.
+    /// Removes the responses whose start time satisfies `is_old`, and returns their contents.
+    ///
+    /// The result starts with the content of the oldest response.
     fn remove(&mut self, is_old: impl Fn(Instant) -> bool) -> Vec<Arc<dyn Content>> {
         let mut removed = Vec::new();
         while let Some(oldest) = self.responses.first_entry()

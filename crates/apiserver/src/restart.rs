@@ -6,7 +6,7 @@
 //! - a restarted server has no event history: a watch from a revision below the restored one fails with a 410
 //!   error.
 //!
-//! The module does not access files; the `storage` module does.
+//! The `storage` module accesses the files. This module does not access files.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ use crate::verb::namespace;
 /// Objects of resources that this server does not serve are skipped.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
-    /// Name and resource of the collection of the last object; `None` before the first object.
+    /// Name and resource of the collection that contains the most recently converted object.
     ///
-    /// The resource is `None` if this server does not serve the collection.
+    /// `None` before the first object. The resource is `None` if this server does not serve the collection.
     current: Option<(String, Option<Arc<Resource>>)>,
     entries: Vec<(CollectionId, Entry)>,
 }

@@ -36,7 +36,7 @@ pub enum Verb {
     Patch,
     /// Deletes one object (DELETE).
     Delete,
-    /// Deletes the objects of a collection that match the selectors of the request (DELETE).
+    /// Deletes those objects of a collection that match the selectors of the request (DELETE).
     DeleteCollection,
     /// Any other request: discovery, health, version, an unserved path, or a method that the path does not
     /// support.
@@ -55,7 +55,7 @@ pub(crate) enum Destination {
     Group(String),
     /// `/api/<version>` and `/apis/<group>/<version>`: discovery of the resources of one version.
     ///
-    /// Contains the group (empty for the core group) and the version.
+    /// The first field is the group, which is empty for the core group. The second field is the version.
     GroupVersion(String, String),
     /// `/`: the list of served paths.
     Root,
@@ -66,9 +66,11 @@ pub(crate) enum Destination {
     /// `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`: the OpenAPI document of one
     /// version.
     ///
-    /// Contains the group (empty for the core group) and the version.
+    /// The first field is the group, which is empty for the core group. The second field is the version.
     OpenApiOf(String, String),
-    /// A path below a served API group that names no served resource. The response is a 404 `Status`.
+    /// A path below a served API group. The path does not name a served resource.
+    ///
+    /// The response is a 404 `Status`.
     Unknown,
     /// A malformed path, or a path that is neither an endpoint of the server nor below a served API group.
     ///

@@ -3,12 +3,12 @@
 //!
 //! Guarantees:
 //! - [`serve`] fails only if an injected fault refuses or resets the connection;
-//! - a request that fails for any other reason receives an error response. Its body is a `Status`, or plain
-//!   text for a path outside the API;
+//! - a request that fails for any other reason receives an error response. The body of the error response is
+//!   a `Status`, or plain text for a path outside the API;
 //! - the size of a request is limited: the URL by [`URI_BYTES_MAX`], and the body by
 //!   [`body_limit`](crate::body_limit).
 //!
-//! The module does not execute verbs; [`Call`] does.
+//! [`Call`] executes the verb of the request. This module does not execute verbs.
 
 use std::io;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ struct Arrived {
     shared: Arc<Shared>,
     /// The user of the request, or the anonymous user if the request is not authenticated.
     user: Arc<User>,
-    /// The error with which access control rejects the request; `None` if the request is admitted.
+    /// The error with which access control rejects the request. `None` if the request is admitted.
     refusal: Option<ApiError>,
     /// The request's entry in the request log.
     request: Arc<LoggedRequest>,
@@ -219,8 +219,9 @@ fn user_agent(headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
-/// Reserves memory for the body of `response`. Returns a 429 response if too little memory is free.
+/// Reserves memory for the body of `response`, and returns the response.
 ///
+/// Returns a 429 response instead if too little memory is free.
 /// The response to a successful write is never replaced by a 429 response, because the write is already
 /// stored. If too little memory is free for such a response, reading its body fails.
 fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {

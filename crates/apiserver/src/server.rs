@@ -1,5 +1,6 @@
-//! The handle of an embedded API server: a tower service for requests, and methods that the embedding program
-//! calls directly.
+//! The handle of an embedded API server.
+//!
+//! The handle is a tower service for requests, and has methods that the embedding program calls directly.
 //!
 //! Guarantees:
 //! - the handle is cheap to clone. All clones share one server, which lives until the last clone, listener
@@ -36,7 +37,7 @@ use crate::verb::patch::{PatchBody, patch};
 use crate::verb::update::update;
 use crate::verb::write::{How, Subject};
 
-/// A handle to an embedded Kubernetes API server; all clones share one server.
+/// A handle to an embedded Kubernetes API server. All clones share one server.
 #[doc(alias = "FakeControllerSource")]
 #[derive(Clone)]
 pub struct Server {
@@ -76,7 +77,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns the error that a client's POST would receive; an unknown kind is a 404.
+    /// Returns the error that a client's POST would receive, such as 404 for an unknown kind.
     pub fn create(&self, object: Value) -> Result<Value, ApiError> {
         self.create_as(object, How::DIRECT)
     }
@@ -94,8 +95,9 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns the first error. The objects before the failing object are stored; the failing object and the
-    /// later objects are not. If the disk fails, it is unknown which objects are stored.
+    /// Returns the first error. The objects before the failing object are stored.
+    /// The failing object and the later objects are not stored.
+    /// If the disk fails, it is unknown which objects are stored.
     pub fn create_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<usize, ApiError> {
         self.write(|shared| {
             let mut created = 0;
@@ -156,12 +158,13 @@ impl Server {
 
     /// Deletes an object and returns its last state.
     ///
-    /// If the object has finalizers, the call only marks it for deletion and returns the marked object.
-    /// Otherwise the returned object has the revision of the deletion. A namespace is removed with its
-    /// contents, as described in [Namespaces](crate#namespaces).
+    /// If the object has finalizers, the call sets `deletionTimestamp` and returns the object.
+    /// Otherwise the call removes the object and returns it with the revision of the deletion.
+    /// A namespace is removed with its contents, as described in [Namespaces](crate#namespaces).
     ///
-    /// The call uses no grace period: it removes a pod at once, with one DELETED event. A client's DELETE
-    /// request instead marks the pod first, and does not remove a pod that runs on a node.
+    /// The call uses no grace period: it removes a pod immediately, with one DELETED event.
+    /// A client's DELETE request first sets the pod's `deletionTimestamp`, and does not remove a pod that
+    /// runs on a node.
     ///
     /// `name` is `namespace/name`, or `name` for a cluster-scoped object.
     ///
@@ -206,7 +209,7 @@ impl Server {
             .collect()
     }
 
-    /// Returns the revision of the last write; all resources share one revision counter.
+    /// Returns the revision of the last write. All resources share one revision counter.
     pub fn revision(&self) -> u64 {
         self.shared.lock().storage.revision()
     }

@@ -1,11 +1,11 @@
-//! Holds the state that all requests of one server share: the store, the watch caches, and the settings.
+//! Holds the state that all requests of one server share: store, watch caches and settings.
 //!
 //! Guarantees:
 //! - one lock guards the store and the watch caches. A writer stores an event and adds it to the queues of
 //!   the watchers without releasing the lock in between;
 //! - the lock is never held across an `.await`, or while a list is serialized.
 //!
-//! The module does not write to the data directory; the `group_commit` module does.
+//! The `group_commit` module writes to the data directory. This module does not.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -25,7 +25,9 @@ use crate::status::ApiError;
 use crate::storage::{Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Storage, Write};
 use crate::watch_cache::{Cache, WatcherId};
 
-/// Maximum time that a request waits for a future revision (`blockTimeout` in Kubernetes' `watch_cache.go`).
+/// Maximum time that a request waits for a future revision.
+///
+/// The value is `blockTimeout` in Kubernetes' `watch_cache.go`.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
 /// The settings of a server, which the builder sets and which never change.
@@ -33,7 +35,7 @@ pub(crate) struct Settings {
     pub(crate) watch_list: bool,
     pub(crate) enforce_namespaces: bool,
     pub(crate) allow_remote: bool,
-    /// Path of the endpoint that accepts fault plans; `None` if the server has no such endpoint.
+    /// Path of the endpoint that accepts fault plans. `None` if the server has no such endpoint.
     pub(crate) fault_endpoint: Option<&'static str>,
     pub(crate) watcher_buffer: usize,
     /// Maximum total size of all stored objects in bytes.
@@ -50,9 +52,9 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
     pub(crate) response_budget: Arc<ResponseBudget>,
-    /// The open data directory; unset if the server has none.
+    /// The open data directory. Not set if the server has no data directory.
     ///
-    /// A thread that needs both locks must lock the data directory before `state`.
+    /// A thread that locks both `disk` and `state` must lock `disk` first.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
@@ -66,7 +68,7 @@ pub(crate) struct State {
     ///
     /// A writer looks up the current state of an object in `pending` first, and then in `storage`.
     pub(crate) pending: Pending,
-    /// One watch cache per collection; the collection's id is the index.
+    /// The watch caches, one per collection. The index is the collection's id.
     pub(crate) caches: Vec<Cache>,
     pub(crate) rng: fastrand::Rng,
     last_watcher: u64,
@@ -111,7 +113,7 @@ impl Shared {
     /// quota.
     ///
     /// `old` is `None` if the write creates the object. Accepted writes that are not durable yet do not count
-    /// towards the quota, so concurrent writes can exceed it.
+    /// towards the quota, so concurrent writes can exceed the quota.
     ///
     /// # Errors
     ///
@@ -134,10 +136,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores an object at the next revision, or removes it if `new` is `None`, and notifies the watchers.
+    /// Stores an object at the next revision and notifies the watchers.
     ///
-    /// With a data directory, the write becomes visible and watchers are notified only after the write is
-    /// durable.
+    /// If `new` is `None`, removes the object instead.
+    ///
+    /// With a data directory, readers and watchers see the write only after it is durable.
     pub(crate) fn commit(
         &self,
         state: &mut State,
@@ -179,7 +182,7 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends lists and watches with slow clients, to free the memory of events that the history has dropped.
+    /// Ends slow lists and watches to free the memory of events that the history has dropped.
     ///
     /// This method ends the lists that started at or before `forgotten_at`, and the watches whose queues
     /// contain a dropped event.
@@ -261,7 +264,9 @@ impl State {
         self.storage.revision().max(self.pending.revision()) + 1
     }
 
-    /// Returns the newest accepted state of an object, durable or not. The next write is based on this state.
+    /// Returns the newest accepted state of an object, durable or not.
+    ///
+    /// The next write is based on this state.
     pub(crate) fn newest(&self, collection: CollectionId, key: &str) -> Option<&Arc<Entry>> {
         match self.pending.get(collection, key) {
             Some(accepted) => accepted.entry.as_ref(),

@@ -18,7 +18,7 @@ pub(crate) use field_error::FieldError;
 /// Message of the 410 error for a list whose continue token expired.
 const EXPIRED_CONTINUE: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// The error for a rejected request; it displays as the message of its [`Status`].
+/// The error for a rejected request. The error displays as the message of its [`Status`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", .0.message)]
 pub struct ApiError(Box<Status>);
@@ -29,17 +29,19 @@ pub struct ApiError(Box<Status>);
 pub struct Status {
     /// The HTTP status code.
     pub code: u16,
-    /// The machine-readable reason, such as `NotFound`; empty if Kubernetes sends none.
+    /// The machine-readable reason, such as `NotFound`. Empty if Kubernetes sends no reason.
     pub reason: String,
     /// The human-readable message.
     pub message: String,
-    /// The object or resource that the failure concerns, with the causes of the failure; `None` if the
-    /// response contains no details.
-    pub details: Option<StatusDetails>,
-    /// A new continue token, for a list whose continue token expired; `None` for any other failure.
+    /// The object or resource that the failure concerns, and the causes of the failure.
     ///
-    /// With this token the client reads the remaining objects in their current state, which may be
-    /// inconsistent with the earlier pages. The JSON member is `metadata.continue`.
+    /// `None` if the response contains no details.
+    pub details: Option<StatusDetails>,
+    /// A new continue token for a list whose continue token expired. `None` for any other failure.
+    ///
+    /// The client can use this token to read the remaining objects in their current state.
+    /// These objects may be inconsistent with the earlier pages.
+    /// The JSON member is `metadata.continue`.
     pub continue_token: Option<String>,
 }
 
@@ -48,23 +50,23 @@ pub struct Status {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct StatusDetails {
-    /// Name of the object; empty if the failure concerns no single object.
+    /// Name of the object. Empty if the failure does not concern a single object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// API group of the resource; empty for the core group.
+    /// API group of the resource. Empty for the core group.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// Plural name of the resource, or name of the kind in the errors in which Kubernetes sends the kind.
+    /// Plural name of the resource or name of the kind, whichever Kubernetes sends in this error.
     ///
     /// For example, most validation errors contain the kind.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The causes of the failure; a validation error contains one cause per invalid field.
+    /// The causes of the failure. A validation error contains one cause per invalid field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
-    /// Number of seconds after which the client should retry; 0 if unset.
+    /// Number of seconds after which the client should retry. The value 0 means that no time is given.
     ///
-    /// The server also sends this number in the `Retry-After` header.
+    /// The server also sends a nonzero number in the `Retry-After` header.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
@@ -77,7 +79,7 @@ pub struct StatusCause {
     pub reason: String,
     /// The human-readable message.
     pub message: String,
-    /// Path of the invalid field; empty if the cause does not concern a field.
+    /// Path of the invalid field. Empty if the cause does not concern a field.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
@@ -118,7 +120,7 @@ impl Status {
         status
     }
 
-    /// Returns the number of seconds after which the client should retry, or `None` if it is unset.
+    /// Returns the number of seconds after which the client should retry, or `None` if no time is given.
     pub fn retry_after(&self) -> Option<u32> {
         let details = self.details.as_ref()?;
         (details.retry_after_seconds > 0).then_some(details.retry_after_seconds)
@@ -147,7 +149,7 @@ impl ApiError {
         ApiError(Box::new(Status::failure(code, reason, message)))
     }
 
-    /// Returns the 500 error for a write that could not be stored on the disk; `cause` is the reason.
+    /// Returns the 500 error for a write that could not be stored on the disk for the reason `cause`.
     pub(crate) fn not_stored(cause: &str) -> ApiError {
         let cause = format!("the write could not be stored: {cause}");
         ApiError::new(
@@ -228,7 +230,7 @@ impl ApiError {
         ApiError::new(404, "NotFound", message).about(kind, name)
     }
 
-    /// Returns the 404 error for a path that names no served resource.
+    /// Returns the 404 error for a URL path that does not belong to a resource of the server.
     pub(crate) fn no_such_path() -> ApiError {
         let message = "the server could not find the requested resource";
         ApiError::new(404, "NotFound", message).about_nothing()
@@ -240,7 +242,7 @@ impl ApiError {
         ApiError::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
-    /// Returns the 406 error for a request whose `Accept` header names none of the `available` media types.
+    /// Returns the 406 error for a request that does not accept any of the `available` media types.
     pub(crate) fn not_acceptable(available: &str) -> ApiError {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
         ApiError::new(406, "NotAcceptable", message).about_nothing()
@@ -251,7 +253,9 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Returns the 409 error for a request with `generateName` if all names that the server generated exist.
+    /// Returns the 409 error for a request with `generateName` if no unused name was generated.
+    ///
+    /// `name` is the last name that the server generated. An object with this name exists.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -284,8 +288,7 @@ impl ApiError {
         error
     }
 
-    /// Replaces the resource in the message and details of the error with a subresource, such as
-    /// `pods/binding`.
+    /// Changes the message and details of the error to name a subresource, such as `pods/binding`.
     pub(crate) fn on_subresource(mut self, kind: &Kind, subresource: &str) -> ApiError {
         let resource = format!("{}/{subresource}", kind.plural);
         let status = &mut self.0;
@@ -314,8 +317,9 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch of a collection without a watch cache, if the requested revision is
-    /// older than the event history.
+    /// Returns the 410 error for a watch whose revision is older than the event history.
+    ///
+    /// This error is for collections without a watch cache.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)

@@ -1,4 +1,4 @@
-//! Stores the objects of all collections and their recent events, as etcd does in a Kubernetes cluster.
+//! Stores the objects and the recent events of all collections, as etcd does for Kubernetes.
 //!
 //! Guarantees:
 //! - all collections share one revision. Every commit increments the revision by one and appends one
@@ -10,8 +10,7 @@
 //! - the logs are limited by the age of events, by the number of events per collection, and by total bytes.
 //!   The oldest events are dropped first.
 //!
-//! The store does not block and has no lock of its own; [`Shared`](crate::shared::Shared) guards it with a
-//! lock.
+//! The store does not block and has no lock. [`Shared`](crate::shared::Shared) guards the store with a lock.
 
 #[cfg(feature = "persistence")]
 mod disk;
@@ -45,18 +44,20 @@ pub(crate) use pending::{Batch, Pending, Ticket, Write};
 
 /// Maximum number of events in the log of one collection.
 ///
-/// It equals the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity` in
-/// `watch_cache_history.go`).
+/// The value is the size of the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity`
+/// in `watch_cache_history.go`).
 pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 
-/// Maximum age of an event in the log of a collection, checked at each commit to this collection.
+/// Maximum age of an event in the log of a collection.
 ///
-/// It equals the interval at which the API server compacts etcd (`--etcd-compaction-interval`).
+/// A commit to the collection drops the events that exceed this age.
+///
+/// The value is the interval at which the API server compacts etcd (`--etcd-compaction-interval`).
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 
 /// Number of events per collection, counted from the newest, that keep their encoded watch frames.
 ///
-/// It equals the default maximum number of events in the queue of one watcher.
+/// The value is the default maximum number of events in the queue of one watcher.
 const FRAMES_KEPT: usize = 1_000;
 
 /// Maximum total size in bytes of the event logs of all collections.
@@ -78,11 +79,13 @@ pub(crate) struct Storage {
     history_bytes: usize,
     history_bytes_max: usize,
     outlived: Outlived,
-    /// Time at which the newest of the dropped events was committed; `None` if no event was dropped.
+    /// Time at which the newest of the dropped events was committed. `None` if no event was dropped.
     forgotten_at: Option<Instant>,
 }
 
-/// The objects of one resource (one group and plural, in any version), and the log of their recent events.
+/// The objects of one resource, and the log of their recent events.
+///
+/// A resource is a group and a plural name, in any version.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
@@ -101,7 +104,7 @@ pub(crate) struct Snapshot {
     objects: Objects,
 }
 
-/// The input for the reconstruction of an older state: the current snapshot, and the events to be undone.
+/// The input for the reconstruction of an older state: the current snapshot and the later events.
 pub(crate) struct Rewind {
     snapshot: Snapshot,
     /// The events above the revision `target`, ordered by revision.
@@ -202,7 +205,9 @@ impl Storage {
         log.range(first..).cloned().collect()
     }
 
-    /// Stores an object at the next revision, or removes it if `new` is `None`, and returns the event.
+    /// Stores an object at the next revision, or removes the object if `new` is `None`.
+    ///
+    /// Returns the event of this change.
     ///
     /// The caller must create `new` with the next revision.
     pub(crate) fn commit(
@@ -260,8 +265,8 @@ impl Storage {
 
     /// Returns the commit time of the newest dropped event if lists and watches hold too many old states.
     ///
-    /// An old state is an object state that the event history dropped together with the event that replaced
-    /// this state. Lists and watches that started after the returned time hold no old states.
+    /// An old state of an object was replaced or deleted by an event that the log has since dropped.
+    /// Lists and watches that started after the returned time hold no old states.
     ///
     /// Returns `None` if the total size of the old states that lists and watches hold is within the limit.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
@@ -287,7 +292,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Returns the collection and the key of the object of every event above `revision` in the logs.
+    /// Returns the collection and the object key of each event above `revision` that the logs contain.
     pub(crate) fn keys_after(&self, revision: u64) -> Vec<(CollectionId, Arc<str>)> {
         let collections = (0..self.collections.len()).map(CollectionId);
         let keys = |collection| {
@@ -319,8 +324,9 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// Sets two limits in bytes: on the size of the event logs, and on the size of the object states that
-    /// lists and watches still hold after the logs have dropped these states.
+    /// Sets the maximum size of the event logs and of old object states, both in bytes.
+    ///
+    /// An old object state is a state that lists and watches still hold after the logs have dropped it.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);
@@ -394,7 +400,9 @@ impl Snapshot {
     }
 }
 
-/// Returns the objects whose keys are at least `from`, until the first key that does not start with `prefix`.
+/// Returns the objects whose keys are at least `from`, in order of their keys.
+///
+/// The iteration ends at the first key that does not start with `prefix`.
 fn below<'a>(
     objects: &'a Objects,
     prefix: &'a str,

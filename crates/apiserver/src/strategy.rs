@@ -1,4 +1,4 @@
-//! Defines how each resource type behaves on writes and in responses, as the strategies of Kubernetes do.
+//! Defines how each resource type behaves on writes and in responses, like Kubernetes' strategies.
 //!
 //! Guarantees:
 //! - every resource type has a strategy, including custom types. The strategy is looked up once, when the
@@ -35,27 +35,28 @@ pub(crate) enum Part {
     Main,
     /// The subresource `status`.
     Status,
-    /// The subresource `finalize`: the members of [`Part::Main`], and the finalizers in a namespace's `spec`.
+    /// The subresource `finalize`: the members of [`Part::Main`], and `spec.finalizers` of a namespace.
     Finalize,
-    /// The subresource `binding` of a pod; the server changes `spec.nodeName` and `status`.
+    /// The subresource `binding` of a pod. The server changes `spec.nodeName` and `status`.
     Binding,
-    /// Every member, including `status`; used by direct calls on the server.
+    /// Every member, including `status`. Direct calls on the server write this part.
     All,
 }
 
-/// The behaviour of one resource type on writes and in responses.
+/// The behavior of one resource type on writes and in responses.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Strategy {
     pub(crate) metadata: MetadataRules,
     /// Whether the resource has the subresource `status`.
     ///
-    /// If it has, clients can update `status` only through this subresource.
+    /// If this is true, clients can update `status` only through the subresource.
     pub(crate) has_status: bool,
     /// Whether a client's create request may set `status`, as for a node that a kubelet registers.
     pub(crate) keeps_client_status: bool,
-    /// The `status` that the server sets in a new object without `status`, as JSON; `None` if it sets no
-    /// status.
+    /// The `status` that the server sets in a new object without `status`, as JSON.
+    ///
+    /// `None` if the server sets no status.
     pub(crate) initial_status: Option<&'static str>,
     pub(crate) counts_generations: bool,
     /// Whether a change of the annotations increments `metadata.generation`, as a change of the spec does.
@@ -66,8 +67,9 @@ pub(crate) struct Strategy {
     pub(crate) creates_on_update: bool,
     /// Whether the response to a deletion is the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
-    /// Prefix of the etcd keys that some error messages contain; `None` if the prefix is the plural
-    /// name of the resource.
+    /// Prefix of the resource's etcd keys. Some error messages of Kubernetes contain this prefix.
+    ///
+    /// `None` if the prefix is the plural name of the resource.
     pub(crate) stored_at: Option<&'static str>,
     /// The fields that field selectors can compare.
     pub(crate) fields: FieldTable,
@@ -76,22 +78,22 @@ pub(crate) struct Strategy {
     pub(crate) hooks: Hooks,
 }
 
-/// The functions of a strategy, for behaviour that is specific to one resource.
+/// The functions of a strategy, for behavior that is specific to one resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
     /// Normalizes an object that a client sent, before the object is created or updated.
     ///
-    /// It corresponds to `PrepareForCreate` and `PrepareForUpdate` of Kubernetes' strategies.
+    /// The function corresponds to `PrepareForCreate` and `PrepareForUpdate` of Kubernetes' strategies.
     pub(crate) prepare: fn(&mut Object),
     /// Completes the initial `status` of a new object.
     ///
     /// The arguments are the status, the object, and the creation time as text.
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
-    /// Completes a new object, after the name of the object has been set.
+    /// Adds required members to a new object, after the name of the object has been set.
     pub(crate) prepare_create: fn(&mut Object),
     /// Returns the errors of a new object's fields (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
-    /// Restores the members of an updated object that the write must not change (`PrepareForUpdate`).
+    /// Reverts the changes that an update must not make to an object (`PrepareForUpdate`).
     ///
     /// The arguments are the new object, the stored object, and the part that the write changes.
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),
@@ -105,15 +107,15 @@ pub(crate) struct Hooks {
     pub(crate) is_held: fn(&Object) -> bool,
     /// Computes the effect of a client's deletion on the object's grace period (`CheckGracefulDelete`).
     ///
-    /// The arguments are the object, the grace period in seconds that the client requested (`None` if the
-    /// request contains none), and the current time.
+    /// The arguments are the object, the requested grace period in seconds, and the current time.
+    /// The requested grace period is `None` if the request contains no grace period.
     pub(crate) grace_period: fn(&Object, Option<i64>, Timestamp) -> GracePeriod,
 }
 
 // === impl Strategy ===
 
 impl Strategy {
-    /// The strategy of built-in resources without specific behaviour.
+    /// The strategy of built-in resources without specific behavior.
     const BUILTIN: Strategy = Strategy {
         metadata: MetadataRules::of(NameRule::Subdomain),
         has_status: false,
@@ -139,7 +141,9 @@ impl Strategy {
         ..Strategy::BUILTIN
     };
 
-    /// Returns the strategy of a kind. It depends on whether the kind has the subresource `status`.
+    /// Returns the strategy of a kind.
+    ///
+    /// The strategy depends on whether the kind has the subresource `status`.
     pub(crate) fn of(kind: &Kind) -> Strategy {
         let strategy = if kind.custom {
             Strategy::CUSTOM

@@ -60,7 +60,7 @@ impl Table {
         cells.map(|column| (column.cell)(object, now)).collect()
     }
 
-    /// Returns the current time, from which ages are computed, with a precision of one second.
+    /// Returns the current time in whole seconds. The ages in the table refer to this time.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -70,7 +70,7 @@ impl Table {
         self.write_row_at(self.now(), entry, include, out);
     }
 
-    /// Appends the table row of an object to `out`. The row contains the age of the object at the time `now`.
+    /// Appends the table row of an object to `out`, with the age of the object at the time `now`.
     pub(crate) fn write_row_at(
         &self,
         now: Timestamp,

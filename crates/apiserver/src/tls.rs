@@ -1,4 +1,6 @@
-//! Serves TLS with certificates that the server generates, and identifies clients by their certificates.
+//! Serves TLS with certificates that the server generates.
+//!
+//! Identifies clients by their certificates.
 //!
 //! Guarantees:
 //! - each [`Tls`] has its own certificate authority, whose key never leaves the process;
@@ -27,7 +29,7 @@ use crate::body::BoxError;
 
 /// Names and addresses for which every server certificate is valid.
 ///
-/// They are those of the loopback interface, and the names by which pods reach the API server.
+/// The list contains the loopback names and addresses, and the names by which pods reach the API server.
 const NAMES: [&str; 7] = [
     "localhost",
     "127.0.0.1",
@@ -38,7 +40,7 @@ const NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// A certificate authority and a server certificate that this authority issued; cheap to clone.
+/// A certificate authority and a server certificate that this authority issued. Cheap to clone.
 ///
 /// Certificates are valid from 1975 to 4096. Keys are random and do not depend on
 /// [`crate::Builder::rng_seed`].

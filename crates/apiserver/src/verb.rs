@@ -5,7 +5,7 @@
 //!   error;
 //! - with a data directory, the response to a write is returned after the write is on the disk.
 //!
-//! The module does not check access and does not apply faults; the `serve` module does.
+//! The `serve` module checks access and applies faults. This module does not.
 
 pub(crate) mod binding;
 pub(crate) mod create;
@@ -341,11 +341,11 @@ impl Call {
         Ok(How::request(part, dry_run))
     }
 
-    /// Returns the object that the path of the request names.
+    /// Returns the object whose name is in the path of the request.
     ///
     /// # Errors
     ///
-    /// Returns a 405 error if the path names no object.
+    /// Returns a 405 error if the path does not contain the name of an object.
     fn subject(target: &Target) -> Result<Subject<'_>, ApiError> {
         let name = target.name.as_deref();
         Ok(Subject {

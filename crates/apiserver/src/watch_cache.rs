@@ -1,15 +1,15 @@
 //! Limits the past events that watches can request, and delivers new events to the open watches.
 //!
 //! Guarantees:
-//! - a watch that starts at or above the revision [`Cache::horizon`] misses no event; a lower start is
-//!   rejected as too old;
+//! - a watch that starts at or above the revision [`Cache::horizon`] misses no event. A watch that starts at
+//!   a lower revision is rejected as too old;
 //! - an event causes no work for watchers whose field selector or namespace excludes the event
 //!   ([`watchers`]);
-//! - every watcher has a bounded queue ([`inbox`]); a watcher whose queue is full is closed without an error
+//! - every watcher has a bounded queue ([`inbox`]). A watcher whose queue is full is closed without an error
 //!   event, and does not delay other watchers;
 //! - events, bookmarks and injected bytes reach a watcher in the order in which they are sent.
 //!
-//! The module does not store events: `storage` does.
+//! The module `storage` stores the events. This module does not.
 
 mod inbox;
 mod watchers;
@@ -51,8 +51,10 @@ pub enum WatchCache {
     /// The events of the last 75 seconds, but at least 100 and at most 102,400 events, as in Kubernetes.
     #[default]
     Adaptive,
-    /// At most this number of the newest events. The server also drops events that are older than 5 minutes,
-    /// and keeps at most 102,400 events of the kind.
+    /// At most this number of the newest events.
+    ///
+    /// The server also drops events that are older than 5 minutes, and keeps at most 102,400 events of the
+    /// kind.
     ///
     /// `Size(0)` is the same as [`WatchCache::Off`]. Kubernetes 1.19 and later treat any other size as
     /// [`WatchCache::Adaptive`].
@@ -60,7 +62,7 @@ pub enum WatchCache {
     /// No watch cache, as with `--watch-cache=false` or `#0` in `--watch-cache-sizes`.
     ///
     /// Lists and watches are served from storage, with these effects:
-    /// - a list at `resourceVersion=0` honours `limit`;
+    /// - a list at `resourceVersion=0` applies `limit`;
     /// - a watch can start from any event that storage still keeps;
     /// - a list at a future revision is rejected without waiting;
     /// - the only bookmark in a watch is the bookmark that ends the initial events.
@@ -71,7 +73,7 @@ pub enum WatchCache {
 /// watchers.
 pub(crate) struct Cache {
     policy: WatchCache,
-    /// Maximum number of events in the window; unused if the cache is off.
+    /// Maximum number of events in the window. Unused if the cache is off.
     capacity: usize,
     /// Lowest revision at which a watch can start. Events up to this revision are outside the window.
     horizon: u64,
@@ -95,10 +97,10 @@ pub(crate) struct Watcher {
 /// The conditions that an event must meet for a watch to receive it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// Prefix of the keys of selected objects: `<namespace>/`, or empty for all namespaces.
+    /// Prefix of the keys of selected objects: `<namespace>/`, or the empty string for all namespaces.
     pub(crate) prefix: String,
     pub(crate) selection: Selection,
-    /// Events up to this revision are not delivered.
+    /// Revision above which the watch receives events.
     pub(crate) after: u64,
 }
 
@@ -114,7 +116,7 @@ pub(crate) enum Delivery {
 // === impl Delivery ===
 
 impl Delivery {
-    /// Returns the revision of the delivered event; `None` for other deliveries.
+    /// Returns the revision of the delivered event, or `None` for other deliveries.
     fn revision(&self) -> Option<u64> {
         match self {
             Delivery::Event(event, _) => Some(event.revision),
@@ -188,7 +190,7 @@ impl Cache {
         self.watchers.len()
     }
 
-    /// Removes all events up to a revision from the window, so no watch can start below this revision.
+    /// Removes all events up to a revision from the window. No watch can then start below this revision.
     pub(crate) fn forget(&mut self, revision: u64) {
         self.horizon = revision;
     }
@@ -210,8 +212,9 @@ impl Cache {
         }
     }
 
-    /// Returns the revision of the newest event for which the window has no room; `None` if the window has
-    /// room for all events after the horizon.
+    /// Returns the revision of the newest event that exceeds the capacity of the window.
+    ///
+    /// Returns `None` if the window has capacity for all events above the horizon.
     fn overflow(&self, log: &VecDeque<Arc<Event>>) -> Option<u64> {
         let revision = nth_newest(log, self.capacity)?.revision;
         (revision > self.horizon).then_some(revision)
@@ -240,7 +243,7 @@ impl Cache {
         });
     }
 
-    /// Sends a delivery made by `make` to every watcher for whose request `wanted` returns true.
+    /// Sends the result of `make` to every watcher for whose request `wanted` returns true.
     ///
     /// Bookmarks are sent only to watchers that requested them.
     pub(crate) fn send_to(
@@ -252,7 +255,7 @@ impl Cache {
             .retain(|watcher| !wanted(&watcher.request) || watcher.send(make()));
     }
 
-    /// Sends a bookmark to one watcher, if it still exists.
+    /// Sends a bookmark to one watcher. Does nothing if the watcher no longer exists.
     pub(crate) fn bookmark(&mut self, id: WatcherId, revision: u64) {
         self.watchers
             .retain_one(id, |watcher| watcher.send(Delivery::Bookmark(revision)));

@@ -16,8 +16,9 @@ use crate::request_log::LoggedRequest;
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Value in seconds of the `Retry-After` header of a plain-text error if the fault sets none (`retryAfter` in
-/// `maxinflight.go`).
+/// Default `Retry-After` in seconds of a plain-text error response.
+///
+/// The value is `retryAfter` in Kubernetes' `maxinflight.go`.
 const PLAIN_RETRY_AFTER: u32 = 1;
 
 impl Verdict {

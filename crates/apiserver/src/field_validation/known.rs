@@ -12,7 +12,7 @@ use crate::kinds::Kind;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     Anything,
-    /// An object of a custom kind. Only the members of `metadata` are checked.
+    /// The members of an object of a custom kind. Only the members of `metadata` are checked.
     Custom,
     Message(MessageId),
     /// A JSON array of values of this type.
@@ -45,8 +45,9 @@ impl Known {
         message.map_or(Known::Anything, Known::Message)
     }
 
-    /// Returns the members that are accepted inside the value of the member `name`, or `None` if the member
-    /// is unknown.
+    /// Returns the members that are accepted inside the value of the member `name`.
+    ///
+    /// Returns `None` if the member `name` is unknown.
     pub(super) fn member(self, name: &str) -> Option<Known> {
         match self {
             Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
@@ -117,8 +118,10 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::kinds::schema::{Definition, Schema, Structure};
 
-    /// Appends to `found` each field that the OpenAPI schema defines for `definition` or its nested types, if
-    /// `known` rejects the field.
+    /// Appends to `found` the fields of `definition` and of its nested types that `known` rejects.
+    ///
+    /// The OpenAPI schema defines these fields. `seen` contains the names of the types that were already
+    /// checked.
     fn missing(
         definition: &'static Definition,
         known: Known,

@@ -2,19 +2,22 @@
 //!
 //! Guarantees, as in kube-apiserver:
 //! - each warning is sent once, in the order of first occurrence;
-//! - if all warnings together exceed [`TOTAL_MAX`] characters, each warning is truncated to [`ITEM_MAX`]
-//!   characters, and all further warnings are omitted once [`TOTAL_MAX`] characters are written;
+//! - if the warnings have more than [`TOTAL_MAX`] characters in total, each warning is truncated to
+//!   [`ITEM_MAX`] characters. Once the written warnings have [`TOTAL_MAX`] characters, the rest are omitted;
 //! - a warning that contains a control character is omitted.
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 use parking_lot::Mutex;
 
-/// Total length in characters of the warnings in a response above which warnings are truncated or omitted
-/// (`truncateAtTotalRunes` in `filters/warning.go`).
+/// Maximum total length in characters of a response's untruncated warnings.
+///
+/// If the warnings are longer, the server truncates each warning and may omit some.
+/// The value is `truncateAtTotalRunes` in Kubernetes' `filters/warning.go`.
 const TOTAL_MAX: usize = 4 * 1024;
 
-/// Length in characters to which each warning is truncated if all warnings together exceed [`TOTAL_MAX`]
-/// (`truncateItemRunes` in `filters/warning.go`).
+/// Maximum length in characters of each warning if the total length exceeds [`TOTAL_MAX`].
+///
+/// The value is `truncateItemRunes` in Kubernetes' `filters/warning.go`.
 const ITEM_MAX: usize = 256;
 
 /// Warnings for the client, sent in the headers of a successful or failed response.

@@ -1,5 +1,6 @@
-//! Tests group commit, which stores writes in batches, on a simulated disk that can block, fail or lose
-//! power.
+//! Tests group commit, which writes changes to the disk in batches.
+//!
+//! The tests use a simulated disk that can block, fail or lose power.
 
 mod failures;
 
@@ -23,23 +24,26 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::OpenDatabase;
 
-/// State of a simulated disk, which counts its calls. A test can make the calls block or fail.
+/// State of a simulated disk. A test can make calls to the disk block or fail.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
-    /// Index of the first disk call that fails, counted from 0. Later calls fail too. `u64::MAX` means that
-    /// no call fails.
+    /// Index of the first disk call that fails, counted from 0. Later calls fail too.
+    ///
+    /// `u64::MAX` means that no call fails.
     fails_from: AtomicU64,
     syncs: AtomicU64,
     /// Whether the disk stops failing when the database file is opened again.
     heals_when_opened: AtomicBool,
     /// Lock that every call to the disk acquires. A test that holds this lock blocks all calls.
     gate: Mutex<()>,
-    /// Simulation of a loss of power. `None` if the test does not simulate one.
+    /// Simulated loss of power. `None` if the test does not simulate a loss of power.
     survivor: Mutex<Option<Survivor>>,
 }
 
-/// Simulation of a loss of power, after which the file has all synced bytes and some of the unsynced changes.
+/// Simulated loss of power.
+///
+/// After the loss, the database file has all synced bytes and some of the unsynced changes.
 #[derive(Debug)]
 struct Survivor {
     synced: Vec<u8>,
@@ -83,7 +87,9 @@ impl Survivor {
         }
     }
 
-    /// Simulates the loss of power: sets `left` to the synced bytes plus randomly selected unsynced sectors.
+    /// Simulates the loss of power.
+    ///
+    /// Sets `left` to the synced bytes plus randomly selected unsynced sectors.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
         let mut left = self.synced.clone();
@@ -135,7 +141,7 @@ impl Medium {
         self.fails_from.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Records a change to the database file, or a sync of this file if `change` returns `None`.
+    /// Records what `change` returns: a change to the database file, or `None` for a sync of this file.
     ///
     /// Does nothing if the test does not simulate a loss of power.
     fn note(&self, change: impl FnOnce() -> Option<Unsynced>) {
@@ -268,7 +274,7 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Returns the name and the member `data.value` of each config map that the server stores.
+/// Returns the name and `data.value` of each config map that the server stores.
 fn stored(server: &Server) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let objects = server.list("v1", "configmaps");

@@ -12,7 +12,9 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The table of the fields of Kubernetes 1.36. The header of the file explains the format.
+/// The table of the fields of the built-in kinds of Kubernetes 1.36.
+///
+/// The header of the file explains the format.
 const V1_36: &str = include_str!("schema_v1_36.tsv");
 
 /// The definitions of all built-in kinds and of the types that their fields refer to.
@@ -40,8 +42,9 @@ pub(crate) struct Field {
     pub(crate) strategy: MergeStrategy,
     /// Type of the field as written in the table of fields, such as `[]string`.
     pub(crate) cell: &'static str,
-    /// Patch strategies of the field as written in the table of fields, separated by commas. The text can be
-    /// empty.
+    /// Patch strategies of the field as written in the table of fields, separated by commas.
+    ///
+    /// Empty if the field has no patch strategy.
     pub(crate) strategies: &'static str,
     pub(crate) merge_key: Option<&'static str>,
 }
@@ -59,12 +62,12 @@ enum Shape {
     Map,
 }
 
-/// Rule by which a strategic merge patch combines the patch's value of a field with the object's value.
+/// Rule by which a strategic merge patch combines a value of the patch with the object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStrategy {
     /// Maps are merged. Lists and scalars are replaced.
     Default,
-    /// Lists are merged: an item of the patch is merged into the item with the same value of the merge key.
+    /// Merges lists: an item of the patch changes the object's item that has the same merge key value.
     ///
     /// The variant contains the name of the merge key. With `None`, the lists are merged as sets.
     MergeList(Option<&'static str>),
@@ -92,7 +95,7 @@ impl Schema {
     ///
     /// # Panics
     ///
-    /// Never: the table is part of the crate, and a test parses all of it.
+    /// Does not panic, because the table is part of the crate and a test parses all of it.
     pub(crate) fn builtin() -> &'static Schema {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| {
@@ -106,8 +109,9 @@ impl Schema {
         self.definitions.get(*at)
     }
 
-    /// Returns the definition of the type with this full name, such as `io.k8s.api.core.v1.PodSpec`, if it
-    /// exists.
+    /// Returns the definition of the type with this full name, such as `io.k8s.api.core.v1.PodSpec`.
+    ///
+    /// Returns `None` if the schema does not contain the type.
     pub(crate) fn named(&self, full_name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.full_name == full_name)
@@ -194,7 +198,7 @@ impl Field {
             strategy = match word {
                 "merge" => MergeStrategy::MergeList(merge_key),
                 "replace" => MergeStrategy::Replace,
-                // Clients send `$retainKeys` for this strategy; the server applies it in every patch.
+                // Clients send `$retainKeys` for this strategy. The server applies it in every patch.
                 "retainKeys" | "" => strategy,
                 _ => return None,
             };

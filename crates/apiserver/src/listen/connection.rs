@@ -1,11 +1,12 @@
-//! Serves one connection: TLS handshake, choice of the HTTP version, and limits for slow or hostile peers.
+//! Serves one connection: the TLS handshake, HTTP/1.1 or HTTP/2, and limits for slow or hostile peers.
 //!
 //! Guarantees:
-//! - a connection ends if its peer needs more than [`HEADER_TIMEOUT`] for the TLS handshake, for the head of
-//!   the first request, or on HTTP/1.1 for the head of a later request;
-//! - an idle HTTP/1.1 connection therefore ends after [`HEADER_TIMEOUT`];
+//! - a connection ends if its peer needs more than [`HEADER_TIMEOUT`] for the TLS handshake or for the head
+//!   of the first request;
+//! - on HTTP/1.1, this limit applies to the head of every request, so an idle connection ends after
+//!   [`HEADER_TIMEOUT`];
 //! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's limit of about 400 KiB on HTTP/1.1,
-//!   receives 431; a head far above the limit ends the connection;
+//!   receives 431. A head far above the limit ends the connection;
 //! - an HTTP/2 connection without open streams and without new requests ends after one to two times
 //!   [`IDLE_MAX`];
 //! - an HTTP/2 connection ends if its peer does not answer a ping within [`PING_TIMEOUT`];
@@ -51,14 +52,16 @@ use super::stream_stall::{ResetOnStall, TrackedBody};
 /// A client process needs about one stream per kind that it watches.
 const STREAMS_MAX: u32 = 1_000;
 
-/// Maximum time for the TLS handshake, and for the head of a request (`ReadHeaderTimeout` in
-/// `secure_serving.go`).
+/// Maximum time for the TLS handshake, and for the head of a request.
+///
+/// The value is the `ReadHeaderTimeout` in Kubernetes' `secure_serving.go`.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// Interval between idle checks of an HTTP/2 connection without new requests (`IdleTimeout` in
-/// `secure_serving.go`).
+/// Interval between the checks that end an idle HTTP/2 connection.
 ///
+/// The checks start after the first request, and each request restarts the interval.
 /// The connection ends if two successive checks find no open stream.
+/// The value is the `IdleTimeout` in Kubernetes' `secure_serving.go`.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
 /// Interval between HTTP/2 pings. A connection ends if a ping is not answered within [`PING_TIMEOUT`].
@@ -93,8 +96,9 @@ pub(super) struct Settings {
 
 /// Token that every task of a port holds while it runs.
 ///
-/// [`super::Listening::shutdown`] waits until all clones of the token are dropped, which closes the channel
-/// whose receiver [`Alive::new`] returns.
+/// [`Alive::new`] also returns the receiver of a channel.
+/// The channel closes when all clones of the token are dropped.
+/// [`super::Listening::shutdown`] waits until the channel closes.
 #[derive(Clone)]
 pub(super) struct Alive {
     _until_dropped: mpsc::Sender<()>,
@@ -105,7 +109,7 @@ struct Requests {
     server: Server,
     /// User of the peer's client certificate. `None` if the peer sent no certificate.
     peer: Option<Peer>,
-    /// Marker for requests on a port that only local programs may use. `None` for other ports.
+    /// Value that is added to each request if only local programs can reach the port. Otherwise `None`.
     own_machine: Option<OwnMachine>,
     /// Notified by each request that arrives on the connection.
     asked: Arc<Notify>,

@@ -110,8 +110,7 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// Returns the address to which a client connects: a loopback address if `ip` is unspecified, and otherwise
-/// `ip`.
+/// Returns the address for clients: `ip`, or a loopback address if `ip` is an unspecified address.
 fn reachable(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

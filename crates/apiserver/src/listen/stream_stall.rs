@@ -36,7 +36,7 @@ use super::connection_stall::STALL_TIMEOUT;
 struct InFlight {
     /// Number of chunks that hyper or h2 holds and that the connection has not written yet.
     chunks: AtomicUsize,
-    /// Number of times that a chunk was passed to hyper, or by hyper to h2.
+    /// Number of times that a chunk of the stream was passed from the body to hyper, or from hyper to h2.
     ///
     /// The stream makes progress when this number changes.
     steps: AtomicUsize,
@@ -51,7 +51,8 @@ tokio::task_local! {
 
 /// A chunk of a response body.
 ///
-/// The stream counts the chunk as unsent until the chunk is dropped, which happens after the write.
+/// Dropping the chunk decrements the number of unsent chunks of its stream.
+/// The connection drops a chunk after it has written the chunk.
 pub(super) struct Chunk {
     bytes: Bytes,
     in_flight: Option<Arc<InFlight>>,
@@ -61,7 +62,9 @@ pub(super) struct Chunk {
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length in bytes of the last chunk that hyper received. `None` after hyper has passed this chunk to h2.
+    /// Length in bytes of the last chunk that was passed to hyper.
+    ///
+    /// `None` before the first chunk, and after hyper has passed the chunk to h2.
     last: Option<usize>,
     ended: bool,
 }
@@ -72,7 +75,7 @@ pub(super) struct ResetOnStall<F> {
     stream: Pin<Box<F>>,
     in_flight: Arc<InFlight>,
     steps: usize,
-    /// Time of the last poll that detected progress: a changed value of [`InFlight::steps`].
+    /// Time of the last poll that found a new value of [`InFlight::steps`], which means progress.
     since: Instant,
     /// Timer for the time limit of the current chunk.
     ///
@@ -155,8 +158,9 @@ impl TrackedBody {
         }
     }
 
-    /// Returns whether the end of the body may be sent: all chunks are written, or the last chunk has at most
-    /// [`FREE_BYTES`].
+    /// Returns whether the end of the body may be sent.
+    ///
+    /// This is the case if all chunks are written, or if the last chunk has at most [`FREE_BYTES`].
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {

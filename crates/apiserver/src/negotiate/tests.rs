@@ -1,5 +1,4 @@
-//! Tests the selection of a response's representation by the `Accept` header, and the parsing of a request's
-//! media type.
+//! Tests the selection of a response's representation, and the parsing of a request's media type.
 
 use http::{HeaderMap, HeaderValue, header};
 

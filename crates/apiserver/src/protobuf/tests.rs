@@ -1,4 +1,4 @@
-//! Whole bodies: accepted envelopes, and the errors for rejected bodies.
+//! Tests the decoding of complete request bodies, and the errors for rejected bodies.
 
 use expect_test::{Expect, expect};
 use kube_informer_protobuf::{put_bytes, put_varint};
@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::*;
 
-/// Returns a length-delimited field: text, bytes or a message.
+/// Encodes a length-delimited protobuf field: a string, bytes or a message.
 fn bytes(number: u32, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let mut field = Vec::new();
     put_bytes(number, bytes.as_ref(), &mut field);
     field
 }
 
-/// Returns a varint field.
+/// Encodes a protobuf field of the type varint.
 fn varint(number: u32, value: u64) -> Vec<u8> {
     let mut field = Vec::new();
     put_varint(number, value, &mut field);
@@ -50,7 +50,7 @@ const CONFIG_MAP: Expected<'static> = Expected {
     kind: "ConfigMap",
 };
 
-/// Returns an encoded message whose metadata contains this name, such as a config map.
+/// Encodes an object, such as a config map, whose metadata contains this name.
 fn named(name: &str) -> Vec<u8> {
     bytes(1, bytes(1, name))
 }

@@ -11,10 +11,14 @@ use serde_json::Value;
 
 use crate::status::{ApiError, FieldError};
 
-/// Maximum length of the query parameter `fieldManager` in bytes (`FieldManagerMaxLength` in Kubernetes).
+/// Maximum length of the query parameter `fieldManager` in bytes.
+///
+/// The value is `FieldManagerMaxLength` in Kubernetes.
 const FIELD_MANAGER_MAX: usize = 128;
 
-/// Valid values of the query parameter `fieldValidation`; an empty value counts as an absent parameter.
+/// Valid values of the query parameter `fieldValidation`.
+///
+/// An empty value counts as an absent parameter.
 const FIELD_VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
 /// The decoded query parameters of a request, in the order in which the client sent them.
@@ -37,11 +41,15 @@ pub struct ListOptions {
     /// `resourceVersionMatch`: whether the response must have exactly the revision in `resourceVersion`
     /// (`Exact`), or at least this revision (`NotOlderThan`).
     pub resource_version_match: Option<String>,
-    /// `limit`: maximum number of objects in one page; `None` if it is absent, empty, 0 or negative.
+    /// `limit`: maximum number of objects in one page.
+    ///
+    /// `None` if the limit is absent, empty, 0 or negative.
     pub limit: Option<u64>,
     /// `continue`: the continue token that the previous page of the list contained.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`: duration of the request in seconds; `None` if it is absent, empty, 0 or negative.
+    /// `timeoutSeconds`: duration in seconds after which the server ends a watch.
+    ///
+    /// `None` if the duration is absent, empty, 0 or negative.
     pub timeout_seconds: Option<u64>,
     /// `allowWatchBookmarks`: whether the watch may contain bookmark events.
     pub allow_watch_bookmarks: bool,
@@ -58,9 +66,9 @@ pub struct ListOptions {
 /// The revision in the `resourceVersion` of a get, list or watch request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revision {
-    /// The request contains no revision: it requires the most recent state.
+    /// The request contains no revision, so the server must respond with its most recent state.
     Unset,
-    /// The revision `0`: the request accepts any state that the server has.
+    /// The revision is `0`, so the server can respond with any state that it has.
     Any,
     At(u64),
 }
@@ -137,9 +145,9 @@ impl Query {
         Err(ApiError::invalid_options(options, &errors))
     }
 
-    /// Returns the query parameters as a JSON object, like the options in the body of a request.
+    /// Returns the query parameters as a JSON object, in the form of `DeleteOptions` in a body.
     ///
-    /// Integers, `true` and `false` become JSON numbers and booleans. Other values become strings.
+    /// Integers become JSON numbers, and `true` and `false` become booleans. Other values become strings.
     pub(crate) fn as_options(&self) -> Value {
         let members = self.pairs.iter().map(|(name, value)| {
             let value = match value.parse::<i64>() {

@@ -1,10 +1,10 @@
-//! Parses and matches field selectors, and lists the fields that the selectors of each kind can compare.
+//! Parses and matches field selectors, and lists the fields that each kind supports in selectors.
 //!
 //! Guarantees:
 //! - every kind supports `metadata.name` and `metadata.namespace`. Built-in kinds also support the fields
 //!   that they support in Kubernetes 1.36;
-//! - the values of the fields are read once, when an object is stored. An absent field has the default value
-//!   that Kubernetes would set.
+//! - a write reads the values of these fields from the object, and the store keeps them with the object;
+//! - an absent field has the default value that Kubernetes would set.
 
 use serde_json::Value;
 
@@ -22,19 +22,24 @@ pub(crate) struct Field {
     default: &'static str,
 }
 
-/// The fields of one kind that field selectors can compare, except `metadata.name` and `metadata.namespace`.
+/// The fields of one kind that field selectors can compare.
+///
+/// The table does not contain `metadata.name` and `metadata.namespace`, which all kinds support.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
-    /// A second name for one of the fields, as the pair (second name, usual name); `None` if there is none.
+    /// A second name for one of the fields. `None` if no field has a second name.
     ///
+    /// The pair contains the second name, then the usual name.
     /// For example, pods accept `spec.host` as a second name of `spec.nodeName`.
     alias: Option<(&'static str, &'static str)>,
-    /// Whether the kind is a custom kind. The error message for an unsupported field depends on this.
+    /// Whether the kind is a custom kind.
+    ///
+    /// Custom kinds have a different error message for unsupported fields.
     custom: bool,
 }
 
-/// The values that one object has for the fields in the [`FieldTable`] of its kind, in the table's order.
+/// The values of one object for the fields in the [`FieldTable`] of its kind, in the table's order.
 pub(crate) type Fields = Texts;
 
 /// A parsed field selector: an object is selected if all comparisons match.
@@ -52,7 +57,9 @@ struct Term {
     value: String,
 }
 
-/// The part of an object that a field selector compares: the name, the namespace, or a field of the kind.
+/// The part of an object that a field selector compares.
+///
+/// The part is the name, the namespace, or a field of the kind.
 ///
 /// The variants are ordered by selectivity: a name matches the fewest objects, and a namespace the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -235,15 +242,17 @@ impl FieldSelector {
             .all(|term| (term.source.value_in(object) == term.value) == term.equal)
     }
 
-    /// Returns each part of an object that the selector compares with `=` or `==`, and the required value.
+    /// Returns the comparisons with `=` or `==`. A selected object satisfies all of these comparisons.
     ///
-    /// Every selected object has all of these values.
+    /// Each item contains the compared part of an object, and the required value.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (Source, &str)> {
         let demanded = self.terms.iter().filter(|term| term.equal);
         demanded.map(|term| (term.source, term.value.as_str()))
     }
 
-    /// Returns the name that the selector requires with `metadata.name=`, or `None` if it requires no name.
+    /// Returns the name that the selector requires with `metadata.name=`.
+    ///
+    /// Returns `None` if the selector has no such comparison.
     pub(crate) fn required_name(&self) -> Option<&str> {
         self.demands()
             .find(|(source, _)| *source == Source::Name)
@@ -309,9 +318,9 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a comparison at its first operator, and returns the label, `true` for `=` or `==` and `false` for
-/// `!=`, and the value.
+/// Splits a comparison at its first operator into label, operator and value.
 ///
+/// The operator is `true` for `=` and `==`, and `false` for `!=`.
 /// Returns `None` if the comparison has no operator.
 fn split_term(part: &str) -> Option<(&str, bool, &str)> {
     let at = part.find(['=', '!'])?;

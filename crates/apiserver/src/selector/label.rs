@@ -39,7 +39,7 @@ enum Operator {
     LessThan(i64),
 }
 
-/// Reads the tokens of a label selector one by one; `rest` is the text that has not been read yet.
+/// Reads the tokens of a label selector one by one. `rest` is the text that has not been read yet.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -332,7 +332,9 @@ impl Token<'_> {
     }
 }
 
-/// Checks a label key (an optional DNS prefix, and a name of at most 63 characters), and returns the key.
+/// Checks a label key, and returns the key.
+///
+/// The key has an optional DNS prefix, and a name of at most 63 characters.
 ///
 /// # Errors
 ///

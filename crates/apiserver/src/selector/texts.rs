@@ -2,7 +2,9 @@
 //!
 //! Guarantees: the list is immutable, and uses two allocations for any number of strings.
 
-/// An immutable list of strings, stored as their concatenation and the position at which each string ends.
+/// An immutable list of strings.
+///
+/// The list is stored as the concatenation of the strings, and the end position of each string.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Texts {
     text: Box<str>,

@@ -1,4 +1,4 @@
-//! Tests that lists and watches which hold too many old object states are ended.
+//! Tests that the server ends lists and watches that hold too much memory for old states of objects.
 
 use bytes::Bytes;
 use http::Request;

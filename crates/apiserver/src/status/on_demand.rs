@@ -1,6 +1,7 @@
 //! Builds errors from an HTTP status code, for injected faults that specify only the code.
 //!
-//! Guarantees: the reason is the one that Kubernetes sends with the code, or empty if this module knows none.
+//! Guarantees: the reason is the one that Kubernetes sends with the code. The reason is empty if this module
+//! does not know the code.
 
 use super::ApiError;
 

@@ -1,4 +1,6 @@
-//! Stores the objects and the revision of a server in a data directory, in one file of an embedded database.
+//! Stores the objects and the revision of a server in a data directory.
+//!
+//! The directory contains one file of an embedded database.
 //!
 //! Guarantees:
 //! - each batch is one transaction, which is synced before [`Disk::write`] returns. After a crash the file
@@ -34,12 +36,12 @@ const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informe
 const FORMAT_KEY: &str = "format";
 const REVISION_KEY: &str = "revision";
 
-/// Version of the table format; it must be incremented when the definition of a table changes.
+/// Version of the table format. Each change of a table definition must increment the version.
 const FORMAT: u64 = 1;
 
 /// Size of the database's page cache in bytes.
 ///
-/// It is small because the server reads objects from its own memory, not from the database.
+/// A small cache is enough, because the server reads objects from its own memory and not from the database.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Minimum size in bytes of a file that [`Disk::load`] compacts.
@@ -63,7 +65,7 @@ pub enum OpenError {
         /// The data directory.
         directory: PathBuf,
     },
-    /// The database file was not created by this server program, or has an unsupported format version.
+    /// Another program or an incompatible version of this program created the database file.
     #[error("{} is not a store that this server can read: {detail}", file.display())]
     Foreign {
         /// Path of the file.
@@ -89,7 +91,9 @@ pub enum OpenError {
     },
 }
 
-/// A function that opens the database in a file, and creates the file first if the second argument is true.
+/// A function that opens the database in a file.
+///
+/// The function creates the file first if the second argument is true.
 pub(crate) type OpenDatabase =
     Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
@@ -105,21 +109,21 @@ pub(crate) struct Stored<'a> {
 /// A data directory that this server has opened and locked.
 pub(crate) struct Disk {
     directory: PathBuf,
-    /// The open database; `None` in a new directory before [`Disk::found`] creates the file.
+    /// The open database. `None` in a new directory before [`Disk::found`] creates the file.
     ///
-    /// It is also `None` after a failed write, until the next write opens the database again.
+    /// Also `None` after a failed write, until the next write opens the database again.
     database: Option<Database>,
     open_database: OpenDatabase,
-    /// Group and plural of every collection; the collection's id is the index.
+    /// The names of the collections, such as `deployments.apps`. The index is the collection's id.
     collections: Vec<String>,
-    /// The lock that prevents other servers from opening the directory; it is dropped after `database`.
+    /// The lock that prevents other servers from opening the directory. Dropped after `database`.
     _lock: DirectoryLock,
 }
 
 /// The lock of a data directory, which is released when this value is dropped.
 ///
-/// The lock is released by an explicit unlock, because closing the file does not release the lock while a
-/// child process holds a copy of the open file.
+/// Dropping the value unlocks the file explicitly.
+/// Closing the file is not enough, because a child process can hold a copy of the file descriptor.
 struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
@@ -153,7 +157,7 @@ impl Disk {
         if file.try_exists().map_err(|error| disk.io(error))? {
             let database = guarded(|| {
                 let mut database = (disk.open_database)(&file, false)?;
-                // Opening repairs a torn file; only a full check finds modified bytes.
+                // Opening repairs an incompletely written file. Only a full check finds modified bytes.
                 match database.check_integrity() {
                     Ok(_) => Ok(database),
                     Err(error) => Err(error.into()),
@@ -191,8 +195,9 @@ impl Disk {
 
     /// Calls `each` with every stored object, grouped by collection, and returns the stored revision.
     ///
-    /// For a new directory, this method returns 0. It compacts a file of more than [`COMPACT_BYTES_MIN`]
-    /// bytes if more than three quarters of the file are unused.
+    /// For a new directory, this method returns 0.
+    /// If the file has more than [`COMPACT_BYTES_MIN`] bytes and more than three quarters of them are unused,
+    /// this method compacts the file.
     ///
     /// # Errors
     ///
@@ -232,7 +237,8 @@ impl Disk {
             self.store(&database, writes, revision)?;
             Ok(database)
         });
-        // The database rejects everything after a failure; the next call reopens it.
+        // After a failure, `self.database` stays `None`, because the database rejects all later calls.
+        // The next write opens the database again.
         self.database = Some(written.map_err(|failure| failure.to_string())?);
         Ok(())
     }
@@ -404,14 +410,16 @@ fn make(directory: &Path) -> io::Result<()> {
     })
 }
 
-/// Makes `options` create files that only their owner can access, on systems with file modes.
+/// Changes `options` to create files that only their owner can access.
+///
+/// Has no effect on systems without file modes.
 fn own(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Opens the database in `file` with redb's file backend; creates the file if `create` is true.
+/// Opens the database in `file` with redb's file backend. Creates the file if `create` is true.
 pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Error> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
@@ -426,7 +434,9 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     Ok(opened?)
 }
 
-/// Syncs a directory, if the system supports this, after a file was created or renamed in the directory.
+/// Syncs a directory after a file was created or renamed in it.
+///
+/// Does nothing on systems other than Unix.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()
@@ -435,7 +445,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Converts a byte position in an object's JSON to `u32`, the type of positions in the table of objects.
+/// Converts a byte position in an object's JSON to the type of positions in the table of objects.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

@@ -17,7 +17,7 @@ use crate::selector::{Fields, Labels, Selectable};
 
 /// Maximum size of an object in JSON, in bytes.
 ///
-/// It equals the maximum size of a request body, and also limits the result of a patch.
+/// The value is the maximum size of a request body. The limit also applies to the result of a patch.
 pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Approximate memory of a stored object in addition to its JSON and its key, in bytes.
@@ -30,7 +30,7 @@ const OVERHEAD_BYTES: usize = 400;
 pub(crate) struct Entry {
     /// Key of the object: `namespace/name`, or `name` for a cluster-scoped object.
     pub(crate) key: Arc<str>,
-    /// The revision in `metadata.resourceVersion`; 0 if the object has none.
+    /// The revision in `metadata.resourceVersion`. The value 0 means that the object has no revision.
     pub(crate) revision: u64,
     pub(crate) labels: Labels,
     pub(crate) fields: Fields,
@@ -87,14 +87,16 @@ impl Entry {
         }
     }
 
-    /// Creates the entry of `new`, the changed object, at `revision`, with the same key as `self`.
+    /// Creates the entry of the changed object `new` at `revision`. The key is the key of `self`.
     pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
         let key = Arc::clone(&self.key);
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the arguments for [`Entry::restored`]: the range of the value of `metadata` in the JSON of the
-    /// object's members, and this JSON.
+    /// Returns the arguments for [`Entry::restored`].
+    ///
+    /// The slice is the JSON of the object's members. The range contains the value of `metadata` in this
+    /// slice.
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)
@@ -128,7 +130,7 @@ impl Entry {
         })
     }
 
-    /// Returns an entry of the same object with `revision` in its metadata.
+    /// Returns a copy of this entry that has `revision` in its metadata.
     pub(crate) fn at_revision(&self, revision: u64) -> Entry {
         let metadata: Value = serde_json::from_slice(self.metadata())
             .expect("the metadata of an entry was written as JSON");
@@ -224,7 +226,7 @@ impl Entry {
     }
 }
 
-/// Returns `metadata` with `revision` in `resourceVersion`; the revision 0 removes `resourceVersion`.
+/// Returns `metadata` with `revision` in `resourceVersion`. The revision 0 removes `resourceVersion`.
 fn revised(metadata: Option<&Value>, revision: u64) -> Value {
     let mut metadata = metadata
         .filter(|value| value.is_object())

@@ -45,7 +45,7 @@ pub(crate) struct TableShape {
     pub(crate) include: IncludeObject,
     /// Whether the frame contains the column definitions, which only the first event of a watch contains.
     pub(crate) introduces: bool,
-    /// The time from which the ages in the table are computed, with a precision of one second.
+    /// The current time in whole seconds. The ages in the table refer to this time.
     pub(crate) now: Timestamp,
 }
 
@@ -65,8 +65,9 @@ pub(crate) struct Event {
     pub(crate) at: Instant,
     pub(crate) old: Option<Arc<Entry>>,
     pub(crate) new: Option<Arc<Entry>>,
-    /// The old object with the revision of this event, for frames of type `Deleted`; created at its first
-    /// use.
+    /// The old object with the revision of this event, for frames of type `Deleted`.
+    ///
+    /// The entry is created when it is first needed.
     gone: OnceLock<Entry>,
     /// The frames of this event that have been encoded.
     frames: Mutex<Vec<(FrameKey, Bytes)>>,
@@ -114,8 +115,9 @@ impl Event {
 
     /// Returns the object that a watch event of type `event_type` contains.
     ///
-    /// For `Deleted` it is the old object with the revision of this event, and otherwise the new object.
-    /// Returns `None` if the event does not have this object.
+    /// A `Deleted` event contains the old object with the revision of this event. Any other event contains
+    /// the new object.
+    /// Returns `None` if the change has no such object.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),

@@ -1,17 +1,20 @@
-//! Measures the memory of object states that the event history has dropped but lists or watches still hold.
+//! Measures the memory of old object states that only lists and watches hold.
 //!
-//! Guarantees: the measured size is never less than the size that lists and watches hold. It may also include
-//! states that are no longer held. Such states are subtracted only when the measured size has grown by an
-//! eighth of the limit since the previous subtraction.
+//! The event history has dropped these states, but unfinished lists and watches still need them.
+//!
+//! Guarantees: the measured size is never less than the size that lists and watches hold.
+//! The measured size can also include states that are no longer held.
+//! The module removes such states each time the measured size has grown by an eighth of the limit.
 
 use std::sync::{Arc, Weak};
 
 use super::{Entry, Event};
 
-/// Maximum total size in bytes of the object states that lists and watches still hold after the event history
-/// has dropped these states.
+/// Maximum total size in bytes of the object states that only lists and watches hold.
 ///
-/// It equals the size limit of the event history.
+/// The event history has dropped these states.
+///
+/// The value is the size limit of the event history.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 
 /// The object states that the event history has dropped and that lists or watches may still hold.

@@ -25,14 +25,16 @@ pub(crate) struct Write {
     pub(crate) revision: u64,
     pub(crate) collection: CollectionId,
     pub(crate) key: Arc<str>,
-    /// The new state of the object; `None` removes the object.
+    /// The new state of the object. `None` removes the object.
     pub(crate) new: Option<Arc<Entry>>,
 }
 
-/// The result of a batch; `None` while the result is not known.
+/// The result of a batch. `None` while the result is not known.
 pub(crate) type Outcome = Option<Result<(), ApiError>>;
 
-/// A receiver of the result of one batch. The result is set once, when the batch is stored or has failed.
+/// A receiver of the result of one batch.
+///
+/// The result is set once, when the batch is stored or has failed.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
 /// Accepted writes that are stored together in one transaction, and the sender of their common result.
@@ -46,7 +48,7 @@ pub(crate) struct Batch {
 /// The newest accepted state of an object, if this state is not durable yet.
 pub(crate) struct Accepted {
     revision: u64,
-    /// The new state of the object; `None` if the write removes the object.
+    /// The new state of the object. `None` if the write removes the object.
     pub(crate) entry: Option<Arc<Entry>>,
 }
 
@@ -59,11 +61,13 @@ pub(crate) struct Pending {
     /// The value is 0 if no write was accepted since the latest of these events: the start of the server, a
     /// failed batch, or the restoration of an older revision.
     revision: u64,
-    /// The batch to which new writes are added; `None` if no write was accepted since the last
-    /// [`Pending::take`].
+    /// The batch to which new writes are added.
+    ///
+    /// `None` if no write was accepted since the last [`Pending::take`].
     open: Option<Batch>,
-    /// The receiver of the result of the batch that is being written to the disk; `None` if no batch is being
-    /// written.
+    /// The receiver of the result of the batch that is being written to the disk.
+    ///
+    /// `None` if no batch is being written.
     in_flight: Option<Ticket>,
     /// The objects whose state on the disk may differ from the store, because a batch failed or an older
     /// revision was restored.
@@ -100,7 +104,9 @@ impl Pending {
         self.revision
     }
 
-    /// Returns the number of failed batches and of restorations of older revisions since the server started.
+    /// Returns the number of failed batches plus the number of restorations of older revisions.
+    ///
+    /// The count starts at the start of the server.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }

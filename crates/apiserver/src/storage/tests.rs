@@ -1,4 +1,4 @@
-//! Tests that the store behaves like a simple model, and that entries and events are encoded correctly.
+//! Tests that the store behaves like a simple model, and encodes entries and events correctly.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

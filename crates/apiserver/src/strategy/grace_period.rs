@@ -1,6 +1,6 @@
 //! Represents the effect of a deletion on the grace period of an object.
 //!
-//! The module does not compute grace periods; the strategy of each resource does.
+//! The strategy of each resource computes the grace period. This module does not.
 
 use jiff::Timestamp;
 

@@ -1,6 +1,6 @@
 //! Defines the strategy of namespaces: sets the finalizer and the name label, and validates updates.
 //!
-//! The module does not delete the contents of namespaces; the `verb::namespace` module does.
+//! The `verb::namespace` module deletes the contents of namespaces. This module does not.
 
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ pub(crate) fn finalizers(namespace: &Object) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Sets the finalizers in the `spec` of a namespace, or removes the member `finalizers` if the list is empty.
+/// Sets the finalizers in the `spec` of a namespace. An empty list removes the member `finalizers`.
 pub(crate) fn set_finalizers(namespace: &mut Object, finalizers: &[String]) {
     let mut spec = namespace.part("spec");
     spec["finalizers"] = json!(finalizers);

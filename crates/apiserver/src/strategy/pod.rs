@@ -1,4 +1,6 @@
-//! Defines the strategy of pods: sets the QoS class, rejects changes of the node, and computes grace periods.
+//! Defines the strategy of pods.
+//!
+//! The strategy sets the QoS class, rejects changes of the node, and computes grace periods.
 //!
 //! Guarantees: the grace period is computed as in Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 
@@ -20,7 +22,7 @@ pub(super) const HOOKS: Hooks = Hooks {
 
 /// Grace period in seconds of a pod without `spec.terminationGracePeriodSeconds`.
 ///
-/// It equals Kubernetes' `DefaultTerminationGracePeriodSeconds`.
+/// The value is Kubernetes' `DefaultTerminationGracePeriodSeconds`.
 const GRACE_SECONDS: i64 = 30;
 
 /// Names of the compute resources that determine a pod's QoS class.
@@ -43,10 +45,11 @@ fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
     vec![FieldError::forbidden("spec", body)]
 }
 
-/// Returns the effect of a deletion on the pod's grace period, as in `CheckGracefulDelete` and
-/// `BeforeDelete`.
+/// Returns the effect of a deletion on the pod's grace period.
 ///
-/// `asked` is the grace period in seconds that the client requested; `None` if the request contains none.
+/// The rules are those of Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
+/// `asked` is the grace period in seconds that the client requested. `None` if the request contains no grace
+/// period.
 fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod {
     let until = |start: Timestamp, seconds: i64| {
         let end = start.checked_add(SignedDuration::from_secs(seconds));
@@ -83,7 +86,9 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
     })
 }
 
-/// Returns the QoS class of a pod, which depends on the CPU and memory requests and limits of its containers.
+/// Returns the QoS class of a pod.
+///
+/// The class depends on the CPU and memory requests and limits of the pod's containers.
 ///
 /// The quantities of a request and a limit are compared as text, so `1` and `1000m` count as different.
 fn quality_of_service(pod: &Object) -> &'static str {

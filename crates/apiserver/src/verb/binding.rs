@@ -18,8 +18,9 @@ use crate::storage::Entry;
 ///
 /// # Errors
 ///
-/// Returns a 422 error if `binding` names no node. Returns a 409 error if the pod is already bound or is
-/// being deleted, or if `binding` contains a uid that is not the pod's.
+/// Returns a 422 error if `binding` does not contain the name of a node.
+/// Returns a 409 error if the pod is already bound or is being deleted.
+/// Also returns a 409 error if `binding` contains the uid of another pod.
 pub(crate) fn bind(
     shared: &Shared,
     subject: Subject<'_>,

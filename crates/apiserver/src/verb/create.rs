@@ -1,7 +1,8 @@
 //! Handles POST on a collection: creates an object.
 //!
 //! Guarantees:
-//! - the server sets uid, creationTimestamp and generation, and generates the name from `generateName`;
+//! - the server sets `uid`, `creationTimestamp` and `generation`;
+//! - the server generates a name if the object has `generateName` and no name;
 //! - uids and generated names are reproducible: the same seed and the same calls result in the same values;
 //! - the existence check and the write happen under one lock, so only one of two creates of the same name
 //!   succeeds.
@@ -26,14 +27,16 @@ const GENERATED_BASE_MAX: usize = 58;
 const SUFFIX_LENGTH: usize = 5;
 /// Characters of the suffix of a generated name, the same as in Kubernetes' `util/rand`.
 ///
-/// They contain no vowels and no characters that look alike.
+/// The list contains no vowels and no characters that look alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Maximum number of names that the server tries when it generates a name for one object.
 ///
-/// It equals `maxNameGenerationCreateAttempts` in Kubernetes' `store.go`.
+/// The value is `maxNameGenerationCreateAttempts` in Kubernetes' `store.go`.
 const GENERATE_ATTEMPTS: usize = 8;
 
-/// Creates an object; `namespace` is the namespace in the URL, or `None` if the URL contains none.
+/// Creates an object in a namespace and returns the stored object.
+///
+/// `namespace` is the namespace in the URL. `None` if the URL contains no namespace.
 pub(crate) fn create(
     shared: &Shared,
     resource: &Resource,
@@ -206,7 +209,8 @@ fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> 
 ///
 /// # Errors
 ///
-/// Returns a 409 error if an object with the name exists, or if all names that the server generated exist.
+/// Returns a 409 error if an object with the name exists.
+/// Also returns a 409 error if [`GENERATE_ATTEMPTS`] generated names were all in use.
 fn settle_name(
     state: &mut State,
     resource: &Resource,

@@ -11,7 +11,9 @@ use super::write::{How, Subject};
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Deletes one object. If the object's namespace is being deleted, continues the deletion of the namespace.
+/// Deletes one object.
+///
+/// If the object's namespace is being deleted, continues the deletion of the namespace.
 pub(crate) fn delete(
     shared: &Shared,
     subject: Subject<'_>,

@@ -1,15 +1,17 @@
 //! Deletes one object, without continuing the deletion of the object's namespace.
 //!
+//! Marking an object for deletion sets its `deletionTimestamp`.
+//!
 //! Guarantees:
 //! - preconditions are checked against exactly the state that is then marked or removed;
 //! - an object with finalizers is first marked for deletion (MODIFIED), and removed later (DELETED);
-//! - a client's DELETE first marks a pod. A pod on a node then stays until a DELETE with grace period 0, such
-//!   as a kubelet sends. A pod without a node, or in the phase `Succeeded` or `Failed`, is removed by the
-//!   same DELETE unless it has finalizers;
+//! - a client's DELETE first marks a pod. A pod on a node then stays until a DELETE with grace period 0, for
+//!   example from a kubelet. A pod without a node, or in the phase `Succeeded` or `Failed`, is removed by the
+//!   same DELETE unless the pod has finalizers;
 //! - a second deletion can only shorten the grace period;
 //! - a direct call on the server uses no grace period.
 //!
-//! The module does not delete dependents: the policies `Foreground` and `Orphan` only add their finalizers.
+//! The policies `Foreground` and `Orphan` add their finalizers. The module does not delete dependents.
 
 mod options;
 
@@ -28,11 +30,12 @@ use crate::strategy::{Grace, GracePeriod};
 
 pub(crate) use options::DeleteOptions;
 
-/// The result of a deletion: whether the object was removed or only marked, and the object's last state.
+/// The result of a deletion, with the last state of the object.
 pub(crate) enum Deleted {
     Removed(Arc<Entry>),
-    /// The object was marked for deletion. It stays until its finalizers are removed and its grace period
-    /// ends.
+    /// The object was marked for deletion.
+    ///
+    /// The object is removed when it has no finalizers and its grace period has ended.
     Marked(Arc<Entry>),
 }
 
@@ -78,10 +81,10 @@ pub(super) fn delete_object(
     }
 }
 
-/// Returns the changed object, marked for deletion, and whether the deletion also removes the object.
+/// Marks a copy of `object` for deletion, and returns whether the deletion also removes the object.
 ///
-/// The changed object is `None` if the deletion does not change the object. Otherwise the caller must store
-/// the changed object before it removes the object.
+/// Returns the marked copy, or `None` if the deletion does not change the object.
+/// The caller must store the marked copy before it removes the object.
 fn fate(
     subject: Subject<'_>,
     object: &Object,
@@ -110,7 +113,7 @@ fn fate(
     ((marked != *object).then_some(marked), removes)
 }
 
-/// Returns a copy of `object` that is marked for deletion, with the given finalizers and grace period.
+/// Returns a copy of `object` with `deletionTimestamp`, the given finalizers and the grace period.
 fn marked(object: &Object, finalizers: &[String], grace: &Grace) -> Object {
     let mut marked = object.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::{Kind, Kinds, Scope};
 
-/// Version of Kubernetes that `/version` reports, and whose behaviour the server implements.
+/// Version of Kubernetes that `/version` reports. The server behaves like this version.
 const GIT_VERSION: &str = "v1.36.3";
 
 /// Returns the response of `/version`.
@@ -66,7 +66,7 @@ pub(crate) fn one_group(kinds: &Kinds, name: &str) -> Option<Value> {
     Some(found)
 }
 
-/// Returns the response of `/api/<version>` or `/apis/<group>/<version>`: the resources of one version.
+/// Returns the response of `/api/<version>` or `/apis/<group>/<version>`: one version's resources.
 ///
 /// `group` is empty for the core group. Returns `None` if the version is not served.
 pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {

@@ -14,7 +14,9 @@ use crate::storage::Entry;
 
 use super::write::Subject;
 
-/// Returns one object. If the request contains a revision, waits until the store reaches this revision.
+/// Returns one object.
+///
+/// If the request contains a revision, the function first waits until the store reaches this revision.
 ///
 /// # Cancel safety
 ///

@@ -1,4 +1,6 @@
-//! Handles GET of a collection: selects the state and the objects of a page, and writes the response body.
+//! Handles GET of a collection.
+//!
+//! Selects the state and the objects of a page, and writes the response body.
 //!
 //! Guarantees:
 //! - all pages of a paged list show the state of the first page. If this state is no longer available, the
@@ -26,7 +28,7 @@ use token::ContinueToken;
 pub(crate) struct Page {
     pub(crate) revision: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
-    /// The continue token of the next page; `None` on the last page.
+    /// The continue token of the next page. `None` on the last page.
     pub(crate) continue_token: Option<String>,
     /// Number of objects of the list after this page.
     ///
@@ -41,10 +43,12 @@ pub(crate) struct ListCall<'a> {
     pub(crate) options: &'a ListOptions,
 }
 
-/// The state from which a page is read, and the first key and the maximum number of objects of the page.
+/// The start of a page: the state, the first key, and the maximum number of objects.
 struct Start {
     snapshot: Snapshot,
-    /// Minimum key of the objects in the page, without the prefix `namespace/` of a list of one namespace.
+    /// Minimum key of the objects in the page.
+    ///
+    /// For a list of one namespace, the key does not contain the prefix `namespace/`.
     from: String,
     limit: Option<usize>,
 }
@@ -82,7 +86,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     Ok(page(&start, &prefix, &selection))
 }
 
-/// Returns the prefix of the keys of the listed objects: `namespace/`, or an empty string for all objects.
+/// Returns the key prefix of the listed objects: `namespace/`, or an empty string for all objects.
 pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) if resource.is_namespaced() => format!("{namespace}/"),
@@ -126,7 +130,9 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
     }
 }
 
-/// Returns the start of a later page: the state and the first key that the continue token `token` contains.
+/// Returns the start of a later page.
+///
+/// The continue token `token` contains the revision of the state and the first key.
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
     let token = ContinueToken::decode(token)
         .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;

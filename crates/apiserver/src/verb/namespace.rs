@@ -1,11 +1,13 @@
-//! Deletes namespaces and their contents. In Kubernetes, the API server and the namespace controller do this.
+//! Deletes namespaces and their contents.
+//!
+//! In Kubernetes, the API server and the namespace controller do this.
 //!
 //! Guarantees:
-//! - the deletion of a namespace sets its phase to Terminating (a MODIFIED event); afterwards the server
+//! - the deletion of a namespace sets its phase to Terminating, with a MODIFIED event. The server then
 //!   rejects new objects in the namespace, and the deletion can't be undone;
 //! - contents are deleted in the order of kube-controller-manager: first all pods, with their grace periods,
 //!   then all other objects;
-//! - when a Terminating namespace contains no objects, its finalizer `kubernetes` is removed; the namespace
+//! - when a Terminating namespace contains no objects, its finalizer `kubernetes` is removed. The namespace
 //!   is removed too, unless it has other finalizers;
 //! - as in Kubernetes, a namespace with an empty `spec.finalizers` stays Terminating until it is deleted a
 //!   second time;
@@ -13,7 +15,8 @@
 //! - no background task runs: the request that makes the next step of a deletion possible, such as the
 //!   removal of the last pod, also executes this step before the server responds.
 //!
-//! The module does not set the finalizer and the name label of a new namespace: `strategy::namespace` does.
+//! The module `strategy::namespace` sets the finalizer and the name label of a new namespace. This module
+//! does not.
 
 use std::sync::Arc;
 
@@ -80,7 +83,9 @@ pub(super) fn delete(
     Ok(Deleted::Marked(marked))
 }
 
-/// Continues the deletion of `namespace` after an object of the resource type `resource` was removed from it.
+/// Continues the deletion of `namespace` after an object was removed from the namespace.
+///
+/// `resource` is the resource type of the removed object.
 ///
 /// Does nothing if the namespace is not being deleted.
 pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
@@ -164,7 +169,9 @@ fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     entry.is_some_and(|entry| is_ending(namespaces, entry))
 }
 
-/// Returns whether a namespace is being deleted: the phase is Terminating and the deletion timestamp is set.
+/// Returns whether a namespace is being deleted.
+///
+/// This requires the phase Terminating and a deletion timestamp.
 ///
 /// The phase alone is not enough, because a client may have written it.
 fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {

@@ -1,9 +1,9 @@
 //! Builds the documents below `/openapi/v3`, which clients and `kubectl explain` request.
 //!
 //! Guarantees:
-//! - there is one document per served group and version, and it contains only operations that the server
-//!   supports;
-//! - fields, types and patch strategies are those of Kubernetes' own documents; descriptions, defaults and
+//! - there is one document per served group and version;
+//! - a document contains only operations that the server supports;
+//! - fields, types and patch strategies are those of Kubernetes' own documents. Descriptions, defaults and
 //!   formats are omitted;
 //! - a custom kind, which is not built into Kubernetes, is described as an object without known fields.
 
@@ -34,7 +34,7 @@ const PATCHES: [&str; 3] = [
 
 /// A resource or subresource whose operations a document describes.
 struct Endpoint<'a> {
-    /// Kind of the resource; for a subresource, kind of the parent resource.
+    /// Kind of the resource. For a subresource, the kind of the parent resource.
     owner: &'a Kind,
     /// `apiVersion` of the objects in requests and responses.
     api_version: String,
@@ -42,7 +42,7 @@ struct Endpoint<'a> {
     verbs: &'a [String],
 }
 
-/// Returns the document at `/openapi/v3`, which lists the URLs of the documents of all groups and versions.
+/// Returns the document at `/openapi/v3`: the URLs of the documents of all groups and versions.
 pub(crate) fn index(kinds: &Kinds) -> Value {
     let paths: BTreeMap<String, Value> = kinds
         .iter()
@@ -239,8 +239,7 @@ struct Schemas {
     ///
     /// A kind is given as `(apiVersion, kind)`.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
-    /// Maps the name of each recorded schema without known fields to its kind, given as
-    /// `(apiVersion, kind)`.
+    /// Recorded schemas without known fields. Maps the name of the schema to `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,
     needs_patch: bool,
 }
@@ -269,9 +268,9 @@ impl Schemas {
         name
     }
 
-    /// Returns a JSON object that maps schema names to OpenAPI schemas, for the `components` of the document.
+    /// Returns the map from schema names to OpenAPI schemas for the `components` of the document.
     ///
-    /// The object contains the recorded schemas and all schemas to which they refer.
+    /// The map contains the recorded schemas and all schemas to which they refer.
     fn write(self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();

@@ -3,9 +3,11 @@
 //! Guarantees:
 //! - a strategic merge patch of a custom kind, whose list structure is unknown, is rejected with 415, as in
 //!   Kubernetes;
-//! - a patch applies to the current stored object; if the patch contains a `resourceVersion`, the object must
+//! - a patch applies to the current stored object. If the patch contains a `resourceVersion`, the object must
 //!   have this revision;
-//! - the work for a patch (see [`json`]) and the depth and size of the patched object are limited.
+//! - the number of operations, the copied bytes and the moved values of a JSON patch are limited, as
+//!   described in [`json`];
+//! - the depth and size of the patched object are limited.
 
 mod json;
 mod refusal;
@@ -60,7 +62,7 @@ impl PatchBody {
                 let patch: Option<Map<String, Value>> = read(body, GO_MAP)?;
                 Ok(PatchBody::Strategic(patch.unwrap_or_default()))
             }
-            // Kubernetes accepts apply patches; this server does not.
+            // Kubernetes accepts apply patches. This server does not.
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
                 Err(ApiError::unsupported_body(ACCEPTED))
             }
@@ -68,9 +70,9 @@ impl PatchBody {
         }
     }
 
-    /// Returns complaints about duplicate members in the patch and, for a JSON patch, about unknown members
-    /// of its operations.
+    /// Returns complaints about duplicate members in the patch.
     ///
+    /// For a JSON patch, the result also contains complaints about unknown members of its operations.
     /// `text` is the request body from which the patch was parsed.
     pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
         let known = match self {
@@ -126,7 +128,7 @@ pub(crate) struct Rigour<'a> {
 
 /// Applies a patch to one object, and stores the result.
 ///
-/// If `rigour` is `None`, unknown fields are not checked, and they are stored.
+/// If `rigour` is `None`, unknown fields are not checked and can be stored.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -179,7 +181,9 @@ impl Rigour<'_> {
     }
 }
 
-/// Applies a strategic merge patch to a document, or rejects the patch with 415 if `definition` is `None`.
+/// Applies a strategic merge patch to a document.
+///
+/// Rejects the patch with 415 if `definition` is `None`.
 fn apply_strategic(
     definition: Option<&'static Definition>,
     document: &mut Value,
@@ -196,7 +200,9 @@ fn decoding(cause: &str) -> ApiError {
     ApiError::bad_request(format!("error decoding patch: {cause}"))
 }
 
-/// Parses a patch as JSON; `wanted` is the name of the expected Go type in error messages.
+/// Parses a patch as JSON.
+///
+/// `wanted` is the name of the expected Go type, which error messages contain.
 fn read<T: serde::de::DeserializeOwned>(body: &[u8], wanted: &str) -> Result<T, ApiError> {
     // The body is parsed into `Value` first, because the last of duplicate members wins and `T` may reject
     // duplicates.

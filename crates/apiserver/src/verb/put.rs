@@ -3,7 +3,7 @@
 //! Guarantees: a PUT for a name that does not exist creates the object only if the kind allows this
 //! (`AllowCreateOnUpdate` in Kubernetes).
 //!
-//! The module does not compute the stored object: the modules `update` and `create` do.
+//! The modules `update` and `create` compute the stored object. This module does not.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::storage::Entry;
 
 /// Updates an object, or creates it if it does not exist and its kind allows this.
 ///
-/// Returns the stored object, and whether it was created.
+/// Returns the stored object, and whether this request created the object.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! Reads and writes the `scale` subresource, which represents the replicas of an object as a `Scale`.
 //!
 //! Guarantees:
-//! - a `Scale` has the revision of its object; a write that contains another revision is rejected with a
+//! - a `Scale` has the revision of its object. A write that contains another revision is rejected with a
 //!   conflict;
 //! - a write changes only `spec.replicas` of the object.
 
@@ -21,8 +21,9 @@ pub(crate) fn read(shared: &Shared, subject: Subject<'_>) -> Result<Value, ApiEr
     Ok(scale_of(&object))
 }
 
-/// Handles a PUT of a `Scale`: writes `spec.replicas` of `scale` to the object, and returns the resulting
-/// `Scale`.
+/// Handles a PUT of a `Scale`, and returns the resulting `Scale`.
+///
+/// Writes `spec.replicas` of `scale` to the object.
 pub(crate) fn update(
     shared: &Shared,
     subject: Subject<'_>,
@@ -32,8 +33,9 @@ pub(crate) fn update(
     write(shared, subject, how, |_| Ok(scale.clone()))
 }
 
-/// Handles a PATCH of a `Scale`: writes `spec.replicas` of the patched `Scale` to the object, and returns the
-/// resulting `Scale`.
+/// Handles a PATCH of a `Scale`, and returns the resulting `Scale`.
+///
+/// Writes `spec.replicas` of the patched `Scale` to the object.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -112,7 +114,7 @@ fn scale_of(object: &Object) -> Value {
     })
 }
 
-/// Returns the labels that `spec.selector` requires, in the syntax of the `labelSelector` query parameter.
+/// Returns the labels that `spec.selector` requires, in the syntax of the parameter `labelSelector`.
 ///
 /// The result omits `matchExpressions`.
 fn selector_of(object: &Object) -> String {

@@ -1,8 +1,8 @@
 //! Changes a stored object: handles PUT, and stores the changes of PUT, PATCH and bindings.
 //!
 //! Guarantees:
-//! - a change is computed from the newest state of the object, and is computed again if another write changes
-//!   the object before the result is stored (as by `GuaranteedUpdate` in Kubernetes);
+//! - a change is computed from the newest state of the object. As in Kubernetes' `GuaranteedUpdate`, it is
+//!   computed again if another write changes the object before the result is stored;
 //! - the values that a request contains for the uid, the creation and deletion timestamps and the generation
 //!   are never stored;
 //! - if the kind has a `status` subresource, a client's PUT or PATCH changes either `status` or the other
@@ -73,7 +73,7 @@ pub(crate) fn change(
     }
 }
 
-/// Returns whether an object has no finalizers, neither in `metadata` nor in the `spec` of a namespace.
+/// Returns whether an object has no finalizers, neither in `metadata` nor in a namespace's `spec`.
 fn is_released(resource: &Resource, object: &Object) -> bool {
     object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }
@@ -85,8 +85,9 @@ fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
 
-/// Checks that the object in a request has the name in the URL and, if it has a namespace, the namespace in
-/// the URL.
+/// Checks that the object in a request has the name and the namespace in the URL.
+///
+/// An object without a namespace passes the check of the namespace.
 fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let name = sent.text("name");
     if name.is_empty() {
@@ -116,7 +117,7 @@ fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Checks that the uid in a request's body is the uid of the stored object; an empty uid passes.
+/// Checks that the uid in a request's body is empty or the uid of the stored object.
 pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
     if sent.is_empty() || sent == stored {
         return Ok(());
@@ -130,7 +131,9 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// Returns the prefix of a resource's keys in etcd, without the leading `/registry/`, for error messages.
+/// Returns the prefix of a resource's keys in etcd, without the leading `/registry/`.
+///
+/// Error messages of Kubernetes contain these keys.
 fn etcd_key(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {
@@ -164,7 +167,7 @@ fn check_revision(
     }
 }
 
-/// Parses the `resourceVersion` in a request's body. If the text is not a number, returns Kubernetes' error.
+/// Parses the `resourceVersion` in a request's body. Returns Kubernetes' error for other text.
 pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
@@ -223,7 +226,7 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     Ok(new)
 }
 
-/// Returns an error for each immutable field that `sent` changes; an omitted field is not a change.
+/// Returns an error for each immutable field that `sent` changes. An omitted field is not a change.
 fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
     let changed = |member: &'static str| {
         let sent = sent.meta(member).filter(|sent| **sent != "")?;
@@ -278,8 +281,8 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
 
 /// Returns whether a write changes the desired state of an object, and thus its generation.
 ///
-/// The desired state consists of all fields except `metadata` and `status`. For a Deployment it also contains
-/// the annotations.
+/// The desired state consists of all fields except `metadata` and `status`.
+/// The desired state of a Deployment also contains the annotations.
 fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let desired = |object: &Object| -> Vec<(String, Value)> {
         let observed = |member: &str| {

@@ -3,8 +3,8 @@
 //! Guarantees:
 //! - no event is lost or delivered twice between the initial and the live events, because one step under the
 //!   lock captures the initial events and registers the watcher;
-//! - an error before the start of the response is an HTTP error; a later error is an ERROR event in the 200
-//!   response, which ends after this event;
+//! - an error before the start of the response is an HTTP error. A later error is an ERROR event, and the 200
+//!   response ends after this event;
 //! - start revisions, streaming lists and bookmarks follow Kubernetes 1.36.
 
 mod frame;
@@ -40,18 +40,17 @@ const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 /// The limit closes the watches of clients that disappeared without closing their connections.
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// Range of the random `retryAfterSeconds` in the error for a watch that requests initial events at a future
-/// revision.
+/// Range of the random `retryAfterSeconds` in an error of a watch with initial events.
 ///
-/// Only a collection without a watch cache uses this range. The values are those of `startWatching` in
-/// Kubernetes' `etcd3/watcher.go`.
+/// The error occurs if the requested revision is in the future and the collection has no watch cache.
+/// The values are those of `startWatching` in Kubernetes' `etcd3/watcher.go`.
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
 /// The parameters of a watch request.
 pub(crate) struct WatchCall<'a> {
     pub(crate) resource: &'a Arc<Resource>,
     pub(crate) namespace: Option<&'a str>,
-    /// Name of the object in the URL; `None` if the URL names a collection.
+    /// Name of the object in the URL. `None` if the URL is the URL of a collection.
     pub(crate) name: Option<&'a str>,
     pub(crate) options: &'a ListOptions,
     pub(crate) representation: Representation,
@@ -71,12 +70,14 @@ enum Start {
     Now,
 }
 
-/// The values from which the body of a new watch is created, captured in one step under the server's lock.
+/// The values from which the body of a new watch is created.
+///
+/// The server captures all values in one step under its lock.
 struct Opened {
     registration: Registration,
     receiver: Receiver,
     held: OpenBodyGuard,
-    /// Snapshot of the collection; `None` if the watch does not start with all current objects.
+    /// Snapshot of the collection. `None` if the watch does not start with all current objects.
     snapshot: Option<Snapshot>,
     /// Events after the start revision that were stored before the watcher was registered.
     events: Vec<Arc<Event>>,
@@ -88,8 +89,7 @@ struct Opened {
 
 /// Opens a watch and returns the body of its response.
 ///
-/// The body ends at the watch's deadline. It ends earlier if an injected fault ends it, or if the client
-/// reads too slowly.
+/// The body ends at the watch's deadline. An injected fault or a slow client can end the body earlier.
 ///
 /// # Cancel safety
 ///

@@ -4,7 +4,7 @@
 //! Guarantees: a write replaces an object only if the object is still in the state from which the change was
 //! computed.
 //!
-//! The module does not validate changes: the modules of the verbs do.
+//! The modules of the verbs validate changes. This module does not.
 
 use std::ptr;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) enum Origin {
     Seed,
 }
 
-/// Options of a write: its origin, the part of the object that it changes, and whether it is a dry run.
+/// Options of a write: the origin, the changed part of the object, and whether the write is a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct How {
     pub(crate) origin: Origin,
@@ -125,9 +125,10 @@ impl Subject<'_> {
     }
 }
 
-/// Stores `new` as the state of an object, or removes the object with `new` as its final state.
+/// Stores `new` as the state of an object. With [`Step::Remove`], removes the object instead.
 ///
-/// Returns `None` if the object no longer has the state `entry`, because of another write.
+/// Returns the entry of `new`.
+/// Returns `None` if another write has changed the object, so its state is no longer `entry`.
 pub(super) fn replace(
     shared: &Shared,
     resource: &Resource,

@@ -2,7 +2,9 @@
 
 use super::*;
 
-/// Repeats a write with a disk that becomes full after 0, 1, 2, … calls, until the write succeeds.
+/// Repeats a write until it succeeds. In each attempt, one more disk call succeeds than before.
+///
+/// All later disk calls of the attempt fail, as on a full disk. In the first attempt, every disk call fails.
 ///
 /// Each failed write must be rejected and stay invisible, and must not affect later writes.
 #[tokio::test(start_paused = true)]
@@ -55,9 +57,10 @@ async fn a_full_disk_rejects_writes_and_loses_none() {
     assert_eq!(stored(&server)[1], ("kept".to_owned(), value.to_string()));
 }
 
-/// Simulates a loss of power during or after each of 60 writes, and opens a server on the remaining file.
+/// Simulates a loss of power during or after each of 60 writes.
 ///
-/// An acknowledged write must be present, and any other write must be completely present or absent.
+/// After each loss of power, another server opens the database file that remains.
+/// This server must have every acknowledged write. Any other write must be completely present or absent.
 #[test]
 fn acknowledged_writes_survive_a_loss_of_power() {
     let (medium, scratch) = (Medium::sound(), Scratch::new("power"));
@@ -119,7 +122,7 @@ async fn writes_accepted_after_a_failing_batch_fail_too() {
     while medium.calls.load(Ordering::Relaxed) == calls {
         std::thread::yield_now();
     }
-    // The first write is being stored; the second is based on it.
+    // The first write is being stored. The second write is based on the first write.
     let change = ask(server.clone(), Method::PUT, "a", config_map("a", 1));
     let mut change = pin!(change);
     assert!(poll(change.as_mut()).is_pending());

@@ -1,4 +1,6 @@
-//! Tests the limits at which the server ends a connection, with an in-memory connection and virtual time.
+//! Tests the limits at which the server ends a connection.
+//!
+//! The tests use an in-memory connection and virtual time.
 
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioExecutor;
@@ -11,12 +13,12 @@ use crate::listen::connection_stall::STALL_TIMEOUT;
 
 /// Connects to a new server with 2,000 pods.
 ///
-/// Returns the client's end of the connection, and the task that serves the server's end.
+/// Returns the client's end of the connection, and a set with the task that serves the server's end.
 fn connected() -> (DuplexStream, JoinSet<()>) {
     connected_by(1024 * 1024)
 }
 
-/// Connects like [`connected`], through a connection that buffers at most `bytes` bytes in each direction.
+/// Connects like [`connected`]. The connection buffers at most `bytes` bytes in each direction.
 fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     let (client, io) = tokio::io::duplex(bytes);
     let pods = (0..2_000).map(|nth| {
@@ -27,7 +29,7 @@ fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     (client, serve(server, io))
 }
 
-/// Starts and returns a task that serves `io`, the server's end of a connection.
+/// Starts a task that serves `io`, the server's end of a connection. Returns a set with this task.
 fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     let (alive, _ended) = Alive::new();
     let mut tasks = JoinSet::new();
@@ -54,7 +56,9 @@ fn http2_request(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads until the server ends the connection. Returns the received text and the elapsed time in seconds.
+/// Reads until the server ends the connection.
+///
+/// Returns the received text and the elapsed time in seconds.
 async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
     let began = Instant::now();
     let mut answer = Vec::new();

@@ -1,4 +1,4 @@
-//! Parses the `DeleteOptions` of a deletion, and checks the preconditions in them.
+//! Parses the `DeleteOptions` of a deletion, and checks the preconditions in these options.
 //!
 //! Guarantees:
 //! - malformed or contradictory options are rejected with Kubernetes' messages;
@@ -19,7 +19,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) revision: Option<String>,
     propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
-    /// The deprecated option `orphanDependents`; `None` if it is absent.
+    /// The deprecated option `orphanDependents`. `None` if the option is absent.
     orphan_dependents: Option<bool>,
 }
 
@@ -40,7 +40,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Parses the options from JSON: a `DeleteOptions` body, or query parameters that were converted to JSON.
+    /// Parses the options from JSON: a `DeleteOptions` body, or the converted query parameters.
     ///
     /// # Errors
     ///
@@ -165,7 +165,9 @@ impl DeleteOptions {
     }
 }
 
-/// Checks that the `kind` in the options, if present, is `DeleteOptions`. The API version is not checked.
+/// Checks that the `kind` in the options, if present, is `DeleteOptions`.
+///
+/// The API version is not checked.
 fn check_kind(options: &Value) -> Result<(), ApiError> {
     match options["kind"].as_str() {
         None | Some("" | "DeleteOptions") => Ok(()),

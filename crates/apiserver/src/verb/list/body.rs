@@ -1,8 +1,8 @@
 //! Writes the body of a list in chunks, while the client reads the body.
 //!
 //! Guarantees:
-//! - a list shares its objects with the store. In addition, it holds at most one chunk of [`CHUNK_BYTES`] and
-//!   the JSON of one object in memory;
+//! - a list shares its objects with the store. The additional memory of a list is at most one chunk of
+//!   [`CHUNK_BYTES`] and the JSON of one object;
 //! - the [`ResponseBudget`] limits the total memory of the lists that clients have not finished reading.
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! Encodes and decodes continue tokens, which contain the start of the next page and the revision of the
-//! list.
+//! Encodes and decodes continue tokens.
+//!
+//! A token contains the start of the next page and the revision of the list.
 //!
 //! Guarantees:
 //! - the format is that of Kubernetes: the JSON `{"v":"meta.k8s.io/v1","rv":…,"start":…}` in base64url
@@ -21,8 +22,9 @@ pub(crate) struct ContinueToken {
     ///
     /// `None` means the current state, which the encoded token represents as `rv` -1.
     pub(crate) revision: Option<u64>,
-    /// Minimum key of the objects in the next page, without the prefix `namespace/` of a list of one
-    /// namespace.
+    /// Minimum key of the objects in the next page.
+    ///
+    /// For a list of one namespace, the key does not contain the prefix `namespace/`.
     pub(crate) start: String,
 }
 

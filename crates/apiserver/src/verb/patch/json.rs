@@ -2,7 +2,8 @@
 //!
 //! Guarantees:
 //! - the numbers of operations ([`OPERATIONS_MAX`]), copied bytes ([`COPIED_BYTES_MAX`]) and moved values
-//!   ([`STEPS_MAX`]) are limited, and a patch of any object is applied or rejected within seconds;
+//!   ([`STEPS_MAX`]) are limited;
+//! - a patch of any object is therefore applied or rejected within seconds;
 //! - the document is never nested deeper than [`DEPTH_MAX`] levels, so recursive functions do not overflow
 //!   the stack.
 
@@ -26,7 +27,7 @@ const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// An insertion into a list, for example, counts every item of the list. Kubernetes has no such limit.
 const STEPS_MAX: usize = 100_000_000;
 
-/// Number of bytes copied and of values visited or moved by the operations of one patch so far.
+/// Cost of the operations of one patch so far: the copied bytes, and the values visited or moved.
 #[derive(Default)]
 struct Cost {
     copied_bytes: usize,
@@ -104,7 +105,7 @@ impl Cost {
     }
 }
 
-/// Returns the length of the list that contains the value at `path`; 0 if the parent is not a list.
+/// Returns the length of the list that contains the value at `path`, or 0 if the parent is not a list.
 fn siblings(path: &Pointer, document: &Value) -> usize {
     let parent = path
         .parent()

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::status::ApiError;
 
-/// The reason why a strategic merge patch is rejected. It is converted to an [`ApiError`] for the client.
+/// The reason why a strategic merge patch is rejected. The client receives it as an [`ApiError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// A directive has invalid content. The string names the directive in the error message, for example

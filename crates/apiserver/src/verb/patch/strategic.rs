@@ -5,16 +5,16 @@
 //!
 //! Guarantees:
 //! - directives and nulls of a patch never become part of the object;
-//! - the recursion depth is limited by the depth of the patch (at most 128 levels, the limit of the JSON
-//!   parser), and merging a list takes `O(n log n)` time for `n` items in the object's and the patch's list
-//!   together;
-//! - deletions from lists of primitives are applied before the other members of a patch; Kubernetes processes
+//! - the recursion depth is at most the depth of the patch, which the JSON parser limits to 128 levels;
+//! - merging a list takes `O(n log n)` time, where `n` is the total number of items in the object's list and
+//!   the patch's list;
+//! - deletions from lists of primitives are applied before the other members of a patch. Kubernetes processes
 //!   all members in random order.
 //!
 //! Two differences from Kubernetes exist, because this server does not decode objects into Go types:
-//! - a null inside a value that replaces the stored value is dropped; Kubernetes stores the zero value of the
+//! - a null inside a value that replaces the stored value is dropped. Kubernetes stores the zero value of the
 //!   field's type;
-//! - a member that is not in the schema is merged if it is a map, and otherwise replaced; Kubernetes drops
+//! - a member that is not in the schema is merged if it is a map, and otherwise replaced. Kubernetes drops
 //!   the member.
 
 mod list;
@@ -45,8 +45,9 @@ struct ListRule {
     strategy: MergeStrategy,
 }
 
-/// Merges `patch` into `original`, and applies the directives in the patch; `known` is the schema of
-/// `original`.
+/// Merges `patch` into `original`, and applies the directives in the patch.
+///
+/// `known` is the schema of `original`.
 pub(super) fn merge_map(
     original: &mut Map<String, Value>,
     mut patch: Map<String, Value>,
@@ -194,7 +195,7 @@ fn set_element_orders(
     Ok(())
 }
 
-/// Returns the part after the slash of a directive such as `$setElementOrder/ports`: the name of a field.
+/// Returns the name of the field in a directive, such as `ports` in `$setElementOrder/ports`.
 fn target(directive: &str) -> Option<&str> {
     directive.split_once('/').map(|(_, field)| field)
 }
@@ -248,7 +249,7 @@ fn plain_members(members: &mut Map<String, Value>) {
 // === impl Known ===
 
 impl Known {
-    /// Returns the schema of the member `name`; `None` if the schema does not contain this member.
+    /// Returns the schema of the member `name`, or `None` if the schema does not contain this member.
     fn field(self, name: &str) -> Result<Option<&'static Field>, Refusal> {
         match self {
             Known::Nothing => Ok(None),

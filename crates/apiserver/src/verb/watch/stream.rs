@@ -5,7 +5,7 @@
 //! - a bookmark is sent after all events up to the bookmark's revision;
 //! - all timers belong to the stream, so a watch needs no background task.
 //!
-//! The module does not apply injected faults: its caller wraps the body to apply them.
+//! The caller wraps the body to apply injected faults. This module does not apply them.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,8 +27,9 @@ use crate::watch_cache::{Delivery, Filter, Receiver, WatcherId};
 /// Interval between bookmarks (`defaultBookmarkFrequency` in Kubernetes' `cacher.go`).
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
-/// Time before the deadline at which a final bookmark is sent (`bookmarkTimeBuckets` in Kubernetes'
-/// `cacher.go`).
+/// Time before the deadline of a watch at which the final bookmark is sent.
+///
+/// The value is that of `bookmarkTimeBuckets` in Kubernetes' `cacher.go`.
 const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Registration of a watcher in the watch cache. Dropping this value removes the watcher.
@@ -42,9 +43,9 @@ pub(super) struct Registration {
 pub(super) enum Backlog {
     Objects {
         entries: std::vec::IntoIter<Arc<Entry>>,
-        /// Encoded bytes that are not sent yet, from a chunk that is too large to be sent at once.
+        /// Encoded bytes of a chunk that is too large to be sent at once. These bytes are not sent yet.
         rest: Bytes,
-        /// Revision of the bookmark that ends the initial events; `None` if no such bookmark is sent.
+        /// Revision of the bookmark that ends the initial events. `None` if no such bookmark is sent.
         end: Option<u64>,
     },
     Events(std::vec::IntoIter<(Arc<Event>, EventType)>),
@@ -53,7 +54,7 @@ pub(super) enum Backlog {
 /// The timers of one watch, for the deadline and for bookmarks.
 pub(super) struct Timers {
     deadline: Instant,
-    /// Time of the next periodic bookmark; `None` if no periodic bookmark is sent before the deadline.
+    /// Time of the next periodic bookmark. `None` if no periodic bookmark is sent before the deadline.
     bookmark: Option<Instant>,
     sleep: Pin<Box<Sleep>>,
 }
@@ -72,7 +73,7 @@ pub(super) struct WatchStream {
 /// State of the response body of one open watch. The body is a stream of chunks.
 struct Running {
     watch: WatchStream,
-    /// Initial events that are not sent yet; `None` when all are sent.
+    /// Initial events that are not sent yet. `None` when all initial events are sent.
     backlog: Option<Reserved<Backlog>>,
     framer: Framer,
     timers: Timers,
@@ -200,9 +201,9 @@ impl Timers {
             .reset(self.bookmark.unwrap_or(self.deadline));
     }
 
-    /// Returns the action whose time has been reached; `None` if no action is due yet.
+    /// Returns the next action if its time has been reached, and otherwise `None`.
     ///
-    /// If the action is a bookmark, the next bookmark is scheduled.
+    /// If the action is a bookmark, this method also schedules the next bookmark.
     fn due(&mut self) -> Option<Due> {
         let now = Instant::now();
         if now >= self.deadline {

@@ -1,4 +1,4 @@
-//! Merges lists for a strategic merge patch: lists of objects by merge key, lists of primitives as sets.
+//! Merges lists for a strategic merge patch: lists of objects by merge key, primitives as sets.
 //!
 //! Guarantees: in a merged list, items of the patch have the patch's order, and all other items have the
 //! object's order. An item that is not in the patch is placed before the first patch item that follows it in
@@ -116,7 +116,9 @@ fn merge_items(
     in_order(merged, &places, &server_places, Some(key))
 }
 
-/// Merges each item of `patch` into the item of `original` with the same merge key, or appends the item.
+/// Merges each item of `patch` into the item of `original` with the same merge key.
+///
+/// Appends the item if `original` has no such item.
 fn merge_maps(
     mut original: Vec<Value>,
     patch: Vec<Value>,
@@ -144,9 +146,10 @@ fn merge_maps(
     Ok(original)
 }
 
-/// Applies the `$patch` directives in items of the patch, which delete single items or replace the whole
-/// list.
+/// Applies the `$patch` directives in items of the patch.
 ///
+/// An item with `$patch: delete` deletes one item of the object. An item with `$patch: replace` replaces the
+/// whole list.
 /// Returns the remaining items of the object, and the items of the patch that the caller must still merge.
 fn obey_markers(
     original: Vec<Value>,
@@ -209,7 +212,9 @@ fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     )))
 }
 
-/// Checks that `order`, the content of `$setElementOrder`, lists the items of `patch` in the patch's order.
+/// Checks that `order` lists the items of `patch` in the patch's order.
+///
+/// `order` is the content of `$setElementOrder`.
 ///
 /// Items that the patch deletes need not be listed.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Refusal> {
@@ -248,9 +253,11 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 
 /// Returns the items of the object's list in the order that Kubernetes uses for `$setElementOrder`.
 ///
-/// Without a merge key, the result is `original`. With a merge key, the result omits the items that the patch
-/// deletes, and ends with new items of the patch, at most one per deleted item. New items are included
-/// because Kubernetes' merge overwrites deleted items in the Go slice from which it then reads the order.
+/// Without a merge key, the result is `original`.
+/// With a merge key, the result omits the items that the patch deletes.
+/// For each deleted item, the result can end with one item that only the patch contains.
+/// The reason is that Kubernetes writes such items over the deleted items of a Go slice, and then reads the
+/// order from this slice.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -272,14 +279,15 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Sorts a merged list: items in `places` by their index in `places`, all other items by their index in
-/// `server_places`.
+/// Sorts a merged list by the positions in `places` and `server_places`.
 ///
-/// Both maps contain the identity of an item ([`identity`]) and its index. `places` is the order of the patch
-/// or of `$setElementOrder`, and `server_places` is the order of the object's list.
+/// Both maps contain the indexes of items by [`identity`].
+/// `places` is the order in the patch or in `$setElementOrder`. `server_places` is the order in the object's
+/// list.
 ///
-/// An item that is not in `places` is placed before the first item of `places` that has a higher index in
+/// Items in `places` are sorted by their index in `places`, and other items by their index in
 /// `server_places`.
+/// Each other item is placed before the first item of `places` that has a higher index in `server_places`.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,
@@ -333,8 +341,9 @@ fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>,
     places_of(order, key)
 }
 
-/// Returns the identity of an item as JSON text: the value of its merge key, or the whole item if `key` is
-/// `None`.
+/// Returns the identity of an item as JSON text.
+///
+/// The identity is the value of the merge key `key`, or the whole item if `key` is `None`.
 fn identity(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     let Some(key) = key else {
         return Ok(item.to_string());

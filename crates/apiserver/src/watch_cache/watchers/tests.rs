@@ -16,7 +16,7 @@ use crate::route::{ListOptions, Verb};
 use crate::selector::Selection;
 use crate::storage::{Entry, Event, EventType};
 
-/// Field selectors that require a value of one field, values of several fields, or no value.
+/// Field selectors. They require a value of one field, values of several fields, or no value.
 const FIELDS: [&str; 9] = [
     "",
     "metadata.name=a",
@@ -37,7 +37,7 @@ fn pods() -> Arc<Resource> {
     Arc::clone(pods.expect("pods are built in"))
 }
 
-/// Returns a logged request for the watchers of these tests.
+/// Returns the request that each watcher of these tests records as its own.
 fn request() -> LoggedRequest {
     LoggedRequest {
         sequence: 0,
@@ -133,8 +133,10 @@ proptest! {
     }
 }
 
-/// Returns the names of the watchers for which the index calls `keep` when a pod changes from state `old` to
-/// `new`.
+/// Returns the names of the watchers that the index selects for an event of pod `x/a`.
+///
+/// The event changes the pod from the state `old` to the state `new`. The number of a state is explained at
+/// [`state`]. `None` means that the pod does not exist.
 ///
 /// The index contains four watchers: two require a node, one requires a namespace, and one requires nothing.
 fn called(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {

@@ -1,13 +1,13 @@
-//! The node agent: simulates the containers of the pods that are bound to its node, and writes the pods'
-//! status.
+//! The node agent: simulates the containers of the pods on its node, and writes the status of these pods.
 //!
-//! A container runs as soon as the agent starts it. The counter [`Fates`] selects containers that fail 400 ms
-//! after their start. The other containers run until their pods are deleted.
+//! A container runs as soon as the agent starts it. While the counter [`Fates`] is above zero, each started
+//! container fails after 400 ms and decrements the counter. The other containers run until their pods are
+//! deleted.
 //!
 //! Guarantees:
 //! - The agent never changes a pod of another node.
-//! - Before the agent reports that a pod has failed, it gets the pod from the server instead of the cache,
-//!   because the final status must not be based on a stale object.
+//! - Before the agent reports that a pod has failed, it gets the pod from the server. The pod in the cache
+//!   may be stale, and the final status must be based on the newest pod.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Time from the start to the end of a container that [`Fates`] selects to fail.
+/// Time from the start to the end of a container that fails because of [`Fates`].
 ///
 /// The time is long enough for the pod to become ready before the container ends.
 pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
@@ -43,9 +43,9 @@ pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
 /// Number of pods of one node that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Counter of the containers that are still to fail. All node agents share one counter.
+/// Number of containers that must still fail. All node agents share this counter.
 ///
-/// While the counter is above zero, each container that starts decrements it, and ends after [`LIFETIME`].
+/// While the number is above zero, each container that starts decrements it, and ends after [`LIFETIME`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fates(Arc<AtomicU32>);
 

@@ -438,8 +438,10 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         })
 }
 
-/// Returns the error for a kubeconfig without the context `wanted`. If `wanted` is `None`, returns the error
-/// for a kubeconfig without a current context.
+/// Returns the error for a kubeconfig that does not contain the requested context.
+///
+/// `wanted` is the name of the requested context. It is `None` if the kubeconfig has no current context and
+/// the user has not named one.
 fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::Error {
     let (shown, has) = (path.display(), contexts.join(", "));
     match wanted {

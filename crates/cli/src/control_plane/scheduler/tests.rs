@@ -14,8 +14,9 @@ use super::{
     *,
 };
 
-/// Maximum virtual (paused) time that a test waits for the sync of the caches or for a step. A longer wait
-/// fails the test.
+/// Maximum virtual time that a test waits until the caches are synced or a step arrives.
+///
+/// A longer wait fails the test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn node(name: &str, cpu: &str) -> Value {

@@ -36,11 +36,12 @@ use indexer::tree::Tree;
 
 const NAMESPACES: usize = 10;
 const ROUNDS: usize = 5;
-/// Number of writes per round of the write measurement, and of gets per round of the get measurement.
+/// Number of operations per round: of writes when writes are measured, and of gets when gets are measured.
 const STEPS: usize = 20_000;
 
-/// The value that each candidate map contains for an object: the object and its source, as in the library's
-/// store.
+/// The value for an object in each candidate map: the object, and the id of the source that has delivered it.
+///
+/// The library's store has the same values.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {

@@ -162,18 +162,19 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
 /// that this write requested.
 type States = Vec<Option<u64>>;
 
-/// One writing client and the possible states of its objects.
+/// One client that writes to the server, and the states that its config maps may have.
 #[derive(Default)]
 struct Writer {
     number: usize,
     known: BTreeMap<String, States>,
-    /// Highest revision in the responses that the client received.
+    /// Highest revision that the server has returned to this client.
     revision: u64,
 }
 
-/// Creates, replaces and deletes the writer's objects until the server is killed, and returns the writer.
+/// Creates, replaces and deletes the writer's config maps until the server is killed.
 ///
-/// For each successful write, a message is sent to `acknowledged`.
+/// Sends a message to `acknowledged` for each successful write. Returns the writer with the new possible
+/// states.
 async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Sender<()>) -> Writer {
     let Writer {
         number,

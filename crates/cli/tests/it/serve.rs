@@ -16,16 +16,16 @@ use tokio::time::timeout;
 
 use crate::binary::{LONG, Running, file, run};
 
-/// Starts a `serve` process, and waits until it is ready.
+/// Starts a `serve` process, and waits until the server is ready.
 ///
-/// Returns the process, and the path of the kubeconfig that it wrote.
+/// Returns the process, and the path of the kubeconfig that `serve` has written.
 async fn serving(name: &str) -> (Running, PathBuf) {
     serving_with(name, &[]).await
 }
 
-/// Starts a `serve` process with the additional `flags`, and waits until it is ready.
+/// Starts a `serve` process with the additional `flags`, and waits until the server is ready.
 ///
-/// Returns the process, and the path of the kubeconfig that it wrote.
+/// Returns the process, and the path of the kubeconfig that `serve` has written.
 pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
     let path = file(name);
     let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
@@ -34,7 +34,7 @@ pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBu
     (running, path)
 }
 
-/// Returns a client for the server in a kubeconfig file.
+/// Returns a client for the server that a kubeconfig file names.
 pub(crate) async fn client(kubeconfig: &PathBuf) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();

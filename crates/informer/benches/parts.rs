@@ -52,7 +52,7 @@ const KEYS: usize = 300_000;
 /// Number of update events that each handler receives per round.
 const EVENTS: usize = 20_000;
 
-/// Capacity, in watch events, of the channel from the benchmark to the [`MemorySource`] of the informer.
+/// Capacity of the channel through which the benchmark sends watch events to [`MemorySource`].
 const ON_THE_WAY: usize = 64;
 
 #[tokio::main(flavor = "current_thread")]

@@ -36,10 +36,10 @@ use indexer::tree::Tree;
 
 const NAMESPACES: usize = 10;
 const ROUNDS: usize = 5;
-/// Number of operations per round: of writes when writes are measured, and of gets when gets are measured.
+/// Number of writes or gets per round. The writes and the gets are measured in separate rounds.
 const STEPS: usize = 20_000;
 
-/// The value for an object in each candidate map: the object, and the id of the source that has delivered it.
+/// The value of each candidate map: an object, and the id of the source that has delivered it.
 ///
 /// The library's store has the same values.
 type Entry = (Object<ConfigMap>, SourceId);

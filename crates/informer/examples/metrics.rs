@@ -97,7 +97,9 @@ async fn metrics() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the metrics in `registry` as text, in the format `application/openmetrics-text; version=1.0.0`.
+/// Returns the metrics in `registry` as text.
+///
+/// The format is `application/openmetrics-text; version=1.0.0`.
 fn scrape(registry: &Registry) -> anyhow::Result<String> {
     let mut page = String::new();
     text::encode(&mut page, registry)?;

@@ -261,10 +261,10 @@ impl Agent {
         container
     }
 
-    /// Gets the pod `name` from the server, and writes the status `Failed` because the pod's container has
-    /// ended.
+    /// Gets the pod `name` from the server, and writes the status `Failed` of the pod.
     ///
-    /// Writes nothing if the pod was deleted or replaced, or if its status shows already that it has ended.
+    /// Must be called when the pod's container has ended. Writes nothing if the pod was deleted or replaced,
+    /// or if its status shows already that it has ended.
     async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
         let pod = match self.write_pods.to(name.namespace()).get(name.name()).await {
             Ok(pod) => pod,

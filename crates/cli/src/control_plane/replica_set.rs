@@ -53,7 +53,7 @@ struct Controller {
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// Number of ready pods when [`Controller::tell_content`] was last called, by the name of the ReplicaSet.
+    /// Number of ready pods at the last call of [`Controller::tell_content`], by ReplicaSet name.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,

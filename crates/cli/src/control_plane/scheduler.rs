@@ -1,4 +1,4 @@
-//! The scheduler: binds each pod without a node to a node that has enough capacity for the pod's requests.
+//! The scheduler: binds each pod without a node to a node with enough capacity for the pod.
 //!
 //! If several nodes have enough capacity, the scheduler selects the node with the most free CPU.
 //!

@@ -59,8 +59,7 @@ pub(crate) enum Kind {
     ReplicaSetStatus,
     /// The container of a pod has ended, and the node agent has read the pod from the server.
     PodEnds,
-    /// A node agent received the event that shows a pod as ended (`Failed` or `Succeeded`) for the first
-    /// time.
+    /// A node agent received the event that shows a pod as `Failed` or `Succeeded` for the first time.
     PodFailed,
     /// The replica set controller received the event that shows a pod as ended. It will replace the pod.
     FailureSeen,

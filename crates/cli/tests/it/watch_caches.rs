@@ -66,7 +66,7 @@ async fn ten_objects(client: &Client) -> (u64, u64) {
     (start, start + 5)
 }
 
-/// Lists a resource with `resourceVersion=0` and a limit of 2, and returns the number of received objects.
+/// Lists a resource with `resourceVersion=0` and a limit of 2. Returns the number of received objects.
 ///
 /// A server without a watch cache applies the limit and returns 2 objects. A watch cache ignores the limit.
 async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {

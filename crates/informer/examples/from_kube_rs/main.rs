@@ -1,4 +1,4 @@
-//! Runs a kube-rs controller before and after its migration to shared informers, and compares the results.
+//! Compares a kube-rs controller before and after its migration to shared informers.
 //!
 //! `before.rs` and `after.rs` differ only in the lines that `docs/from-kube-rs.md` shows. Both controllers
 //! run the same scenario, each on its own embedded server. Both must create the same config maps, or the

@@ -171,8 +171,7 @@ impl Binder {
         Ok(())
     }
 
-    /// Sets the phase of a volume to `Released` because the binder's cache does not contain the volume's
-    /// claim.
+    /// Sets the phase of a volume to `Released`. Must be called if the cache has no claim for the volume.
     ///
     /// If the phase is already `Released` and the volume is marked for deletion, removes the finalizers of
     /// the volume. Returns an error and changes nothing if the server still has the claim.

@@ -236,7 +236,7 @@ async fn foreign_things_are_untouched(
     output.shows(&[&changed]).await
 }
 
-/// Registers a handler that prints the state of a claim, as [`state`] returns it, whenever the state changes.
+/// Registers a handler that prints the result of [`state`] for a claim whenever the result changes.
 fn tell_claims(
     claims: &SharedInformer<PersistentVolumeClaim>,
     output: Transcript,

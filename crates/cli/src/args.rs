@@ -32,7 +32,7 @@ const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 /// The value is longer than the deadline with the embedded server, because a cluster must first pull images.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
 
-/// A valid command line, parsed: the command to run, and the most verbose level that is logged.
+/// The content of a valid command line: the command to run, and the most verbose level to log.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) verbosity: LevelFilter,

@@ -147,7 +147,8 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
 ///
 /// The first four figures are times from a list response to the store. They differ in two options of the
 /// informer: pruning (the removal of `managedFields`) and packing (the compression of cached objects). The
-/// last figure is the time of a caller's read of a packed and pruned pod, which decodes the pod.
+/// last figure is the time in which a caller gets a packed and pruned pod from the store. The pod is decoded
+/// at this time.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());

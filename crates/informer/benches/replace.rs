@@ -10,9 +10,9 @@
 //! the store.
 //!
 //! For comparison, the latency is also measured in two other situations: the store is idle, or the store is
-//! idle while another store is replaced. If the latency exceeds the limit only while the measured store is
-//! replaced, the exit code is
-//! 1. If it also exceeds the limit in another situation, the result is inconclusive and the exit code is 2.
+//! idle while another store is replaced. The exit code is 1 if the latency exceeds the limit only while the
+//! measured store is replaced. The exit code is 2 if the latency also exceeds the limit in another situation,
+//! because the result is then inconclusive.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 

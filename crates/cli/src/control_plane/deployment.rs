@@ -2,9 +2,9 @@
 //!
 //! Guarantees:
 //! - Each pod template of a Deployment has at most one ReplicaSet. The name of the ReplicaSet consists of the
-//!   Deployment's name and a hash of the template, so the server rejects a second creation that is based on a
-//!   stale cache.
-//! - ReplicaSets of earlier templates are scaled to zero immediately; there is no rolling update.
+//!   Deployment's name and a hash of the template. If a stale cache causes a second creation, the server
+//!   rejects it.
+//! - ReplicaSets of earlier templates are scaled to zero immediately. There is no rolling update.
 
 use k8s_openapi::{
     api::{

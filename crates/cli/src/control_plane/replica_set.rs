@@ -300,8 +300,7 @@ impl Controller {
         Ok(outcome?)
     }
 
-    /// Deletes a pod. Returns `true` if the server accepted the request, so that a deletion event will
-    /// follow.
+    /// Deletes a pod. Returns `true` if the server accepted the request. A deletion event will then follow.
     ///
     /// Returns `false` if the pod did not exist any more.
     async fn delete(&self, pod: &Pod) -> Result<bool, kube_client::Error> {

@@ -47,7 +47,7 @@ const SETTLE_TRIES: u32 = 20;
 
 /// Maximum value of `ListedFor::gap`, in periodic checks.
 ///
-/// While the same difference exists, the check requests a list at least once per this number of checks.
+/// While the same difference exists, at least one check in 64 requests a list.
 const GAP_MAX: u32 = 64;
 
 /// Task that periodically compares the store of one informer with the server.

@@ -70,9 +70,10 @@ fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher
     }
 }
 
-/// Returns a pod with the key `<namespace>/<name>`; `None` if `state` is `None`.
+/// Returns a pod with the key `key`, or `None` if `state` is `None`.
 ///
-/// `state` is a number below 12 that selects a combination of node, phase and label.
+/// `state` is a number below 12 that selects a combination of node, phase and label. `key` is
+/// `<namespace>/<name>`.
 fn state(pods: &Resource, key: &str, state: Option<u8>) -> Option<Arc<Entry>> {
     let state = state?;
     let node = ["", "n1", "n2"][usize::from(state) % 3];

@@ -95,7 +95,7 @@ impl Narration {
             .collect()
     }
 
-    /// Returns the lines of all waiting steps, without waiting for the rest of [`HOLD`].
+    /// Returns the lines of all waiting steps, even if they have waited for less than [`HOLD`].
     pub(super) fn rest(&mut self) -> Vec<Line> {
         let held = std::mem::take(&mut self.held);
         held.into_values()

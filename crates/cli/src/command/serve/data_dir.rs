@@ -1,8 +1,10 @@
 //! Opens the directory of `serve --data-dir`, in which the embedded server stores its objects.
 //!
-//! The module guarantees that the error for an unusable directory is one line that also states what the user
-//! can do next. The directory is opened on a blocking thread, so the caller can handle signals while a large
-//! directory is read. The module does not read or write the files itself; the embedded server does.
+//! Guarantees: the error for an unusable directory is one line that also states what the user can do next.
+//! The directory is opened on a blocking thread, so the caller can handle signals while a large directory is
+//! read.
+//!
+//! The module does not read or write the files itself. The embedded server reads and writes them.
 
 use std::{io::ErrorKind, panic, path::PathBuf};
 

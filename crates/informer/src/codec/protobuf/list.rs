@@ -170,9 +170,9 @@ impl ListSplitter {
             .map(Some)
     }
 
-    /// Subtracts `bytes` from the number of bytes that are missing at the end of the list.
+    /// Subtracts `bytes` from the number of bytes of the list that have not been received yet.
     ///
-    /// Does nothing outside the list. Returns an error if the list has fewer bytes.
+    /// Does nothing outside the list. Returns an error if the list has fewer bytes left.
     fn received(&mut self, bytes: usize) -> Result<(), SplitError> {
         if let Some(left) = &mut self.list_left {
             *left = left

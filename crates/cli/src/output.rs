@@ -74,7 +74,7 @@ pub(crate) fn say(text: impl fmt::Display) {
 /// Prints the text to standard output without a line break.
 pub(crate) fn print(text: impl fmt::Display) {
     let mut out = io::stdout().lock();
-    // The reader has closed its end.
+    // The write fails if the reader has closed the pipe. The output is then discarded.
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn print(text: impl fmt::Display) {
 pub(crate) fn complain(text: impl fmt::Display) {
     let text = text.to_string();
     let lines: Vec<_> = text.lines().map(str::trim).collect();
-    // Standard error is closed; the message can't be reported elsewhere.
+    // The write fails if standard error is closed. The message can't be reported elsewhere.
     let _ = writeln!(io::stderr().lock(), "error: {}", lines.join("; "));
 }
 

@@ -139,7 +139,7 @@ fn during<R>(
         let reader = threads.spawn(|| {
             let mut gets = Gets::default();
             let mut processor = Processor::of_this_thread();
-            // The step is coprime to the number of names, so all are visited, and neighbors not in a row.
+            // The step is coprime to the number of names, so the loop reads all objects in a mixed order.
             for at in (0..).step_by(7_919) {
                 if done.load(Ordering::Relaxed) {
                     break;

@@ -254,7 +254,7 @@ impl Map for Shards {
 
 fn objects(size: usize) -> Vec<Object<ConfigMap>> {
     let mut objects: Vec<_> = (0..size).map(object).collect();
-    // In the order of a list.
+    // A list response has this order.
     objects.sort_by(|a, b| a.object_name().cmp(b.object_name()));
     objects
 }

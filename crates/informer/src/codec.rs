@@ -100,7 +100,7 @@ impl<'a> Encoded<'a> {
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
-            // The decoder counts them against the same limit.
+            // The decoder counts the arrays and maps, and has the same limit.
             Codec::Protobuf(_) => 0,
         }
     }

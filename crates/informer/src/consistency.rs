@@ -80,7 +80,7 @@ impl<'a, K> Comparison<'a, K> {
         let identity = item.identity().ok_or_else(nameless)?;
         let name = ObjectName::of(&identity).ok_or_else(nameless)?;
         if !name.is_fit() || !ResourceVersion::is_fit(&identity.metadata.resource_version) {
-            // The informer leaves out such objects too.
+            // The informer skips such objects too.
             return Ok(());
         }
         let revision = ResourceVersion::of(&identity);

@@ -276,7 +276,7 @@ where
                         _ => break,
                     }
                 }
-                // Retries the pop: a buffer may have gained room since the last attempt.
+                // Retries the pop, because a handler's buffer may not be full any more.
                 () = processor.room_made(), if !queue.is_empty() => {}
                 () = processor.next_resync(), if self.resyncing == 0 => self.resync().await,
                 () = clock::until(next_check) => self.detect_mutations(),

@@ -159,7 +159,7 @@ impl EventHandler<Pod> for Pods {
             return;
         };
         if is_leaving(pod) {
-            // Its grace period runs: it counts as deleted.
+            // A pod whose grace period has started counts as deleted.
             self.expectations.deleted(&owner, object.uid());
         }
         match &event {
@@ -223,7 +223,7 @@ impl Reconciler for Controller {
             return Ok(());
         }
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
-        // Checked before the cache is read: events in between are then in the cache.
+        // Checked before the cache is read. The cache then contains the events that met the expectations.
         let met = self.expectations.met(name);
         let handles = self.pods.by_index(&self.owned, uid);
         let newest = newest_ready(&handles);

@@ -184,7 +184,7 @@ impl EventHandler<Pod> for Unbound {
                 self.teller.tell(Kind::PodQueued, &object, text).await;
                 self.queue.add(object.object_name().clone());
             }
-            // Bound, terminated or deleted; the scheduler's own changes of the status cause no retry.
+            // The pod was bound, has ended or was deleted.
             Event::Deleted(deleted) => self.memory.is_settled(deleted.object_name()),
             Event::Updated { .. } | Event::Synced => {}
         }
@@ -249,7 +249,7 @@ impl Memory {
 
 impl Reconciler for Controller {
     async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
-        // Checked before the cache is read: a pod removed in between is bound in the cache.
+        // Checked before the cache is read. A pod that is removed from `assumed` later is bound in the cache.
         let is_assumed = self.memory.assumed.lock().contains_key(name);
         let Some(handle) = self.pods.find(name) else {
             self.memory.is_settled(name);
@@ -261,7 +261,7 @@ impl Reconciler for Controller {
             return Ok(());
         }
         let asked = Room::of_pod(&pod)?;
-        // Recorded before the nodes are checked, so that any later change retries it.
+        // Recorded before the nodes are checked. A later change of a node then causes a retry.
         self.memory.unschedulable.lock().insert(name.clone());
         match self.place(asked)? {
             Ok(node) => self.bind(name, &pod, Assumed { node, takes: asked }).await,
@@ -285,7 +285,7 @@ impl Controller {
                 None => fitting.push((free, node)),
             }
         }
-        // The first of equal nodes, so that the decision is deterministic.
+        // Selects the first of several equal nodes, because `max_by_key` returns the last maximum.
         fitting.reverse();
         let emptiest = fitting.into_iter().max_by_key(|(free, _)| free.rank());
         Ok(emptiest
@@ -298,7 +298,7 @@ impl Controller {
     /// The requests of a pod are also subtracted if the scheduler has sent the pod's binding and the cache
     /// does not contain the binding yet.
     fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
-        // Read before the cache: a pod that becomes bound in between counts twice instead of never.
+        // Read before the cache. Otherwise a pod that becomes bound in between would not be counted.
         let assumed: Vec<_> = {
             let assumed = self.memory.assumed.lock();
             let here = assumed.iter().filter(|(_, it)| it.node == node.name());
@@ -335,7 +335,7 @@ impl Controller {
                 ..ObjectReference::default()
             },
         };
-        // Recorded before the request: the cache may show it before the response arrives.
+        // Recorded before the request, because the event may arrive before the response.
         self.memory.assumed.lock().insert(name.clone(), assumed);
         let answer: Result<Status, _> = self
             .write_pods

@@ -33,11 +33,11 @@ pub(crate) enum Loop {
 pub(crate) enum Kind {
     /// A client wrote an object that the loops react to, such as the demo's Deployment.
     Wish,
-    /// The deployment controller received the event for a new Deployment.
+    /// The deployment controller received the `Added` event of a Deployment.
     DeploymentSeen,
     /// The deployment controller received the `Added` event of a ReplicaSet that a Deployment controls.
     ReplicaSetCreated,
-    /// The replica set controller received the event for a new ReplicaSet.
+    /// The replica set controller received the `Added` event of a ReplicaSet.
     ReplicaSetSeen,
     /// The replica set controller received the `Added` event of a pod that a ReplicaSet controls.
     PodCreated,
@@ -145,7 +145,7 @@ impl Teller {
             revision: object.revision().clone(),
             text: text.into(),
         };
-        // The receiver is gone: the demo is over, and the loop is about to stop.
+        // The send fails if no receiver exists, for example after the end of the demo. The step is discarded.
         let _ = self.steps.send(step).await;
     }
 }

@@ -86,7 +86,7 @@ impl ListEnd {
     }
 }
 
-/// The reason why the body of a list or a watch can't be split into frames.
+/// The reason why the body of a list response or a watch response can't be split into frames.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SplitError {
     /// The body has another format than expected, or a part of the body is too large.

@@ -42,7 +42,7 @@ const OPTIONS: Options = Options {
     depth: 127,
     containers: PARTS,
     values: usize::MAX,
-    // A server of another version does not have each field of the table.
+    // A server of another version may not send all fields of the table.
     missing: Missing::Nothing,
 };
 
@@ -92,7 +92,7 @@ pub(super) fn named(bytes: &[u8], expected: &Expected) -> Named {
     match envelope(bytes) {
         Some(envelope) if !envelope.kind.is_empty() || !envelope.api_version.is_empty() => {
             match expected.compared(&envelope.api_version, &envelope.kind) {
-                // The position of the metadata is not needed: the identity is read in any message.
+                // The position is not needed, because `identity` searches the whole message.
                 Named::Expected(_) => Named::Expected(Some(0)),
                 other => other,
             }
@@ -106,7 +106,7 @@ pub(super) fn named(bytes: &[u8], expected: &Expected) -> Named {
 /// Items of a list usually have no envelope. The number 0 replaces the position of the metadata. The position
 /// is not needed, because [`identity`] searches the whole message.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
-    // The position is not needed: the identity is read in any message.
+    // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)
 }
 
@@ -132,7 +132,7 @@ pub(super) fn identity(bytes: &[u8]) -> Option<Identity<'_>> {
     let mut metadata = IdentityMetadata::default();
     for field in WireFields::new(message(bytes)) {
         let (number, value) = field.ok()?;
-        // A message may be sent in parts, which the decoder merges.
+        // A message may be split into several fields with the same number. The decoder merges them.
         if number == METADATA {
             read_identity(value.bytes().ok()?, &mut metadata)?;
         }

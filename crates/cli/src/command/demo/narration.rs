@@ -117,7 +117,7 @@ impl Narration {
             number if number % self.every == 0 => format!("… {number} so far: {}", step.text),
             _ => return None,
         };
-        // A cause that is observed after its effect, on another connection, still has the earlier line.
+        // A step may be observed after its effect, on another connection. Its line is still earlier.
         let seen = step.at.saturating_duration_since(self.began);
         self.latest = self.latest.max(seen);
         Some(Line {

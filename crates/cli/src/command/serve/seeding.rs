@@ -179,7 +179,7 @@ impl Population {
         let there = numbers(server, &template).await?;
         let kind = template.kind();
         let (api_version, plural) = (kind.api_version(), &kind.plural);
-        // Another client's object may have the name.
+        // The name may belong to an object of another client.
         let is_free = |number: &u32| {
             !there.contains(number)
                 && server

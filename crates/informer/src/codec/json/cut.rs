@@ -128,7 +128,7 @@ fn find(
     let mut found_all = false;
     let search = Search {
         members,
-        // With a keep-list, any further member may have to be removed.
+        // If members without a rule are dropped, each member must be read.
         left: (!members.cuts_others()).then(|| members.named().len()),
         whole,
         cuts,

@@ -49,7 +49,7 @@ fn of_message(
     let message = Messages::builtin().get(id);
     match message.form {
         Form::Object => {}
-        // Its one value is the JSON; the rules apply to it, or to each of its items.
+        // In JSON, this message is the value of its only field. The rules apply to this value.
         Form::List | Form::Either => {
             for field in WireFields::new(raw) {
                 let (number, value) = field?;
@@ -78,7 +78,7 @@ fn of_message(
         let (number, value) = field?;
         let found = field_of(message, number);
         match (found, value) {
-            // Its members are members of this message.
+            // In JSON, the members of the inner message are members of this message.
             (Some(field), WireValue::Bytes(inner)) if field.presence == Presence::Inline => {
                 let mut kept = Vec::with_capacity(inner.len());
                 match field.value {
@@ -91,7 +91,7 @@ fn of_message(
                 let fate = members.named().get(field.name);
                 put_kept(fate.unwrap_or(members.others()), found, (number, value), to)?;
             }
-            // A field of a newer server has no name here.
+            // The table has no name for a field of a newer server.
             (None, _) => put_kept(members.others(), None, (number, value), to)?,
         }
     }

@@ -124,7 +124,7 @@ fn an_object_has_the_identity_and_the_kind_of_its_json() {
     let other = enveloped("Secret", &raw);
     let other = codec.object(&other).named(&expected);
     assert!(matches!(other, Named::Other(found) if found == "v1 Secret"));
-    // The fields behind the metadata are invalid.
+    // The fields after the metadata are invalid.
     let torn = [&raw[..], &[0x0f]].concat();
     assert!(codec.object(&torn).identity().is_none());
     assert_eq!(

@@ -15,7 +15,7 @@ fn list(kind: &str, metadata: &[u8], pods: &[Value]) -> Vec<u8> {
     for pod in pods {
         put_bytes(2, &message_of("Pod", pod), &mut list);
     }
-    // Go writes two empty fields behind the list.
+    // Go writes two empty fields after the list.
     [enveloped(kind, &list), field(3, b""), field(4, b"")].concat()
 }
 

@@ -29,7 +29,7 @@ const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
 /// Default deadline of the demo if its loops only observe a real cluster.
 ///
-/// The value is longer than the deadline with the embedded server, because a cluster must first pull images.
+/// The value allows for the time in which the cluster pulls the images of the pods.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
 
 /// The content of a valid command line: the command to run, and the most verbose level to log.

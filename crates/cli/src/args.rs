@@ -1,7 +1,7 @@
 //! Parses the command line. No other module reads the program's arguments or environment.
 //!
-//! Guarantees: the result of parsing is a valid [`Wanted`], the requested help text, or one line that states
-//! the error and the valid input.
+//! Guarantees: the result is one of three. It is a valid command with its options, the requested help text,
+//! or one line that states the error and the valid input.
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -23,15 +23,16 @@ use crate::{
 /// Maximum value of `--replicas`.
 const REPLICAS_MAX: u32 = 5_000;
 
-/// Default deadline of the demo, to which [`DEADLINE_PER_POD`] is added for each pod.
+/// Default deadline of the demo with no pods. Each pod adds [`DEADLINE_PER_POD`].
 const DEADLINE: Duration = Duration::from_secs(15);
 const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
-/// Default deadline of the demo if its loops only observe a real cluster. In a cluster, the pods' images must
-/// first be pulled, so the demo takes longer.
+/// Default deadline of the demo if its loops only observe a real cluster.
+///
+/// The value allows for the time in which the cluster pulls the images of the pods.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
 
-/// The result of a valid command line: the command to run, and the most verbose level of logged messages.
+/// The content of a valid command line: the command to run, and the most verbose level to log.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) verbosity: LevelFilter,
@@ -276,14 +277,16 @@ impl TypedServe {
     }
 }
 
-/// Returns the first name that occurs for the second time in `names`, or `None` if all names differ.
+/// Returns the first name in `names` that repeats an earlier name, or `None` if all names differ.
 fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
     let mut seen = BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
-/// Converts an error of clap. A requested help text or version becomes [`Asked::Help`]. Any other error
-/// becomes one line without clap's usage text.
+/// Converts an error of clap to a result of parsing.
+///
+/// A request for the help text or the version becomes [`Asked::Help`]. Any other error becomes
+/// [`Asked::Wrongly`], without clap's usage text.
 fn refuse(error: &clap::Error) -> Asked {
     let asked_for = [
         ErrorKind::DisplayHelp,

@@ -1,14 +1,14 @@
-//! Runs a small control plane: independent control loops that communicate only through objects on an API
-//! server.
+//! Runs a small control plane: control loops that communicate only through objects on an API server.
 //!
 //! Guarantees:
-//! - A loop reads objects from its informers' caches and changes objects with requests. It does not list,
-//!   poll, or call another loop.
-//! - The only read request is the get request of a node agent, which gets a pod before it reports that the
+//! - A loop reads objects from the caches of its informers, and changes objects with requests to the server.
+//!   A loop does not list, poll, or call another loop.
+//! - The only read request is a get request of the node agent. The agent sends it before it reports that a
 //!   pod has ended.
-//! - Event handlers only report steps (what a loop observed or did) and queue objects; workers send the
-//!   requests. If no workers are started, the loops report the changes that another control plane makes.
-//! - The loops are grouped into processes, as the binaries of a real control plane are. Each process has one
+//! - Event handlers send no requests. They report steps (what a loop observed or did) and add objects to a
+//!   queue. The workers of the queue send the requests. If no workers are started, the loops only report the
+//!   changes that another control plane makes.
+//! - The loops are grouped into processes, like the binaries of a real control plane. Each process has one
 //!   client and one informer factory. The deployment controller and the replica set controller share a
 //!   process, as in kube-controller-manager.
 //! - After [`ControlPlane::shutdown`] no task, watch or request of a loop remains.
@@ -58,8 +58,10 @@ const LAST_REQUESTS: Duration = Duration::from_secs(2);
 ///
 /// Each call moves the cluster closer to the desired state of one object.
 pub(crate) trait Reconciler: Send + Sync + 'static {
-    /// Compares the actual state in the caches with the desired state of the object `name`, and sends the
-    /// requests that reduce the difference.
+    /// Reconciles the object `name`.
+    ///
+    /// Compares the actual state in the caches with the desired state, and sends the requests that reduce the
+    /// difference.
     ///
     /// # Errors
     /// Returns an error if a request is rejected or an object can't be decoded. The worker then retries the
@@ -73,7 +75,7 @@ pub(crate) trait Reconciler: Send + Sync + 'static {
 /// The namespace and the label selector of the objects that the loops observe.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope {
-    /// Namespace of the observed objects; `None` means all namespaces.
+    /// Namespace of the observed objects, or `None` for all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) selector: Selector,
 }
@@ -94,7 +96,8 @@ pub(crate) struct ControlPlane {
 
 /// Represents one operating system process of a real control plane, such as kube-controller-manager.
 ///
-/// All loops of the process share its client, which has its own `User-Agent`, and its informers.
+/// All loops of a process share the informers and the client of the process. The client sends the process's
+/// own `User-Agent`.
 pub(crate) struct Process {
     user_agent: Arc<str>,
     client: Client,
@@ -102,11 +105,11 @@ pub(crate) struct Process {
     scope: Scope,
     steps: mpsc::Sender<Step>,
     reads: Reads,
-    /// Status readers of the process's informers, by plural resource name.
+    /// Readers of the status of the process's informers. The key is the plural of the informer's resource.
     informers: BTreeMap<String, StatusReader>,
 }
 
-/// Creates the [`Api`] clients with which a loop sends requests about objects of kind `K`.
+/// Creates the [`Api`] clients with which a loop changes objects of kind `K`.
 struct Writes<K> {
     client: Client,
     kind: PhantomData<fn() -> K>,
@@ -149,13 +152,16 @@ impl ControlPlane {
         }
     }
 
-    /// Adds a process that already contains its loops. [`ControlPlane::observe`] starts the informers of the
-    /// process.
+    /// Adds a process to the control plane. The process must already contain its loops.
+    ///
+    /// This function starts nothing. [`ControlPlane::observe`] starts the informers of the process.
     pub(crate) fn host(&mut self, process: Process) {
         self.processes.push(process);
     }
 
-    /// Adds `workers` workers for the control loop named `who`. [`ControlPlane::act`] starts the workers.
+    /// Adds `workers` workers to the control loop named `who`. [`ControlPlane::act`] starts the workers.
+    ///
+    /// Each worker gets names of objects from `queue`, and calls `reconciler` with each name.
     pub(crate) fn staff<R: Reconciler>(
         &mut self,
         who: &str,
@@ -256,8 +262,9 @@ impl Process {
         Arc::clone(&self.user_agent)
     }
 
-    /// Returns the informer of kind `K`, restricted to the control plane's namespace and selector. All loops
-    /// of the process share the informer.
+    /// Returns the process's informer of kind `K`. All loops of the process share it.
+    ///
+    /// The informer observes only objects with the control plane's namespace and label selector.
     fn informer<K>(&mut self) -> SharedInformer<K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -300,14 +307,15 @@ where
 
     /// Returns the [`Api`] client for objects of kind `K` in `namespace`.
     ///
-    /// `namespace` is the namespace of an existing object. It is `None` only if the object is invalid,
-    /// because `K` is a namespaced kind.
+    /// `K` is a namespaced kind, and `namespace` is the namespace of an object. If a malformed object has no
+    /// namespace, the client uses the empty namespace.
     fn to(&self, namespace: Option<&str>) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
     }
 }
 
-/// One worker of the control loop named `who`: reconciles the objects whose names it takes from `queue`.
+/// A worker of the control loop named `who`. It gets names of objects from `queue` and reconciles the
+/// objects.
 struct Shift {
     who: Arc<str>,
     queue: RateLimitingQueue<ObjectName>,

@@ -1,14 +1,15 @@
 //! Receives the signals SIGINT (Ctrl-C) and SIGTERM, so that the program can clean up before it exits.
 //!
-//! Guarantees: after [`Interrupt::listen`], these signals no longer end the process. A signal that arrives
-//! between two calls of [`Interrupt::next`] is returned by the second call. If the same signal arrives
-//! several times before a call, it is returned once.
+//! Guarantees:
+//! - after [`Interrupt::listen`], these signals do not end the process by themselves;
+//! - a signal that arrives between two calls of [`Interrupt::next`] is not lost. The next call returns it;
+//! - a signal that arrives several times before a call is returned only once.
 
 use std::{future::Future, io, time::Duration};
 
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// Maximum time that [`Interrupt::unless`] waits for `work` to complete after a signal.
+/// Maximum time for which [`Interrupt::unless`] continues its work after a signal has arrived.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A signal that requests the end of the program.
@@ -37,7 +38,7 @@ impl Signal {
 }
 
 impl Interrupt {
-    /// Installs the signal handlers; must be called inside a tokio runtime.
+    /// Installs the signal handlers. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// Returns an error if the operating system rejects a signal handler.
@@ -51,7 +52,7 @@ impl Interrupt {
     /// Waits for the next signal.
     ///
     /// # Cancel safety
-    /// No signal is lost if the future is dropped: the next call returns the signal.
+    /// Cancel safe. If the future is dropped, the next call returns the signal.
     pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             biased;
@@ -60,13 +61,13 @@ impl Interrupt {
         }
     }
 
-    /// Runs `work` until it completes, but for at most one second after a signal arrives.
+    /// Runs `work` and returns its result. Interrupts `work` if a signal arrives.
     ///
-    /// If `work` has not completed one second after the signal, it is dropped.
+    /// After a signal, `work` has one more second to complete. Then it is dropped.
     ///
     /// # Errors
-    /// Returns the signal if a signal arrives before `work` completes, even if `work` then completes within
-    /// one second.
+    /// Returns the signal if a signal arrives before `work` has completed. This is also the result if `work`
+    /// completes during the additional second.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Signal> {
         let mut work = std::pin::pin!(work);
         tokio::select! {

@@ -1,8 +1,10 @@
-//! Writes the program's output; no other module prints.
+//! Writes the output of the program. No other module prints.
 //!
-//! Guarantees: results are written to standard output. A failure is written as one line to standard error. If
-//! the reader of standard output closes the pipe (as `| head` does), further output is discarded and the
-//! program continues.
+//! Guarantees:
+//! - results are written to standard output;
+//! - a failure is written as one line to standard error;
+//! - if the reader of standard output closes the pipe, as `| head` does, further output is discarded and the
+//!   program continues.
 
 use std::{
     fmt,
@@ -10,13 +12,14 @@ use std::{
     time::Duration,
 };
 
-/// Width in characters of the column `who` of a [`Line`]. `TEXT` and `OBJECT` are the widths of the next two
-/// columns. A longer value is not truncated.
+/// Minimum width, in characters, of the column `who` of a [`Line`]. A longer value is not truncated.
+///
+/// `TEXT` and `OBJECT` are the minimum widths of the next two columns.
 const WHO: usize = 18;
 const TEXT: usize = 46;
 const OBJECT: usize = 34;
 
-/// Minimum width in characters of a column of numbers, in a table that [`table`] prints.
+/// Minimum width, in characters, of each column of numbers that [`table`] prints.
 const NUMBER: usize = 7;
 
 /// One line of the demo's output: a step of a control loop.
@@ -30,7 +33,7 @@ pub(crate) struct Line {
     pub(crate) revision: String,
 }
 
-/// One row of a table: a name, and one number per column. `None` means that the number is unknown.
+/// One row of a table: a name, and the numbers in the other columns. An unknown number is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -71,7 +74,7 @@ pub(crate) fn say(text: impl fmt::Display) {
 /// Prints the text to standard output without a line break.
 pub(crate) fn print(text: impl fmt::Display) {
     let mut out = io::stdout().lock();
-    // The reader has closed its end.
+    // The write fails if the reader has closed the pipe. The output is then discarded.
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
@@ -79,13 +82,14 @@ pub(crate) fn print(text: impl fmt::Display) {
 pub(crate) fn complain(text: impl fmt::Display) {
     let text = text.to_string();
     let lines: Vec<_> = text.lines().map(str::trim).collect();
-    // Standard error is closed; the message can't be reported elsewhere.
+    // The write fails if standard error is closed. The message can't be reported elsewhere.
     let _ = writeln!(io::stderr().lock(), "error: {}", lines.join("; "));
 }
 
-/// Prints a table to standard output. `title` is the heading of the column of names.
+/// Prints a table to standard output. An unknown number is printed as a dash.
 ///
-/// An unknown number is printed as a dash.
+/// The first column contains the names of the rows, under the heading `title`. `columns` contains the
+/// headings of the other columns.
 pub(crate) fn table(title: &str, columns: &[&str], rows: &[Row]) {
     let lengths = rows.iter().map(|row| row.name.len());
     let width = lengths.chain([title.len()]).max().unwrap_or(0);

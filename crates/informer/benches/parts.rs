@@ -1,13 +1,14 @@
-//! Measures components of the library separately: the work queue, the delivery of events to handlers,
-//! decoding, the store and its indices.
+//! Measures components of the library separately, each on one thread.
+//!
+//! The components are the work queue, the delivery of events to handlers, decoding, the store and its
+//! indices.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench parts
 //! ```
 //!
-//! All code runs on one thread. Each printed figure is the minimum of several rounds, because other programs
-//! on the machine only increase the times. The figures depend on the machine, so the benchmark does not
-//! compare them with a limit.
+//! Each printed figure is the minimum of several rounds, because other programs on the machine only increase
+//! the times. The figures depend on the machine, so the benchmark does not compare them with a limit.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -51,7 +52,7 @@ const KEYS: usize = 300_000;
 /// Number of update events that each handler receives per round.
 const EVENTS: usize = 20_000;
 
-/// Capacity in watch events of the channel from the benchmark to the informer.
+/// Capacity of the channel through which the benchmark sends watch events to [`MemorySource`].
 const ON_THE_WAY: usize = 64;
 
 #[tokio::main(flavor = "current_thread")]
@@ -111,10 +112,10 @@ async fn work_queue() -> Result<Taken> {
 
 // === Informer ===
 
-/// Sends update events for small pods to an informer as JSON, and measures the time until all handlers have
-/// received all events.
+/// Measures the time from the first watch event to the last call of a handler.
 ///
-/// In the result, one operation is one event, regardless of the number of handlers.
+/// The benchmark sends [`EVENTS`] update events as JSON to an informer with `handlers` handlers. In the
+/// result, one operation is one event, regardless of the number of handlers.
 async fn fan_out(handlers: u64) -> Result<Taken> {
     let (source, events) = MemorySource::new((0..PODS).map(|number| small_pod(number, 1)));
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
@@ -142,11 +143,12 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
     Ok(Taken::since(begun, EVENTS))
 }
 
-/// Measures decoding, and prints the times in nanoseconds per pod.
+/// Measures how long the informer needs to decode a pod, and prints the times in nanoseconds per pod.
 ///
-/// The first four figures are the times from a list response to the store: with and without packing
-/// (compression of cached objects), each with and without pruning (removal of `managedFields`). The last
-/// figure is the time to decode a packed and pruned pod when a caller reads it.
+/// The first four figures are times from a list response to the store. They differ in two options of the
+/// informer: pruning (the removal of `managedFields`) and packing (the compression of cached objects). The
+/// last figure is the time in which a caller gets a packed and pruned pod from the store. The pod is decoded
+/// at this time.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());
@@ -318,12 +320,14 @@ fn pod(number: usize) -> Value {
 
 // === Source ===
 
-/// An in-memory `ListerWatcher`. Every list is the same, and the first watch delivers the events that the
-/// benchmark sends to a channel.
+/// An in-memory `ListerWatcher`. Every list response contains the same pods.
+///
+/// The first watch delivers the events that the benchmark sends to a channel.
 struct MemorySource {
     list: Bytes,
-    /// Receiving end of the channel of events. The first watch takes the receiver; later watches deliver no
-    /// events.
+    /// Receiver of the channel of events, or `None` after the first watch request.
+    ///
+    /// The first watch uses the receiver. Later watches deliver no events.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 

@@ -1,18 +1,18 @@
-//! Measures the latency of `get` while a list replaces 100,000 objects in a store with three indices. The
-//! limit is 5 ms.
+//! Measures the latency of `get` while all 100,000 objects in a store with three indices are replaced.
 //!
 //! ```text
 //! cargo bench -p kube-informer --bench replace
 //! ```
 //!
 //! One thread gets objects by name without a pause. Another thread replaces all objects several times, with
-//! new revisions and index values. On Linux, the time during which the reader thread was runnable but did not
-//! run is subtracted from the latency, because this time does not depend on the store.
+//! new revisions and index values. The latency of each `get` must be at most 5 ms. On Linux, the time during
+//! which the first thread was runnable but did not run is subtracted, because this time does not depend on
+//! the store.
 //!
-//! For comparison, the latency is also measured on an idle store, and on an idle store while another store is
-//! replaced. If the latency exceeds the limit during the replacement and also in a comparison, the result is
-//! inconclusive and the exit code is 2. If the latency exceeds the limit only during the replacement, the
-//! exit code is 1.
+//! For comparison, the latency is also measured in two other situations: the store is idle, or the store is
+//! idle while another store is replaced. The exit code is 1 if the latency exceeds the limit only while the
+//! measured store is replaced. The exit code is 2 if the latency also exceeds the limit in another situation,
+//! because the result is then inconclusive.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -89,7 +89,7 @@ fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 100), &format!("pod-{number}"))
 }
 
-/// Returns all objects for one round. Their revisions and index values differ from those of the other rounds.
+/// Returns all objects for the round number `round`. Each round has other revisions and index values.
 fn objects(round: usize) -> Vec<Pod> {
     let pod = |number: usize| {
         let name = name(number);
@@ -126,9 +126,9 @@ fn replace(writer: &mut IndexerWriter<Pod>, objects: Vec<Pod>) -> Duration {
     begun.elapsed()
 }
 
-/// Runs `action` while another thread repeatedly gets objects from the store and measures the latency.
+/// Runs `action` while another thread repeatedly gets objects from the store.
 ///
-/// Returns the latencies and the result of `action`.
+/// Returns the latency of each `get`, and the result of `action`.
 fn during<R>(
     indexer: &Indexer<Pod>,
     names: &[ObjectName],
@@ -139,7 +139,7 @@ fn during<R>(
         let reader = threads.spawn(|| {
             let mut gets = Gets::default();
             let mut processor = Processor::of_this_thread();
-            // The step is coprime to the number of names, so all are visited, and neighbors not in a row.
+            // The step is coprime to the number of names, so the loop reads all objects in a mixed order.
             for at in (0..).step_by(7_919) {
                 if done.load(Ordering::Relaxed) {
                     break;

@@ -36,11 +36,12 @@ use indexer::tree::Tree;
 
 const NAMESPACES: usize = 10;
 const ROUNDS: usize = 5;
-/// Number of writes per round of the write measurement, and of gets per round of the get measurement.
+/// Number of writes or gets per round. The writes and the gets are measured in separate rounds.
 const STEPS: usize = 20_000;
 
-/// The value that each candidate map contains for an object: the object and its source, as in the library's
-/// store.
+/// The value of each candidate map: an object, and the id of the source that has delivered it.
+///
+/// The library's store has the same values.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {
@@ -253,7 +254,7 @@ impl Map for Shards {
 
 fn objects(size: usize) -> Vec<Object<ConfigMap>> {
     let mut objects: Vec<_> = (0..size).map(object).collect();
-    // In the order of a list.
+    // A list response has this order.
     objects.sort_by(|a, b| a.object_name().cmp(b.object_name()));
     objects
 }

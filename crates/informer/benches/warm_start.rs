@@ -1,10 +1,10 @@
-//! Measures a warm start with 100,000 pods: the time to save the cache and the time to load the saved cache.
-//! For comparison, it measures a list from the embedded server.
+//! Measures a warm start with 100,000 pods: the time to save the cache, and the time to load it again.
 //!
 //! `cargo bench -p kube-informer --bench warm_start`
 //!
-//! These times depend on the machine and have no limit. The embedded server runs in the same process and uses
-//! neither network nor etcd, so the measured list is faster than a list from a real cluster.
+//! For comparison, the benchmark also measures a list from the embedded server. All of these times depend on
+//! the machine and have no limit. The embedded server runs in the same process and uses neither network nor
+//! etcd, so the measured list is faster than a list from a real cluster.
 //!
 //! Then a separate process loads a packed (compressed) cache on a runtime with one thread. The exit code is 0
 //! if the load meets two limits:
@@ -14,8 +14,8 @@
 //!   ready, measures the time between its own polls. On Linux, the time during which the thread was runnable
 //!   but did not run is subtracted.
 //!
-//! If the load exceeds a limit, the exit code is 1. If the second task also measures more than 5 ms before
-//! the load, the result is inconclusive and the exit code is 2 instead.
+//! If the load exceeds a limit, the exit code is 1. If the second task measures more than 5 ms even before
+//! the load starts, the result is inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(clippy::unwrap_used, reason = "a bench panics if it can't continue")]
@@ -51,8 +51,9 @@ const OBJECTS: usize = 100_000;
 
 const ROUNDS: usize = 3;
 
-/// Maximum ratio of the peak resident memory during the load of a packed (compressed) cache to the resident
-/// memory two seconds after the load.
+/// Maximum ratio of two values of the resident memory of the process that loads the packed cache.
+///
+/// The first value is the peak, and the second value is measured two seconds after the load.
 const PEAK_MAX: f64 = 1.15;
 
 const POLL_MAX: Duration = Duration::from_millis(5);
@@ -93,9 +94,9 @@ fn main() -> ExitCode {
     code.map_or(ExitCode::FAILURE, |code: u8| ExitCode::from(code))
 }
 
-/// Prints the times of lists, saves and loads, and then saves a packed cache to a file.
+/// Measures lists, saves and loads, and prints their times. Then saves a packed cache to a file.
 ///
-/// Returns the path of the file, and the identifier of the collection in the cache.
+/// Returns the path of the file, and the value of `ListerWatcher::collection` for the saved cache.
 async fn compare() -> (PathBuf, String) {
     let server = Server::builder().enforce_namespaces(false).build();
     server.create_all((0..OBJECTS).map(pod)).unwrap();
@@ -252,7 +253,9 @@ fn verdict(idle: Duration, poll: Duration, peak: Option<u64>, steady: Option<u64
     ExitCode::FAILURE
 }
 
-/// Yields in an endless loop, and records in `longest` the longest time between two polls of this future.
+/// Yields in an endless loop, and measures the time between two of its own polls.
+///
+/// Stores the longest time so far in `longest`.
 async fn tick(longest: &Cell<Duration>) {
     let mut processor = File::open("/proc/thread-self/schedstat").ok();
     loop {

@@ -38,7 +38,7 @@ use self::{
 /// Resync period of the informer. The library raises shorter periods to one second.
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// Time for which the async closures sleep per event.
+/// Time for which the async closures sleep before they print an event.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// Maximum time of each wait for the informer, such as the wait for the initial sync.
@@ -80,7 +80,7 @@ impl EventHandler<Pod> for Audit {
     }
 }
 
-/// A handler that counts the resync events of all pods, and prints each of them.
+/// A handler that prints each resync event with its number. The count includes the events of all pods.
 struct Resynced {
     output: Transcript,
     times: u32,
@@ -159,8 +159,10 @@ async fn handlers() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Registers closures that print additions and deletions immediately, and async closures that print them
-/// after a delay.
+/// Registers two handlers that print additions and deletions of pods.
+///
+/// The closures of the first handler print immediately. The async closures of the second handler print after
+/// a delay.
 fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stopped> {
     pods.on_add(move |pod, _| output.say(format!("closure: added {}", pod.object_name())))
         .on_delete(move |gone| output.say(format!("closure: deleted {}", gone.object_name())))
@@ -179,11 +181,11 @@ fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stoppe
     Ok(())
 }
 
-/// Registers a handler that is busy while a pod is updated three times, and checks that it receives only one
-/// update.
+/// Registers a handler whose buffer merges updates of the same object, and checks the result.
 ///
-/// The handler's buffer merges the three updates into one update, from the last delivered state to the
-/// current state. The buffer contains at most one event per object.
+/// The pod is updated three times while the handler is busy. The buffer contains at most one event per
+/// object, so it merges the three updates into one update from the last delivered state to the current state.
+/// The function checks that the handler receives only this update.
 async fn only_the_latest(
     pods: &SharedInformer<Pod>,
     ours: &Pods,

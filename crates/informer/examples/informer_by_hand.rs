@@ -37,7 +37,9 @@ use self::{
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Capacity in lines of the channel for the output of the process function, which sends fewer lines in total.
+/// Capacity, in lines, of the channel for the output of the process function.
+///
+/// The process function sends fewer lines than this in total, so the channel is never full.
 const SHOWN_MAX: usize = 64;
 
 /// Name of the pod for which the process function returns an error once.
@@ -91,9 +93,9 @@ async fn informer_by_hand() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the process function, which applies the deltas of one object to the store.
+/// Returns the process function. It applies the deltas of one object to the store.
 ///
-/// For each resulting change of the store, the function sends a line to `lines`.
+/// The function sends a line to `lines` for each object that was added, updated or deleted in the store.
 fn process(
     mut writer: IndexerWriter<Pod>,
     lines: mpsc::Sender<String>,
@@ -139,6 +141,8 @@ fn process(
 }
 
 /// Receives and prints lines until a line equals `expected`.
+///
+/// Returns an error if this takes too long or if the controller has ended.
 async fn expect(printed: &mut mpsc::Receiver<String>, expected: &str) -> anyhow::Result<()> {
     loop {
         let line = timeout(TIMEOUT, printed.recv()).await;

@@ -86,9 +86,9 @@ async fn late_handler() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Registers a handler that prints its events. Each line begins with the handler's `name`.
+/// Registers a handler that prints its events. Each line begins with `name`, the name of the handler.
 ///
-/// The line of an addition also contains the number of additions so far.
+/// A line about an added pod also contains the number of pods that the handler has received as added so far.
 fn register(
     name: &'static str,
     pods: &SharedInformer<Pod>,

@@ -97,20 +97,26 @@ async fn metrics() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the metrics in the registry as text, in the format `application/openmetrics-text; version=1.0.0`.
+/// Returns the metrics in `registry` as text.
+///
+/// The format is `application/openmetrics-text; version=1.0.0`.
 fn scrape(registry: &Registry) -> anyhow::Result<String> {
     let mut page = String::new();
     text::encode(&mut page, registry)?;
     Ok(page)
 }
 
-/// Returns whether the example prints a line of the metrics. Comments and histogram buckets are not printed.
+/// Returns whether the example prints this line of the metrics.
+///
+/// Comments and histogram buckets are not printed.
 fn is_shown(line: &str) -> bool {
     !line.starts_with('#') && !line.contains("_bucket{")
 }
 
-/// Returns the value in the first line of `lines` for the metric `name`, or `None` if no line has this
-/// metric.
+/// Returns the value of the metric `name`, or `None` if no line contains this metric.
+///
+/// If several lines contain the metric, for example with different labels, returns the value in the first
+/// line.
 fn value<'a>(lines: &[&'a str], name: &str) -> Option<&'a str> {
     let of_name = |line: &&&str| line.split('{').next() == Some(name);
     lines.iter().find(of_name)?.rsplit(' ').next()

@@ -1,11 +1,13 @@
 //! Uses one informer factory for two namespaces, with four informers of the kind `Secret`.
 //!
-//! The first informer caches all secrets of the two namespaces, the second the secrets with a label, and the
-//! third only the metadata of the secrets. The fourth informer caches the secrets as dynamic objects, which
-//! are for kinds that are known only at run time.
+//! - The first informer caches all secrets of the two namespaces.
+//! - The second informer caches only the secrets with a certain label.
+//! - The third informer caches only the metadata of the secrets.
+//! - The fourth informer caches the secrets as dynamic objects. Such objects are for kinds that are known
+//!   only at run time.
 //!
-//! Each informer has one cache for both namespaces. The factory returns the same informer again for a request
-//! with the same type, namespaces and selectors.
+//! Each informer has one cache for both namespaces. If the factory is called twice with the same type,
+//! namespaces and selectors, it returns the same informer.
 //!
 //! `cargo run -p kube-informer --example namespaces [-- --kubeconfig FILE --context NAME]`
 
@@ -34,9 +36,9 @@ use self::cluster::Cluster;
 /// Key of a label that all secrets of the program have.
 const LABEL: &str = "kube-informer-example";
 
-/// Namespaces in which the program creates secrets. They exist on every cluster.
+/// Namespaces in which the program creates secrets. Every cluster has these namespaces.
 ///
-/// The informers of the factory cache only the secrets in the first two namespaces.
+/// The factory's informers observe only the first two namespaces.
 const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-public"];
 
 /// Content of every secret: nine bytes, base64-encoded as in the JSON of a secret.
@@ -114,8 +116,9 @@ async fn compare(client: Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns a text with the names of the objects in the lister's cache that match the selector `made`. The
-/// names are in the order of the cache.
+/// Returns the names of the cached objects that match the selector `made`, as text.
+///
+/// The names are in the order in which the lister returns the objects.
 fn listed<K: Resource>(lister: &Lister<K>, made: &Selector) -> String {
     let names: Vec<_> = lister
         .list(made)

@@ -1,9 +1,8 @@
-//! Shows two ways to read an object that the program has just written: from an overlay, and from the cache
-//! after a wait.
+//! Shows two ways to read an object that the program has just written.
 //!
 //! A cache receives changes slightly later than the server. A controller that reads the cache right after its
-//! own write may read the previous state and repeat its work. An overlay contains the written object
-//! immediately, without a wait. Alternatively, the program waits until the cache contains the write.
+//! own write may read the previous state and repeat its work. There are two solutions. An overlay contains
+//! the written object immediately. Alternatively, the program waits until the cache contains the write.
 //!
 //! `cargo run -p kube-informer --example own_writes [-- --kubeconfig FILE --context NAME]`
 

@@ -1,16 +1,17 @@
 //! Runs a controller whose event handler and workers are connected by a work queue.
 //!
-//! The event handler adds the names of changed pods to the queue. Workers take names from the queue and read
+//! The event handler adds the names of changed pods to the queue. Workers get names from the queue and read
 //! the pods from the indexer.
 //!
-//! - A name is processed by one worker at a time. Several events that arrive before a name is processed are
-//!   processed once. The program runs with one and with three workers; the result is the same.
-//! - A worker acts on the current state in the indexer, not on the event. It treats a deleted pod like a pod
-//!   that never existed.
-//! - A failed item is retried with an increasing delay, and is dropped after five retries.
-//! - `mypod` simulates a pod that was deleted while the controller was stopped. The controller passes `mypod`
-//!   to the informer as a known object. The first list does not contain `mypod`, so the informer delivers its
-//!   deletion.
+//! - Only one worker at a time processes a name. If several events arrive before a name is processed, the
+//!   name is processed once. The program runs with one worker and with three workers, and the result is the
+//!   same.
+//! - A worker acts on the current state in the indexer, not on the event. For a worker, a deleted pod is the
+//!   same as a pod that never existed.
+//! - A failed name is retried with an increasing delay, and is dropped after five retries.
+//! - The pod `mypod` simulates a pod that was deleted while the controller was stopped. The controller passes
+//!   `mypod` to the informer as a known object. The first list does not contain `mypod`, so the informer
+//!   delivers a deletion of `mypod`.
 //!
 //! `cargo run -p kube-informer --example pod_workqueue [-- --kubeconfig FILE --context NAME]`
 
@@ -133,9 +134,9 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     ours.clear().await
 }
 
-/// Returns a pod for the informer's known objects, as if an earlier run of the program had cached the pod.
+/// Returns a pod to pass to the informer as a known object. The informer uses only the name of the pod.
 ///
-/// The informer uses only the name of the pod.
+/// The pod stands for an object that an earlier run of the program had in its cache.
 fn known_last_time(name: &str) -> Pod {
     Pod {
         metadata: ObjectMeta {
@@ -147,7 +148,8 @@ fn known_last_time(name: &str) -> Pod {
     }
 }
 
-/// Runs one worker: processes names of pods from the queue until the queue is shut down.
+/// Runs one worker until the queue is shut down. The worker reconciles the pods whose names it gets from the
+/// queue.
 async fn work(queue: RateLimitingQueue<ObjectName>, pods: Indexer<Pod>, output: Transcript) {
     while let Some(item) = queue.get().await {
         let (name, failures) = (item.key(), item.requeues());
@@ -188,8 +190,9 @@ fn sync(pods: &Indexer<Pod>, name: &ObjectName, failures: u32) -> anyhow::Result
     }
 }
 
-/// Creates, changes and deletes pods. Waits for the controller's output after each change, so every run
-/// prints the same lines.
+/// Creates, changes and deletes pods. After each change, waits for the output of the controller.
+///
+/// Because of the waits, every run prints the same lines.
 async fn act(ours: &Pods, output: Transcript) -> anyhow::Result<()> {
     let synced = |pod: Pod| {
         let meta = pod.metadata;

@@ -1,7 +1,7 @@
 //! Reads the cache of an informer by name, by labels, by an index, and from a snapshot.
 //!
-//! A read neither sends a request nor blocks. Each read returns objects of one consistent state of the cache.
-//! A snapshot does not change when the cache changes.
+//! A read sends no request and does not block. Each read returns objects of one consistent state of the
+//! cache. A snapshot does not change when the cache changes.
 //!
 //! `cargo run -p kube-informer --example read_cache [-- --kubeconfig FILE --context NAME]`
 

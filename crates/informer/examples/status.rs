@@ -117,9 +117,9 @@ async fn an_informer_from_start_to_stop(client: Client, output: Transcript) -> a
     output.shows(&["limits: Watching", "limits: Stopped"]).await
 }
 
-/// Prints the activity of an informer whenever the activity changes, until the informer stops.
+/// Prints the activity of an informer each time the activity changes. Returns when the informer stops.
 ///
-/// A short activity may not be printed, because the status contains only the current activity.
+/// An activity that ends quickly may not be printed, because the status contains only the current activity.
 async fn tell(name: &'static str, mut status: StatusReader, output: Transcript) {
     let mut told = None;
     while let Some(now) = status.wait_for(|now| Some(now.activity()) != told).await {

@@ -69,10 +69,10 @@ async fn stream() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints events until `pod-2` is deleted. Labels `pod-1` when the informer is synced, and deletes `pod-2`
-/// when the update of `pod-1` arrives.
+/// Prints the events of the stream until `pod-2` is deleted.
 ///
-/// Returns an error unless exactly two additions were received before the deletion.
+/// When the informer is synced, the function labels `pod-1`. When the update of `pod-1` arrives, the function
+/// deletes `pod-2`. Returns an error if the number of additions before the deletion is not two.
 async fn follow(
     events: &mut Subscription<Pod>,
     ours: &Pods,

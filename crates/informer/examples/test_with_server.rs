@@ -1,7 +1,7 @@
-//! Shows how to test a program that uses informers, with an embedded API server and paused tokio time.
+//! Shows how to test a program that uses informers.
 //!
-//! The server runs in the process of the test and opens no socket. The time is virtual, so a test that sleeps
-//! for an hour ends at once.
+//! The test uses an embedded API server and paused tokio time. The server runs in the process of the test and
+//! opens no socket. The time is virtual, so a test that sleeps for an hour ends immediately.
 //!
 //! The function `test_with_server` can be the body of a `#[tokio::test(start_paused = true)]`. In the test, a
 //! pod is deleted while the watch is disconnected, and the server then drops its event history. The informer

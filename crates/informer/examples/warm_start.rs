@@ -68,8 +68,8 @@ async fn warm_start() -> anyhow::Result<()> {
 
 /// Runs an informer until its cache contains `count` pods.
 ///
-/// The informer loads the saved cache in `folder` at its start, and saves its cache to `folder` at its end.
-/// Returns whether the load succeeded.
+/// At its start, the informer loads the saved cache from `folder`. At its end, it saves its cache to
+/// `folder`. Returns the result of the load.
 async fn run(client: Client, folder: &Path, count: usize) -> anyhow::Result<WarmStart> {
     let pods = ListWatch::<Pod>::new(client).labels(&format!("{LABEL}=warm-start").parse()?);
     // Change the version with every change of the type or the transform; a store with another version is not

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Maximum duration that is added to a point in time: thirty years. A longer duration could cause an
-/// overflow.
+/// Maximum duration that is added to a point in time: thirty years.
+///
+/// The sum of a point in time and a longer duration could overflow.
 const FOR_EVER: Duration = Duration::from_secs(86_400 * 365 * 30);
 
-/// Returns the point in time `duration` after `from`. A duration of more than thirty years counts as thirty
-/// years.
+/// Returns the point in time `from` plus `duration`.
+///
+/// If `duration` is longer than thirty years, adds only thirty years.
 pub(crate) fn after(from: Instant, duration: Duration) -> Instant {
     from + duration.min(FOR_EVER)
 }
@@ -21,7 +23,7 @@ pub(crate) fn from_now(duration: Duration) -> Instant {
     after(Instant::now(), duration)
 }
 
-/// Waits until the time `moment`; never completes if `moment` is `None`.
+/// Waits until the time `moment`. If `moment` is `None`, never completes.
 pub(crate) async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,

@@ -1,9 +1,13 @@
-//! Splits the body of a list or a watch into objects ([`Codec`]), and reads the bytes of one object
-//! ([`Encoded`]).
+//! Splits response bodies into objects, and reads the bytes of each object.
 //!
-//! Guarantees: the result of reading an object depends only on the object's bytes, and a failure does not
-//! affect other objects. A splitter buffers at most one unfinished object. No error quotes a value of an
-//! object.
+//! [`Encoding`] creates the splitters for the bodies of list and watch responses. [`Codec`] is the encoding
+//! of one object, and [`Encoded`] reads the object.
+//!
+//! Guarantees:
+//! - the result for an object depends only on the bytes of the object, and an invalid object does not affect
+//!   other objects;
+//! - a splitter buffers at most one unfinished object;
+//! - no error quotes the value of a field of an object, except the API version and the kind.
 //!
 //! The module sends no requests, and keeps no state between two response bodies.
 
@@ -35,29 +39,32 @@ use crate::{json::Measured, pruning::Pruning};
 pub(crate) enum Codec {
     #[default]
     Json,
-    /// A message of a built-in kind, with or without its envelope.
+    /// Protobuf. The bytes are a message of a built-in kind, with or without the Kubernetes envelope.
+    ///
+    /// The envelope states the API version and the kind.
     Protobuf(Schema),
 }
 
 impl Codec {
-    /// Serializes an object as JSON; returns `None` if its type can't be serialized.
+    /// Serializes an object as JSON. Returns `None` if the object can't be serialized.
     #[cfg(feature = "packed")]
     pub(crate) fn encode(object: &impl serde::Serialize) -> Option<Vec<u8>> {
         serde_json::to_vec(object).ok()
     }
 
-    /// Returns the codec of the bytes of one object in an unknown response, which are protobuf if they begin
-    /// with an envelope.
+    /// Detects the codec of an object from its bytes, if the content type of the response is not known.
+    ///
+    /// The codec is protobuf if the bytes begin with an envelope, and JSON otherwise.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         protobuf::schema(bytes).map_or(Self::Json, Self::Protobuf)
     }
 
-    /// Returns whether objects of this kind can be read as protobuf.
+    /// Returns whether the library can read objects of the kind `kind` as protobuf.
     pub(crate) fn has_protobuf(api_version: &str, kind: &str) -> bool {
         Schema::of_kind(api_version, kind).is_some()
     }
 
-    /// Wraps the bytes of one object in this encoding, so that they can be read.
+    /// Combines this codec with the bytes of one object. The result reads the object.
     pub(crate) fn object(self, bytes: &[u8]) -> Encoded<'_> {
         Encoded { codec: self, bytes }
     }
@@ -79,7 +86,7 @@ impl<'a> Encoded<'a> {
         self.bytes
     }
 
-    /// Returns the JSON text of the object.
+    /// Returns the object as JSON text. Converts an object in protobuf.
     pub(crate) fn json(self) -> Cow<'a, [u8]> {
         match self.codec {
             Codec::Json => Cow::Borrowed(self.bytes),
@@ -87,16 +94,18 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the number of arrays and maps in the object.
+    /// Returns the number of JSON arrays and maps in the object.
+    ///
+    /// Returns 0 for an object in protobuf, because the decoder limits this number itself.
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
-            // The decoder counts them against the same limit.
+            // The decoder counts the arrays and maps, and has the same limit.
             Codec::Protobuf(_) => 0,
         }
     }
 
-    /// Compares the API version and kind in the object with those that the informer expects.
+    /// Compares the object's API version and kind with the API version and kind that the informer expects.
     pub(crate) fn named(self, expected: &Expected) -> Named {
         match self.codec {
             Codec::Json => json::named(self.bytes, expected),
@@ -104,9 +113,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the byte position of the value of `metadata`, if `metadata` is the object's first field.
+    /// Returns the byte position of the value of `metadata` if the object begins with this field.
     ///
-    /// List items without a kind usually begin with `metadata`.
+    /// List items without a kind usually begin with `metadata`. For an object in protobuf, the position has
+    /// no meaning, and the result is `None` only if the object has an envelope.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
@@ -114,7 +124,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the bytes of the object with the expected API version and kind. The object must state none.
+    /// Returns a copy of the object that states the expected API version and kind.
+    ///
+    /// The object itself must state neither an API version nor a kind.
     pub(crate) fn with_kind(self, expected: &Expected) -> Vec<u8> {
         match self.codec {
             Codec::Json => json::with_kind(self.bytes, expected.stamp()),
@@ -122,7 +134,8 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Parses the whole object and returns its identity; `None` if any part of the object is invalid.
+    /// Reads the object's identity from all bytes of the object. Returns `None` if the bytes are not
+    /// well-formed.
     pub(crate) fn identity(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => serde_json::from_slice(self.bytes).ok(),
@@ -132,8 +145,9 @@ impl<'a> Encoded<'a> {
 
     /// Reads the object's identity from the value of `metadata`, which begins at byte `at`.
     ///
-    /// Returns `None` if the metadata are invalid. If `is_quick` is true, metadata fields outside the
-    /// identity are skipped without validation.
+    /// Returns `None` if the metadata are invalid. If `is_quick` is true, the reader does not validate
+    /// metadata fields that are not part of the identity. The arguments have no effect for an object in
+    /// protobuf.
     pub(crate) fn identity_at(self, at: usize, is_quick: bool) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_at(self.bytes, at, is_quick),
@@ -154,7 +168,7 @@ impl<'a> Encoded<'a> {
 
     /// Returns whether the object is the bookmark that ends the initial events of a watch.
     ///
-    /// In such a bookmark, the annotation `k8s.io/initial-events-end` is `"true"`.
+    /// Such a bookmark has the annotation `k8s.io/initial-events-end` with the value `"true"`.
     pub(crate) fn ends_initial_events(self) -> bool {
         match self.codec {
             Codec::Json => json::ends_initial_events(self.bytes),
@@ -173,11 +187,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the bytes of the object without the fields that `pruning` drops. Does not search for the
-    /// fields.
+    /// Does the same as [`Encoded::cut`], but without a search for the fields. This is faster.
     ///
-    /// `identity`, which must have been read from the same bytes, contains the positions of the annotations
-    /// and the managed fields. Returns `None` if `pruning` drops any other field. The caller then uses
+    /// `identity` must have been read from the same bytes. It contains the positions of the annotations and
+    /// of the managed fields. Returns `None` if `pruning` drops any other field. The caller must then use
     /// [`Encoded::cut`].
     pub(crate) fn cut_found(
         self,
@@ -193,7 +206,7 @@ impl<'a> Encoded<'a> {
     /// Decodes the object as a `K`.
     ///
     /// # Errors
-    /// The object does not decode as a `K`. The error quotes none of the object's values.
+    /// Returns an error if the object does not decode as a `K`. The error quotes none of the object's values.
     pub(crate) fn decode<K: DeserializeOwned>(self) -> Result<K, Unfit> {
         match self.codec {
             Codec::Json => crate::json::from_slice(self.bytes)

@@ -1,9 +1,8 @@
 //! Compares a snapshot of a store with the server's objects at the same revision ([`Comparison`]).
 //!
-//! Objects are compared by name, uid and revision. Because the snapshot and the server's list have the same
-//! revision, a difference means that the store has lost changes.
-//!
-//! The comparison sends no requests: [`ConsistencyCheck`] requests the list.
+//! Objects are compared by name, uid and revision. The snapshot and the server's list have the same revision,
+//! so a difference means that the informer has lost changes. The module's [`Comparison`] sends no requests.
+//! The task [`ConsistencyCheck`] sends them.
 
 mod check;
 
@@ -22,14 +21,15 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// A comparison of the objects of one source (a list and its watch) in a snapshot with the server's objects.
+/// A comparison of the objects in a snapshot with the server's objects.
 ///
-/// The caller passes each object that the server lists to [`see`](Self::see), and then calls
-/// [`finish`](Self::finish).
+/// A snapshot may contain objects of several sources. A source is one list with its watch. The comparison is
+/// for the objects of one source. The caller passes each object that the server lists to [`see`](Self::see),
+/// and then calls [`finish`](Self::finish).
 pub(crate) struct Comparison<'a, K> {
     snapshot: &'a Snapshot<K>,
     source: SourceId,
-    /// Names of the snapshot's objects that the server also lists.
+    /// Names of the objects that are both in the snapshot and in the server's list.
     seen: Vec<&'a ObjectName>,
     found: Found,
 }
@@ -38,7 +38,8 @@ pub(crate) struct Comparison<'a, K> {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) difference: Difference,
-    /// Hash of the names and revisions of all objects that differ, independent of their order.
+    /// Hash of the names and revisions of all objects that differ. Does not depend on the order of the
+    /// objects.
     ///
     /// If two comparisons have equal fingerprints, they found the same difference.
     pub(crate) fingerprint: u64,
@@ -62,14 +63,15 @@ impl<'a, K> Comparison<'a, K> {
         }
     }
 
-    /// Returns the revision of the source in the snapshot, which the server's list must also have.
+    /// Returns the revision of the source's objects in the snapshot. The server's list must have the same
+    /// revision.
     pub(crate) fn revision(&self) -> &ResourceVersion {
         &self.found.difference.revision
     }
 
-    /// Compares one object from the server's list with the snapshot, and records a difference.
+    /// Compares one object from the server's list with the snapshot. Records the object if it differs.
     ///
-    /// The list may contain complete objects or only their metadata.
+    /// The object may be complete or contain only its metadata.
     ///
     /// # Errors
     /// Returns an error if the object has no readable name.
@@ -78,7 +80,7 @@ impl<'a, K> Comparison<'a, K> {
         let identity = item.identity().ok_or_else(nameless)?;
         let name = ObjectName::of(&identity).ok_or_else(nameless)?;
         if !name.is_fit() || !ResourceVersion::is_fit(&identity.metadata.resource_version) {
-            // The informer leaves out such objects too.
+            // The informer skips such objects too.
             return Ok(());
         }
         let revision = ResourceVersion::of(&identity);
@@ -107,9 +109,10 @@ impl<'a, K> Comparison<'a, K> {
         Ok(())
     }
 
-    /// Ends the comparison, and returns the differences; `None` if there are none.
+    /// Ends the comparison, and returns the differences, or `None` if there are none.
     ///
-    /// The caller must have called [`see`](Self::see) with each object that the server listed.
+    /// Objects that are only in the snapshot also count as differences. Therefore the caller must first have
+    /// called [`see`](Self::see) with each object of the server's list.
     pub(crate) fn finish(mut self) -> Option<Found> {
         let (snapshot, source) = (self.snapshot, self.source);
         let own = || {

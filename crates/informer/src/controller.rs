@@ -1,12 +1,11 @@
-//! Runs an informer ([`Controller`]), with a loop that moves changes from the queue to the store and the
-//! handlers.
+//! Runs an informer ([`Controller`]).
 //!
-//! This controller is not a reconciler. Use a [`workqueue`](crate::workqueue) to act on the cluster.
+//! The controller runs a loop. The loop moves changes from the queue to the store, and delivers them to the
+//! handlers. One task runs the loop, and only this task modifies the queue and the store. Other tasks send
+//! commands to the loop, which executes them between two batches of changes.
 //!
-//! One task runs the loop, and only this task modifies the queue and the store. Other tasks send commands,
-//! which the loop executes between two batches.
-//!
-//! Use [`Config`] for a controller that passes deltas to a function, without a store and handlers.
+//! This controller is not a reconciler. Use a [`workqueue`](crate::workqueue) to act on the cluster. Use
+//! [`Config`] for a controller that passes deltas to a function, without a store and handlers.
 
 mod applying;
 mod availability;
@@ -72,27 +71,28 @@ pub(crate) enum Command<K> {
         Box<IndexBuild<K>>,
         oneshot::Sender<Result<Vec<IndexToken>, DuplicateIndex>>,
     ),
-    /// Removes an index from the store, and returns the removed index in the reply.
+    /// Removes an index from the store. The loop sends the removed index in its reply.
     ///
-    /// The caller, not the loop, drops the index, because freeing a large index could delay the loop.
+    /// The sender of the command then drops the index. The loop does not drop it, because freeing a large
+    /// index could delay the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
     ),
-    /// Requests a reply that confirms that the handlers' buffers contain every change that readers of the
-    /// store can see.
+    /// Requests a reply when the handlers' buffers contain every change that is visible in the store.
     Settle(oneshot::Sender<()>),
-    /// Applies the lists of a saved store, one list per source.
+    /// Adds the objects of a saved store to the store. The command contains one list per source.
     ///
-    /// The loop replies when all objects in the lists are in the store.
+    /// The loop replies when all of these objects are in the store.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
-    /// Requests a snapshot of the store in which the objects of each source match the source's revision.
+    /// Requests a snapshot that contains, for each source, all objects at the source's revision.
     ///
-    /// The loop replies when such a snapshot is available, or with the reason why there is none.
+    /// The loop replies with a snapshot as soon as one is available, or with the reason why none is
+    /// available.
     Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),
-    /// Reports that a stored object failed to decode when it was read.
+    /// Reports that the decoding of a stored object has failed when a caller read the object.
     ///
-    /// Only the first failing read of an object's state sends this command.
+    /// The command is sent only once for each state of an object.
     FoundBroken(ObjectName),
 }
 
@@ -112,13 +112,13 @@ pub(crate) struct Parts<K> {
     pub(crate) queue: Lent<Box<dyn Queue<K>>>,
     pub(crate) indexer: Lent<IndexerWriter<K>>,
     pub(crate) processor: Processor<K>,
-    /// Detects objects that handlers have modified; `None` if mutation detection is disabled.
+    /// Detects modifications of cached objects by handlers. `None` if the detection is disabled.
     pub(crate) mutation_detector: Option<MutationDetector<K>>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command<K>>,
     pub(crate) deltas: mpsc::Receiver<Delta<K>>,
     pub(crate) bounds: Bounds,
     pub(crate) report: Reporter,
-    /// Notified after each batch, when readers can see the batch.
+    /// Notifies its waiters after each batch, when the changes of the batch are visible in the store.
     pub(crate) applied: Arc<Notify>,
 }
 
@@ -186,10 +186,9 @@ where
         }
     }
 
-    /// Returns a future that completes when the informer has synced: the first list of every source is in the
-    /// cache.
+    /// Returns a future that completes when the first list of every source is in the cache.
     ///
-    /// The future does not borrow the controller, which can run meanwhile.
+    /// The informer has then synced. The future does not borrow the controller.
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.report.wait_for_sync()
     }
@@ -199,20 +198,19 @@ where
         self.report.status.reader()
     }
 
-    /// Sets the maximum time for which a shutdown delivers the events that are still in the buffers of
-    /// handlers.
+    /// Sets the maximum time for which a shutdown delivers buffered events to the handlers.
     ///
-    /// By default, a shutdown discards these events, and adds their number to
+    /// By default, a shutdown discards the events in the handlers' buffers, and adds their number to
     /// [`Status::discarded`](crate::status::Status::discarded).
     pub fn drain_at_shutdown(mut self, deadline: Duration) -> Self {
         self.drain = Some(deadline);
         self
     }
 
-    /// Configures the controller to suspend the informer while the server does not serve the informer's kind.
+    /// Configures the controller to suspend the informer while the server does not serve the kind.
     ///
-    /// The server does not serve the kind if the kind's CRD is deleted and requests for the kind receive 404
-    /// responses. A suspended informer reports its objects as deleted.
+    /// This is the case if the kind's CRD was deleted and the server responds with 404 to requests for the
+    /// kind. A suspended informer reports its objects as deleted.
     #[cfg_attr(
         not(feature = "client"),
         expect(dead_code, reason = "only a factory follows definitions")
@@ -223,30 +221,27 @@ where
     }
 }
 
-/// The state of the informer's loop, which contains all mutable state of the informer.
-///
-/// One task owns this value.
+/// The informer's loop. This value contains all mutable state of the informer, and one task owns it.
 struct Serving<K> {
     parts: Parts<K>,
     sources: usize,
-    /// Sources whose first list the loop has received from the reflector.
+    /// Sources whose first list the loop has received. The list may still be in the queue.
     arrived: BTreeSet<SourceId>,
     /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,
-    /// Progress of the server's confirmation of a store that a warm start loaded; `None` if no store was
-    /// loaded.
+    /// Tracks whether the server has confirmed a saved store that a warm start loaded.
     ///
-    /// The informer becomes synced only after the confirmation.
+    /// `None` if no store was loaded. The informer has synced only after the confirmation.
     unconfirmed: Option<Unconfirmed>,
-    /// Channels for the replies to pending requests for a snapshot of the store.
+    /// Channels through which the loop will reply to pending requests for a snapshot.
     snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
-    /// Number of changes to pop from the queue until all objects of the last resync are delivered.
+    /// Number of changes that the loop must still pop from the queue to complete the last resync.
     ///
-    /// The next resync starts only when this number is 0. Otherwise each resync would requeue the objects
-    /// that were just delivered, and a queue at its capacity would accept no new changes.
+    /// The next resync starts only when this number is 0. Otherwise each resync would add the delivered
+    /// objects to the queue again, and a queue at its capacity would accept no new changes.
     resyncing: usize,
     notes: StatusNotes,
-    /// Limits the rate of logs about objects for which the queue's key function failed.
+    /// Limits how often the informer logs that the queue's key function has failed for an object.
     keyless: LogLimiter,
     phase: watch::Receiver<Phase>,
 }
@@ -281,7 +276,7 @@ where
                         _ => break,
                     }
                 }
-                // Retries the pop: a buffer may have gained room since the last attempt.
+                // Retries the pop, because a handler's buffer may not be full any more.
                 () = processor.room_made(), if !queue.is_empty() => {}
                 () = processor.next_resync(), if self.resyncing == 0 => self.resync().await,
                 () = clock::until(next_check) => self.detect_mutations(),
@@ -421,10 +416,12 @@ where
         }
     }
 
-    /// Executes one command.
+    /// Executes one command. Returns another command if this function has received one that it does not
+    /// execute.
     ///
-    /// For [`Command::FoundBroken`], also receives and executes the `FoundBroken` commands that follow in the
-    /// channel. If a command of another type was received, returns this command. The caller must execute it.
+    /// For [`Command::FoundBroken`], the function also receives and executes all `FoundBroken` commands that
+    /// follow in the channel. The first other command ends this. The function returns this command, and the
+    /// caller must execute it.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

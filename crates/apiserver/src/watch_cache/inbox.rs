@@ -1,12 +1,13 @@
-//! Implements the bounded queue of one watcher, from the watch cache to the response body.
+//! Implements the bounded queue between the watch cache and the response body of one watch.
 //!
 //! Guarantees:
-//! - the receiver gets deliveries in the order in which they were sent; a full queue rejects deliveries;
+//! - the receiver gets the deliveries in the order in which they were sent;
+//! - a full queue rejects a delivery, and the sender does not wait;
 //! - after the sender is dropped, the receiver gets the remaining deliveries and then the end of the queue;
-//!   if the sender called `abandon` before, the receiver gets only the end;
-//! - memory used by a burst is freed once the receiver has emptied the queue.
+//! - after [`Sender::abandon`], the receiver gets none of the deliveries that were queued;
+//! - a queue that was long and is empty again keeps memory for only a few deliveries.
 //!
-//! A tokio channel is not used, because it supports several senders and therefore costs more per delivery.
+//! A tokio channel is not used. It supports several senders and therefore costs more per delivery.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 
 use super::Delivery;
 
-/// Number of deliveries for which an empty queue keeps memory.
+/// Maximum number of deliveries for which a queue keeps memory after it has become empty.
 const ROOM_KEPT: usize = 32;
 
 /// The sender of a watcher's queue, held by the watch cache.
@@ -44,7 +45,7 @@ struct Queue {
     deliveries: VecDeque<Delivery>,
     /// Whether the sender or the receiver was dropped.
     over: bool,
-    /// Waker of the task that polled the queue when the queue was empty.
+    /// Waker of the task that found the queue empty and waits for a delivery. `None` if no task waits.
     reader: Option<Waker>,
 }
 
@@ -74,13 +75,17 @@ impl Sender {
     }
 
     /// Returns whether the queue contains an event whose revision is at most `revision`.
+    ///
+    /// Bookmarks in the queue are ignored.
     pub(crate) fn waits_since(&self, revision: u64) -> bool {
         let queue = self.0.queue.lock();
         let mut events = queue.deliveries.iter().filter_map(Delivery::revision);
         events.next().is_some_and(|oldest| oldest <= revision)
     }
 
-    /// Drops the queued deliveries. The caller then drops the sender, which ends the queue.
+    /// Drops all queued deliveries.
+    ///
+    /// The queue stays open. The receiver gets the end of the queue when the caller drops the sender.
     pub(crate) fn abandon(&self) {
         let mut queue = self.0.queue.lock();
         queue.deliveries = VecDeque::new();
@@ -98,7 +103,7 @@ impl Drop for Sender {
 // === impl Receiver ===
 
 impl Receiver {
-    /// Polls for the next delivery; the result is `None` if the queue is empty and the sender was dropped.
+    /// Polls for the next delivery. Returns `Ready(None)` if the queue is empty and the sender was dropped.
     pub(crate) fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<Delivery>> {
         let mut queue = self.0.queue.lock();
         if let Some(delivery) = queue.deliveries.pop_front() {

@@ -1,4 +1,4 @@
-//! Tests the number of past events that a watch cache provides under each [`WatchCache`] policy.
+//! Tests how many past events a watch cache keeps for new watches under each [`WatchCache`] policy.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use crate::kinds::Kinds;
 use crate::resource::{Registry, Resource};
 use crate::storage::{Entry, Event};
 
-/// A watch cache, and the event log whose newest events the cache provides to watches.
+/// A watch cache of pods, and the event log from which the cache serves new watches.
+///
+/// The test appends events to the log.
 struct Window {
     cache: Cache,
     log: VecDeque<Arc<Event>>,
@@ -55,7 +57,7 @@ impl Window {
         }
     }
 
-    /// Returns the number of past events that a watch can request.
+    /// Returns the number of events in the log that a new watch can still receive.
     fn reach(&self) -> u64 {
         self.log.len() as u64 - self.cache.horizon()
     }

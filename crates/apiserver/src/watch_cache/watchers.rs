@@ -1,9 +1,12 @@
-//! Indexes the open watches of one collection by the field value or namespace that they require.
+//! Indexes the open watches of one resource, to find the watches that an event may concern.
+//!
+//! A watcher is one open watch. A watcher requires a value if its field selector contains `field=value` or if
+//! its path contains a namespace.
 //!
 //! Guarantees:
-//! - an event is compared only with watchers that require a value that the object has or had, and with
-//!   watchers that require no value;
-//! - the index keeps nothing about a removed watcher.
+//! - an event is compared only with watchers that require a value of the old or new object, and with watchers
+//!   that require no value;
+//! - the index keeps no data of a removed watcher.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +14,20 @@ use super::{Filter, Watcher, WatcherId};
 use crate::selector::field::Source;
 use crate::storage::Event;
 
-/// Watchers that require the same value of the same field, or watchers that require no value.
+/// Watchers that require the same value of the same field, or all watchers that require no value.
 type Group = BTreeMap<WatcherId, Watcher>;
 
-/// All open watchers of one collection, each in one group.
+/// All open watchers of one resource. Each watcher is in exactly one group.
 #[derive(Default)]
 pub(super) struct Watchers {
-    /// Maps each watcher to the value that determines its group.
+    /// Maps the id of each watcher to the value that determines the watcher's group.
     demands: BTreeMap<WatcherId, Demand>,
     /// Watchers that require no value.
     everything: Group,
     by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
 }
 
-/// The field value or namespace by which a watcher is indexed; `Any` if the watcher requires none.
+/// The field value or the namespace that a watcher requires. `Any` if the watcher requires none.
 ///
 /// All objects that the watcher selects have this value.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,10 +132,11 @@ impl Watchers {
 // === impl Demand ===
 
 impl Demand {
-    /// Returns the value by which a watch is indexed: the name that the watch requires, otherwise a required
-    /// field value, otherwise the namespace.
+    /// Returns the most selective value that a watch requires.
     ///
-    /// Returns [`Demand::Any`] if the watch requires none of these.
+    /// This is the name of an object if the watch requires one. Otherwise it is another required field value,
+    /// or the namespace if no field value is required. Returns [`Demand::Any`] if the watch requires no
+    /// value.
     fn of(filter: &Filter) -> Demand {
         let demands = filter.selection.fields.demands();
         let namespace = filter.prefix.strip_suffix('/');

@@ -9,7 +9,8 @@ use crate::ask::{Reply, Watch, builder, get, pod, request, send, with};
 
 /// Returns a server with pod `a` and two bearer tokens.
 ///
-/// The user of the token `admin` may do everything. The user of `reader` may read pods in `default`.
+/// A client with the token `admin` may send every request. A client with the token `reader` may only read
+/// pods in `default`.
 fn guarded() -> Server {
     builder()
         .seed([pod("a")])

@@ -1,4 +1,4 @@
-//! Test helpers that send requests to a server without a socket, or that format watch events as text.
+//! Helpers for tests: they send requests to a server in process, and format watch events as text.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -10,8 +10,9 @@ use kube_informer_apiserver::{Body, Builder, Server};
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// Returns 2027-01-15T08:00:00Z on every call. The test servers use this function as their clock, so creation
-/// timestamps are constant.
+/// Returns 2027-01-15T08:00:00Z on every call.
+///
+/// The test servers use this function as their clock, so creation timestamps are constant.
 pub(crate) fn fixed_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
 }
@@ -21,7 +22,9 @@ pub(crate) fn builder() -> Builder {
     Server::builder().rng_seed(1).clock(fixed_time)
 }
 
-/// Returns a server with these pods. Each name is `namespace/name`, or only `name` for a pod in `default`.
+/// Returns a server that contains the pods `names`.
+///
+/// Each name is `namespace/name`, or only `name` for a pod in `default`.
 pub(crate) fn pods(names: &[&str]) -> Server {
     builder().seed(names.iter().map(|name| pod(name))).build()
 }
@@ -132,13 +135,13 @@ pub(crate) async fn delete(server: &Server, uri: &str) -> Reply {
     .await
 }
 
-/// An open watch, with the received bytes of an incomplete event.
+/// An open watch. `buffer` contains the received bytes of an event that is not complete yet.
 pub(crate) struct Watch {
     body: Body,
     buffer: Vec<u8>,
 }
 
-/// Time without data after which [`Watch::trace`] returns, in virtual time.
+/// Duration without data, in virtual time, after which [`Watch::trace`] returns.
 const SILENCE: Duration = Duration::from_millis(10);
 
 impl Watch {
@@ -185,9 +188,10 @@ impl Watch {
     }
 }
 
-/// Formats a watch event as a line with the type of the event, the name of the object and its revision. A
-/// bookmark has no name. An `ERROR` event's line has the code, the reason and the message of the status
-/// instead.
+/// Formats a watch event as a line of text.
+///
+/// The line has the type of the event, and the name and the `resourceVersion` of the object. The line of a
+/// bookmark has no name. The line of an `ERROR` event has the code, the reason and the message of the status.
 fn event_line(line: &[u8]) -> String {
     let Ok(event) = serde_json::from_slice::<Value>(line) else {
         return format!("undecodable {}", String::from_utf8_lossy(line));

@@ -1,4 +1,6 @@
-//! Tests the objects with which a server is built, and the methods of `Server` that read and write objects.
+//! Tests the methods of `Server` that read and write objects directly, without a request.
+//!
+//! Also tests the objects with which a server is built.
 
 use serde_json::json;
 

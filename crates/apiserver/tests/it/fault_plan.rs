@@ -22,14 +22,15 @@ const PODS: &str = "/api/v1/pods";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 const STREAMED: &str = "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// Returns a server with pod `a`, at revision 1, that injects the faults of `plan`.
+/// Returns a server that contains pod `a` at revision 1 and injects the faults of `plan`.
 fn planned(plan: &str) -> Server {
     let builder = builder().seed([pod("a")]);
     builder.faults(plan).expect("a plan").build()
 }
 
-/// Opens a watch from revision 1, creates the pods `names` one by one, and returns the received events as
-/// text.
+/// Opens a watch from revision 1, creates the pods `names`, and returns the received events as text.
+///
+/// After each creation, the function reads events until the watch sends nothing for 10 ms or ends.
 async fn created_trace(server: &Server, names: &[&str]) -> String {
     let mut watch = Watch::open(server, WATCH).await;
     let mut trace = String::new();
@@ -59,8 +60,9 @@ async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     }
 }
 
-/// Returns one text per logged request, in order of arrival: the faults that the server injected into the
-/// request.
+/// Returns the faults that the server has injected into each logged request.
+///
+/// The result has one text per request, in the order in which the requests arrived.
 fn hits(server: &Server) -> Vec<String> {
     let log = server.requests();
     log.iter().map(|it| it.faults.join(", ")).collect()

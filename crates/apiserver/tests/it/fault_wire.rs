@@ -13,7 +13,7 @@ async fn listening(plan: &str) -> Listening {
     server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap()
 }
 
-/// Sends a GET request with `Connection: close`, and returns all bytes received until the connection ends.
+/// Sends a GET request with `Connection: close`. Returns all bytes received until the connection closes.
 async fn talk(listening: &Listening, uri: &str) -> String {
     let mut stream = TcpStream::connect(listening.local_addr()).await.unwrap();
     let head = format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");

@@ -1,4 +1,6 @@
-//! Tests the `fieldValidation` query option, with which the server reports unknown and duplicate fields of a
+//! Tests the `fieldValidation` query option.
+//!
+//! The option determines whether the server rejects, reports or ignores the unknown and duplicate fields of a
 //! request body.
 
 use bytes::Bytes;
@@ -41,8 +43,9 @@ async fn write(server: &Server, method: &str, uri: &str, kind: &str, body: &str)
     send(server, request.body(body).unwrap()).await
 }
 
-/// Returns the text of each `Warning` header of the response, without the warn code, the warn agent and
-/// escapes.
+/// Returns the text of each `Warning` header of the response, with quotation marks unescaped.
+///
+/// The text does not contain the header's warn code and warn agent.
 fn warnings(reply: &Reply) -> Vec<String> {
     let all = reply.headers.get_all("warning").iter();
     all.map(|value| {

@@ -16,9 +16,9 @@ use kube_informer_apiserver::{LoggedRequest, Server};
 use kube_runtime::watcher::{Config, Error, Event};
 use serde::de::DeserializeOwned;
 
-/// Time without events, in virtual time, after which a test assumes that no more events arrive.
+/// Duration without events, in virtual time, after which a test assumes that no more events arrive.
 ///
-/// The time is longer than kube-rs's first backoff after an error, which is at most 1.6 s with jitter.
+/// This duration is longer than kube-rs's first backoff after an error, which is at most 1.6 s with jitter.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Returns two configurations of kube-rs's watcher. With the first, the watcher reads the initial objects
@@ -35,7 +35,7 @@ fn all_pods(server: &Server) -> Api<Pod> {
     Api::all(client(server))
 }
 
-/// A running watcher of kube-rs, whose methods return the received events as lines of text.
+/// A running kube-rs watcher. The methods of this type return the watcher's events as lines of text.
 struct WatcherTrace<K> {
     events: Pin<Box<dyn Stream<Item = Result<Event<K>, Error>> + Send>>,
 }
@@ -50,8 +50,9 @@ where
         }
     }
 
-    /// Returns the received events and errors, one per line. Returns when the watcher has returned nothing
-    /// for [`SILENCE`].
+    /// Collects events and errors until the watcher returns nothing for [`SILENCE`].
+    ///
+    /// Returns one line of text per event or error.
     async fn trace(&mut self) -> String {
         let mut trace = String::new();
         while let Ok(event) = tokio::time::timeout(SILENCE, self.events.next()).await {
@@ -107,7 +108,7 @@ fn of_api(error: &kube_client::Error) -> String {
     }
 }
 
-/// Returns the requests for pods in the server's request log, one per line, and clears the log.
+/// Returns the logged requests for pods, one per line, and clears the server's request log.
 fn logged(server: &Server) -> String {
     let log = server.requests();
     log.clear();

@@ -1,8 +1,9 @@
-//! Compares paginated lists of the server with a simple reference implementation, in random sequences of
-//! steps.
+//! Compares the pages of the server's lists with the pages of a simple reference implementation.
 //!
-//! The steps are writes, expirations of the server's history, and requests for a page with a random limit. A
-//! chain is the sequence of pages of one list, linked by `continue` tokens.
+//! The test runs random sequences of steps. A step writes an object, expires the server's history, or
+//! requests one page with a random limit.
+//!
+//! A chain is the sequence of all pages of one list. Each page has the `continue` token for the next page.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +13,9 @@ use serde_json::json;
 
 use crate::ask::{Reply, get};
 
-/// Namespace and name of each config map, in the order of the server's lists. Lists are in the order of the
-/// keys in etcd, so `a-b/x` precedes `a/x`.
+/// Namespace and name of each config map, in the order in which the server lists config maps.
+///
+/// The order is that of the keys in etcd, so `a-b/x` precedes `a/x`.
 const KEYS: [(&str, &str); 8] = [
     ("a-b", "x"),
     ("a", "x"),
@@ -30,11 +32,11 @@ enum Step {
     /// Creates the config map with this index in [`KEYS`], or changes the config map if it exists.
     Put(usize),
     Delete(usize),
-    /// Expires the server's history. The server then responds with 410 to requests for pages and lists at all
-    /// revisions before the newest one.
+    /// Expires the server's history. A `continue` token of an older revision then receives a 410 response.
     Compact,
-    /// Requests a page with this limit: the next page of the current chain. If there is no current chain,
-    /// requests the first page of a new chain.
+    /// Requests the next page of the current chain. The number is the request's limit.
+    ///
+    /// If there is no current chain, requests the first page of a new list.
     Page(usize),
 }
 
@@ -52,18 +54,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// `resourceVersion` of the config map.
 type Moment = BTreeMap<usize, u64>;
 
-/// A list with further pages: the `continue` token of the most recent page, and the revision of the list.
+/// A list that the test has not read completely, with the `continue` token for the next page.
 struct Chain {
     token: String,
     revision: u64,
-    /// Index in [`KEYS`] that follows the last object of the most recent page.
+    /// Index in [`KEYS`] from which the next page continues.
     from: usize,
 }
 
 struct Reference {
-    /// The config maps at each revision. The index of the vector is the revision.
+    /// The config maps that exist at each revision. The index in the vector is the revision.
     moments: Vec<Moment>,
-    /// Oldest revision whose chains can continue. Chains at older revisions have expired.
+    /// Oldest revision whose `continue` tokens are valid. The tokens of older revisions have expired.
     horizon: u64,
     namespace: Option<&'static str>,
 }
@@ -79,9 +81,10 @@ impl Reference {
         self.moments.push(moment);
     }
 
-    /// Returns the index in [`KEYS`] and the `resourceVersion` of each config map that exists at `revision`,
-    /// starting at the index `from`. If the field `namespace` is set, omits the config maps of other
-    /// namespaces.
+    /// Returns the config maps that exist at `revision` and have at least the index `from` in [`KEYS`].
+    ///
+    /// Each config map is its index in [`KEYS`] and its `resourceVersion`. If `self.namespace` is set, the
+    /// result contains only config maps in this namespace.
     fn rest(&self, revision: u64, from: usize) -> Vec<(usize, u64)> {
         let moment = usize::try_from(revision).map(|revision| &self.moments[revision]);
         let rest = moment.expect("revisions are few").range(from..);
@@ -104,11 +107,10 @@ impl Reference {
     }
 }
 
-/// Asserts that a page of the server equals the page of the reference at `revision` that starts with index
-/// `from` of [`KEYS`] and has at most `limit` config maps.
+/// Asserts that `page`, a response of the server, contains the expected config maps.
 ///
-/// Returns the chain with which the next page can be requested, or `None` if this was the last page of the
-/// list.
+/// The expected page is the state at `revision`, starts at index `from` of [`KEYS`], and has at most `limit`
+/// config maps. Returns the chain that continues after the page, or `None` if the page is the last one.
 fn judge(
     reference: &Reference,
     page: &Reply,

@@ -1,5 +1,7 @@
-//! Tests paginated lists. All pages of a list contain the objects at one revision, until the `continue` token
-//! expires.
+//! Tests paginated lists.
+//!
+//! All pages of a list show the objects at the same revision. If the `continue` token has expired, the server
+//! rejects the request for the next page.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// Returns the path of a test's data directory, below the build directory. Deletes a directory that an
-/// earlier run has left there.
+/// Returns the path of a test's data directory, below the build directory.
+///
+/// If an earlier run of the test has left a directory at this path, deletes it.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
@@ -252,11 +253,10 @@ const KILLS: u64 = 12;
 /// Name of the test function that each child process runs.
 const CHILD: &str = "persistence::write_until_killed";
 
-/// Writes objects until the process is killed. `acknowledged_writes_survive_a_kill` runs this test in a child
-/// process.
+/// Writes pods until the process is killed. `acknowledged_writes_survive_a_kill` runs it in a child process.
 ///
-/// The test reads a seed and a data directory from standard input. It prints a line before each write, and
-/// another line after the server has acknowledged the write.
+/// The test reads a seed for random numbers and the path of the data directory from standard input. It prints
+/// a line before each write, and another line after the server has acknowledged the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "writes for ever; `acknowledged_writes_survive_a_kill` runs it"]
 async fn write_until_killed() {
@@ -301,11 +301,10 @@ async fn write(server: &Server, writer: usize, seed: u64) {
     }
 }
 
-/// The possible values of a pod after the writing process was killed. `None` means that the pod does not
-/// exist.
+/// The values of `spec.priority` that a pod may have after the writing process was killed.
 ///
-/// The first element is the value of the last acknowledged write. The other elements are the values of later
-/// writes, which the server has not acknowledged.
+/// `None` means that the pod may be absent. The first element results from the last acknowledged write. The
+/// other elements result from later writes, which the server has not acknowledged.
 type Known = Vec<Option<u64>>;
 
 #[test]
@@ -338,9 +337,10 @@ fn acknowledged_writes_survive_a_kill() {
     assert!(revision > 100, "the child has written: {revision}");
 }
 
-/// Runs the child process, and kills it after the server in the child has acknowledged `stop_after` writes.
+/// Runs the child process, and kills it after its server has acknowledged `stop_after` writes.
 ///
-/// Records the child's writes in `known`, and returns the highest acknowledged revision.
+/// Records the possible results of the child's writes in `known`, by the name of the pod. Returns the highest
+/// acknowledged revision.
 fn kill_in_the_middle(
     directory: &Path,
     round: u64,
@@ -388,8 +388,9 @@ fn kill_in_the_middle(
     revision
 }
 
-/// Returns the written value of each stored pod. The key is the pod's name. Asserts that each pod is
-/// complete.
+/// Returns the `spec.priority` of each stored pod, by the name of the pod.
+///
+/// Asserts that each pod has all fields that the child process or the server has set.
 fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
         let value = pod["spec"]["priority"].as_u64().unwrap();

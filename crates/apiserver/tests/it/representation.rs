@@ -112,7 +112,7 @@ async fn an_unavailable_representation_receives_406_without_an_alternative() {
     }
 }
 
-/// Opens a watch of pods on a new server, and returns the events until the watch ends after one second.
+/// Opens a watch of pods on a new server. Returns the events that the watch sends until its timeout of 1 s.
 ///
 /// The server has pod `b`. Pod `a` was created and deleted before the watch starts.
 async fn watch_as(query: &str, accept: &str) -> Vec<Value> {
@@ -163,7 +163,9 @@ async fn a_watch_of_metadata_has_partial_objects_and_bookmarks_and_whole_errors(
     assert_eq!(error[0]["object"]["kind"], "Status");
 }
 
-/// Lists `path` as a `Table`, and returns the columns and rows that `kubectl get -o wide` prints, as text.
+/// Sends a list request for `path`, and returns the response, a `Table`, as text.
+///
+/// The text has the columns and rows that `kubectl get -o wide` prints.
 async fn printed(server: &Server, path: &str) -> String {
     let table = get_as(server, path, TABLE).await.json;
     let mut text = columns(&table).join(" | ");

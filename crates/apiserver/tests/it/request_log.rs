@@ -1,5 +1,4 @@
-//! Tests the request log: the query options, the response status and the times that it records for each
-//! request.
+//! Tests the request log: the arrival time, the query options and the response of each logged request.
 
 use std::time::Duration;
 

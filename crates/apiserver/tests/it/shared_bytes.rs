@@ -1,5 +1,6 @@
-//! Tests that the server encodes each event only once per representation, such as `Table`, however many
-//! watchers receive the event.
+//! Tests that the server encodes each event only once per representation, such as `Table`.
+//!
+//! The number of watchers that receive the event does not matter.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};

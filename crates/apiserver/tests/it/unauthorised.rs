@@ -22,8 +22,9 @@ fn guarded() -> Server {
         .build()
 }
 
-/// Returns URL paths of all routes, for all kinds. Also returns unusual spellings of paths, because these
-/// must not bypass the authentication.
+/// Returns URL paths of all routes and of all kinds, also in unusual spellings.
+///
+/// An unusual spelling, such as `//faults`, must not bypass the authentication.
 async fn paths(server: &Server) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/",

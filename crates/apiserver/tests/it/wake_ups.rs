@@ -15,7 +15,7 @@ use crate::ask::{pod, pods, request};
 
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 
-/// An operation on the server that affects an open watch.
+/// An operation on the server that affects an open watch, for example a write.
 type Order = fn(&Server);
 
 /// Opens a watch and polls its body once. Asserts that no data is available yet, and returns the body.

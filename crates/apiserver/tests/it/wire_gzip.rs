@@ -29,7 +29,7 @@ fn map(bytes: usize) -> Value {
     })
 }
 
-/// Sends a request with this `Accept-Encoding`, and returns the headers and the body of the response.
+/// Sends a request with the header `Accept-Encoding: <encoding>`. Returns the response's headers and body.
 async fn ask(server: &Server, method: Method, uri: &str, encoding: &str) -> (HeaderMap, Bytes) {
     let request = request(method.as_str(), uri).header("accept-encoding", encoding);
     let request = request.body(Full::<Bytes>::default()).unwrap();
@@ -48,7 +48,9 @@ fn unzip(gzip: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns a server with config map `m`. The body of an uncompressed GET response for `m` has `bytes` bytes.
+/// Returns a server that contains config map `m`.
+///
+/// Without compression, the body of a GET response for `m` has exactly `bytes` bytes.
 async fn with_answer_of(bytes: usize) -> Server {
     let server = builder().seed([map(bytes)]).build();
     let (_, plain) = get(&server, MAP, "identity").await;

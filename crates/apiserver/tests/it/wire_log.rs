@@ -1,4 +1,6 @@
-//! Tests the log messages of a server that listens on a port: warnings are logged, and tokens are not.
+//! Tests which log messages a server that listens on a port writes.
+//!
+//! Warnings must be logged, and bearer tokens must not be logged.
 
 use std::io::{self, Write};
 use std::sync::Arc;

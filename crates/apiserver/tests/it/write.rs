@@ -1,5 +1,6 @@
-//! Tests write requests. This file tests bindings, dry runs and write options. The submodules test creations,
-//! updates, patches and the validation of metadata.
+//! Tests bindings, dry runs and the options of write requests.
+//!
+//! The submodules test creations, updates, patches and the validation of metadata.
 
 mod create;
 mod metadata;

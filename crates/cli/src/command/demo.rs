@@ -1,15 +1,16 @@
-//! `demo`: runs the control loops of a small control plane, and prints their steps, such as a pod's creation.
+//! `demo`: runs the control loops of a small control plane, and prints their steps.
 //!
 //! The loops are those of a deployment controller, a replica set controller, a scheduler and node agents.
-//! They communicate only through an API server.
+//! They communicate only through an API server. A step is one observation or action of a loop, such as the
+//! creation of a pod.
 //!
 //! Guarantees:
-//! - the demo itself only creates the nodes and a Deployment, and the loops do everything else;
-//! - each printed step has the revision of the object that the loop observed;
+//! - the demo itself creates only the nodes and a Deployment, and the loops do everything else;
+//! - each printed step shows the revision of the object that the loop observed;
 //! - the demo succeeds if all replicas are ready and all failed pods are replaced;
-//! - if the user leaves out a loop, the demo instead succeeds if all steps before that loop's first step have
-//!   occurred and no further step follows;
-//! - otherwise the demo fails and prints the first missing step;
+//! - if the user leaves out a loop, the demo succeeds if the other loops get as far as they can without that
+//!   loop, and then report no further step;
+//! - otherwise the demo fails and prints what is missing;
 //! - at the end, also after an error or a signal, the demo removes the objects that it has created.
 
 mod accounts;
@@ -91,9 +92,8 @@ enum Broken {
 /// Runs the demo, writes the request log if requested, and removes the created objects.
 ///
 /// # Errors
-/// Returns an error if the server is unreachable or rejects a request, or if the goal is not reached before
-/// the deadline. Also returns an error if the request log can't be written, or if created objects can't be
-/// removed.
+/// Returns an error if the server is unreachable or rejects a request, if the demo does not succeed before
+/// its deadline, if the request log can't be written, or if created objects can't be removed.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let world = match interrupt.unless(World::open(options)).await {
         Ok(world) => world?,
@@ -149,7 +149,9 @@ impl From<Signal> for Broken {
     }
 }
 
-/// Creates the control loops, runs the demo, and stops the loops, also if the demo fails.
+/// Creates the control loops, runs the demo, and stops the loops.
+///
+/// The loops are stopped also if the demo fails or a signal arrives.
 async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Result<(), Broken> {
     output::say(world.description());
     let (tell, steps) = mpsc::channel(STEPS_MAX);
@@ -274,11 +276,10 @@ impl Stage<'_> {
     }
 }
 
-/// Prints a table with the numbers of requests and cache reads of each process. A process is a group of
-/// control loops with the same `User-Agent`.
+/// Prints a table with the numbers of requests and cache reads of each process.
 ///
-/// Below the table, prints the number of lists that the processes have requested after request number
-/// `synced`.
+/// A process is a group of control loops with the same `User-Agent`. Below the table, prints how many list
+/// requests the processes have sent since the request with the sequence number `synced`.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

@@ -1,11 +1,11 @@
 //! `serve`: runs an embedded API server on a port, and writes a kubeconfig for it.
 //!
 //! Guarantees:
-//! - the kubeconfig is readable only by its owner, and replaces only a file that an earlier `serve` wrote;
+//! - the kubeconfig is readable only by its owner, and never overwrites a file that `serve` did not write;
 //! - all seeded objects and faults exist before the server accepts connections;
-//! - on a new server, the same flags always result in the same seeded objects and in the same changes. On a
-//!   server with stored objects, only the missing objects are seeded;
-//! - at the end, the port is free and the kubeconfig is removed.
+//! - on a server without stored objects, the same flags result in the same seeded objects, and `--churn`
+//!   makes the same changes. On a server with stored objects, only the missing objects are seeded;
+//! - at the end, the port is closed and the kubeconfig is removed.
 
 mod churn;
 mod controllers;
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     pub(crate) controllers: bool,
 }
 
-/// The optional tasks that run in the server's process: churn, and the demo's controllers.
+/// The optional parts of `serve`: the changes by `--churn`, and the control loops of `--controllers`.
 struct Company {
     churn: Option<(Churn, Rate)>,
     controllers: Option<Controllers>,
@@ -113,10 +113,10 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Listens on the configured address, writes the kubeconfig, and prints the address. Returns when a signal
-/// arrives.
+/// Listens on the configured address, writes the kubeconfig, and waits until a signal arrives.
 ///
-/// Before the function returns, it closes the port and removes the kubeconfig.
+/// Prints the address and the path of the kubeconfig. When the signal arrives, closes the port, removes the
+/// kubeconfig, and returns the signal.
 async fn serve(
     options: &Options,
     server: &Server,
@@ -215,7 +215,7 @@ impl Company {
     }
 }
 
-/// Creates the requested objects on the server. Prints their number and the time that their creation took.
+/// Creates the requested objects on the server. Prints the number of objects and the duration.
 async fn seed(
     server: &Server,
     wanted: &[SeedObjects],

@@ -1,7 +1,7 @@
 //! Reads objects from an informer's cache, and counts the reads.
 //!
-//! The module guarantees that a read sends no request, and that each call counts as one read. The demo prints
-//! the counts to show the number of requests that the caches replace.
+//! Guarantees: a read sends no request to the server, and each call counts as one read. The demo prints the
+//! counts, to show how many requests the loops would send without caches.
 
 use std::sync::{
     Arc,
@@ -54,7 +54,7 @@ where
         self.lister.list(&Selector::everything()).collect()
     }
 
-    /// Returns the objects whose value in the index `index` is `value`.
+    /// Returns the objects that the index `index` has stored under `value`.
     pub(crate) fn by_index(&self, index: &IndexToken, value: &str) -> Vec<Object<K>> {
         self.read();
         self.indexer

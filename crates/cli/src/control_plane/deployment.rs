@@ -2,9 +2,9 @@
 //!
 //! Guarantees:
 //! - Each pod template of a Deployment has at most one ReplicaSet. The name of the ReplicaSet consists of the
-//!   Deployment's name and a hash of the template, so the server rejects a second creation that is based on a
-//!   stale cache.
-//! - ReplicaSets of earlier templates are scaled to zero immediately; there is no rolling update.
+//!   Deployment's name and a hash of the template. If a stale cache causes a second creation, the server
+//!   rejects it.
+//! - ReplicaSets of earlier templates are scaled to zero immediately. There is no rolling update.
 
 use k8s_openapi::{
     api::{
@@ -35,28 +35,33 @@ const TEMPLATE_HASH: &str = "pod-template-hash";
 /// Number of Deployments that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Characters of a template hash, as in Kubernetes (`SafeEncodeString` in `util/rand`). Vowels are missing,
-/// so a hash can't contain an English word by chance.
+/// Characters of a template hash, as in Kubernetes (`SafeEncodeString` in `util/rand`).
+///
+/// Vowels, and digits that look like vowels, are missing. Therefore a hash contains no English word by
+/// chance.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 struct Controller {
     deployments: Cache<Deployment>,
     replica_sets: Cache<ReplicaSet>,
-    /// Index of ReplicaSets by the uid of the Deployment that controls them.
+    /// Token of an index of ReplicaSets. The index key is the uid of the Deployment that controls a
+    /// ReplicaSet.
     owned: IndexToken,
     write_deployments: Writes<Deployment>,
     write_replica_sets: Writes<ReplicaSet>,
 }
 
-/// Event handler for Deployments: adds the Deployment to the queue. Also reports a new Deployment or a
-/// changed status as a step.
+/// Event handler for Deployments. Adds the Deployment of each event to the queue.
+///
+/// Reports a step if a Deployment is new, or if the ready state in its status has changed.
 struct Deployments {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler for ReplicaSets: adds the Deployment that controls the ReplicaSet to the queue. Also reports
-/// a new ReplicaSet as a step.
+/// Event handler for ReplicaSets. Adds the controlling Deployment of the event's ReplicaSet to the queue.
+///
+/// Reports a step if the ReplicaSet is new.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -151,8 +156,10 @@ impl EventHandler<ReplicaSet> for ReplicaSets {
     }
 }
 
-/// Returns whether the Deployment's status is up to date (`observedGeneration` equals the generation), and
-/// the number of ready replicas in the status.
+/// Returns the readiness in the Deployment's status, as a pair.
+///
+/// The `bool` is true if the status is up to date (`observedGeneration` equals the generation). The number is
+/// the number of ready replicas.
 fn standing(deployment: &Object<Deployment>) -> (bool, i32) {
     let Some(deployment) = deployment.live() else {
         return (false, 0);
@@ -317,8 +324,10 @@ fn replica_set_of(deployment: &Deployment) -> Result<ReplicaSet, serde_json::Err
     })
 }
 
-/// Returns the hash of a pod template: FNV-1a of the template's JSON. Each decimal digit of the hash is
-/// replaced by a character of [`ALPHABET`].
+/// Returns the hash of a pod template, as text.
+///
+/// The hash is the FNV-1a hash of the template's JSON. Each decimal digit is replaced by a character of
+/// [`ALPHABET`].
 fn template_hash(template: &PodTemplateSpec) -> Result<String, serde_json::Error> {
     let bytes = serde_json::to_vec(template)?;
     let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| {

@@ -1,13 +1,15 @@
-//! Counts the creations and deletions that a controller requested and has not yet observed in its cache.
+//! Counts the creations and deletions that a controller has requested but not yet observed.
 //!
-//! The cache does not contain a created pod immediately. A controller that counts the pods in the cache too
-//! early creates surplus pods. Therefore the controller records the expected events before it sends the
-//! requests, and its event handler removes an expectation when the event arrives. The controller counts pods
-//! only if no expectation is left. The model is kube-controller-manager's `ControllerExpectations`.
+//! After a creation request, the controller's cache does not immediately contain the new pod. A controller
+//! that counts the pods in its cache too early would create too many pods. Therefore it records an
+//! expectation for each request before it sends the request. The event handler removes the expectation when
+//! the pod's event arrives. The controller counts pods only if no expectation is left. The model is
+//! kube-controller-manager's `ControllerExpectations`.
 //!
-//! Guarantees: an event that arrives when no expectation is recorded does not affect later expectations.
-//! Expectations expire after [`EXPECTATION_TIMEOUT`], so a missing event delays the controller but does not
-//! block it permanently.
+//! Guarantees:
+//! - an event for which no expectation is recorded does not affect later expectations;
+//! - expectations expire after [`EXPECTATION_TIMEOUT`], so a missing event does not block the controller
+//!   forever.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,11 +20,12 @@ use kube_informer::ObjectName;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Time after which an owner's expectations expire (`ExpectationsTimeout` in `controller_utils.go`).
+/// Time after which the expectations for an object expire, as `ExpectationsTimeout` in Kubernetes.
 pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The events that one controller still expects, grouped by the object that the controller reconciles (the
-/// owner).
+/// The events that one controller still expects, grouped by owner.
+///
+/// An owner is the object that the controller reconciles, such as a ReplicaSet.
 #[derive(Default)]
 pub(crate) struct Expectations {
     by_owner: Mutex<BTreeMap<ObjectName, Expected>>,
@@ -37,9 +40,11 @@ struct Expected {
 }
 
 impl Expectations {
-    /// Replaces the owner's expectations: `creations` is a number of objects, and `deletions` contains uids.
+    /// Records the expected events of an owner, and replaces the owner's earlier expectations.
     ///
-    /// Must be called before the requests are sent, and only if [`Expectations::met`] returned `true`.
+    /// `creations` is the number of objects that the controller is about to create. `deletions` contains the
+    /// uids of the objects that it is about to delete. Must be called before the requests are sent, and only
+    /// if [`Expectations::met`] returned `true`.
     pub(crate) fn expect(&self, owner: &ObjectName, creations: usize, deletions: BTreeSet<String>) {
         let expected = Expected {
             since: Instant::now(),
@@ -49,19 +54,20 @@ impl Expectations {
         self.by_owner.lock().insert(owner.clone(), expected);
     }
 
-    /// Removes one expected creation of the owner.
+    /// Reduces the owner's number of expected creations by one.
     ///
-    /// Must be called when the event of a creation was observed, or when a creation request failed or was not
-    /// sent.
+    /// Must be called when the `Added` event of a created object arrives. Must also be called for a creation
+    /// request that has failed or was not sent.
     pub(crate) fn created(&self, owner: &ObjectName) {
         self.change(owner, |expected| {
             expected.creations = expected.creations.saturating_sub(1);
         });
     }
 
-    /// Removes the owner's expected deletion of the object `uid`.
+    /// Removes the expected deletion of the object with the uid `uid` from the owner's expectations.
     ///
-    /// Must be called when the deletion was observed, or when the deletion request failed or was not sent.
+    /// Must be called when the deletion event arrives. Must also be called if the deletion request has failed
+    /// or was not sent.
     pub(crate) fn deleted(&self, owner: &ObjectName, uid: &str) {
         self.change(owner, |expected| {
             expected.deletions.remove(uid);

@@ -1,13 +1,13 @@
-//! The node agent: simulates the containers of the pods that are bound to its node, and writes the pods'
-//! status.
+//! The node agent: simulates the containers of its node's pods, and writes the status of these pods.
 //!
-//! A container runs as soon as the agent starts it. The counter [`Fates`] selects containers that fail 400 ms
-//! after their start. The other containers run until their pods are deleted.
+//! A container runs as soon as the agent starts it. While the counter [`Fates`] is above zero, each started
+//! container fails after 400 ms and decrements the counter. The other containers run until their pods are
+//! deleted.
 //!
 //! Guarantees:
 //! - The agent never changes a pod of another node.
-//! - Before the agent reports that a pod has failed, it gets the pod from the server instead of the cache,
-//!   because the final status must not be based on a stale object.
+//! - Before the agent reports that a pod has failed, it gets the pod from the server. The pod in the cache
+//!   may be stale, and the final status must be based on the newest pod.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Time from the start to the end of a container that [`Fates`] selects to fail.
+/// Time from the start to the end of a container that fails because of [`Fates`].
 ///
 /// The time is long enough for the pod to become ready before the container ends.
 pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
@@ -43,9 +43,9 @@ pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
 /// Number of pods of one node that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Counter of the containers that are still to fail. All node agents share one counter.
+/// Number of containers that must still fail. All node agents share this counter.
 ///
-/// While the counter is above zero, each container that starts decrements it, and ends after [`LIFETIME`].
+/// While the number is above zero, each container that starts decrements it, and ends after [`LIFETIME`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fates(Arc<AtomicU32>);
 
@@ -68,9 +68,11 @@ struct Container {
     ends: Option<Instant>,
 }
 
-/// Event handler for pods: adds the pods of the node `node` to the queue, and reports their changes as steps.
+/// Event handler for pods. Reports changes of the pods of the node `node`, and adds these pods to the queue.
+///
+/// Also reports each new pod without a node.
 struct Pods {
-    /// Name of the node whose pods are handled; `None` means the pods of all nodes.
+    /// Name of the node whose pods are handled, or `None` for the pods of all nodes.
     node: Option<String>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -112,7 +114,7 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Adds an event handler that reports the changes of pods on all nodes as steps. No worker is added.
+/// Adds an event handler that reports the changes of pods on all nodes. Adds no worker.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.
@@ -154,13 +156,13 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 }
 
 impl Fates {
-    /// Creates a counter that selects the first `doomed` containers that start. They end after [`LIFETIME`].
+    /// Creates a counter with the value `doomed`. The first `doomed` containers that start will fail.
     pub(crate) fn new(doomed: u32) -> Self {
         Self(Arc::new(AtomicU32::new(doomed)))
     }
 
-    /// Returns whether the container that is being started is selected to fail. If so, decrements the
-    /// counter.
+    /// Decides whether a container that starts now will fail. If it will, decrements the counter and returns
+    /// `true`.
     fn dooms_next(&self) -> bool {
         let left = |doomed: u32| doomed.checked_sub(1);
         let counted = self
@@ -259,10 +261,10 @@ impl Agent {
         container
     }
 
-    /// Writes the status `Failed` of the pod `name`, whose container has ended.
+    /// Gets the pod `name` from the server, and writes the status `Failed` of the pod.
     ///
-    /// The pod is read from the server first. A pod that was deleted, replaced or has already ended is not
-    /// changed.
+    /// Must be called when the pod's container has ended. Writes nothing if the pod was deleted or replaced,
+    /// or if its status shows already that it has ended.
     async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
         let pod = match self.write_pods.to(name.namespace()).get(name.name()).await {
             Ok(pod) => pod,
@@ -297,7 +299,7 @@ impl Agent {
         }
     }
 
-    /// Deletes a pod without a grace period. The caller has already stopped the pod's container.
+    /// Deletes a pod without a grace period. The pod's simulated container must already be stopped.
     async fn remove(&self, pod: &Pod) -> Result<(), anyhow::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
@@ -340,10 +342,10 @@ fn failed(pod: &Pod) -> Value {
     })
 }
 
-/// Returns the pod's complete list of conditions, with new values for the conditions that a kubelet writes.
+/// Returns all conditions for the pod's status.
 ///
-/// The list also contains the pod's conditions that other clients write, unchanged, because a merge patch
-/// replaces the whole list.
+/// The conditions that a kubelet writes have new values. The pod's other conditions are included unchanged,
+/// because a merge patch replaces the whole list.
 fn conditions(pod: &Pod, ready: &str, reason: Option<&str>) -> Value {
     const OWN: [&str; 3] = ["Initialized", "ContainersReady", "Ready"];
     let status = pod.status.as_ref();

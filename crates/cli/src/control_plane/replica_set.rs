@@ -1,11 +1,10 @@
-//! The replica set controller: creates and deletes pods until a ReplicaSet has the desired number of active
-//! pods.
+//! The replica set controller: creates and deletes pods until each ReplicaSet has the desired number.
 //!
 //! Guarantees:
-//! - A stale cache does not cause surplus pods. The controller counts pods only after its cache contains all
-//!   creations and deletions that it requested, or five minutes after the requests (see the module
-//!   `expectations`).
-//! - Terminated pods are deleted and replaced. In Kubernetes the controller only replaces them, and the
+//! - A stale cache does not cause too many pods. After the controller has sent creations and deletions, it
+//!   counts pods again only when its cache has received all of their events, or after five minutes (see the
+//!   module `expectations`).
+//! - Pods that have ended are deleted and replaced. In Kubernetes, the controller only replaces them, and the
 //!   garbage collector deletes them.
 
 use std::{
@@ -41,8 +40,7 @@ use super::{
 /// Number of ReplicaSets that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Maximum number of pod creations per reconciliation, and maximum number of pod deletions per
-/// reconciliation.
+/// Maximum number of pods that one reconciliation creates, and maximum number that it deletes.
 ///
 /// The value is that of `BurstReplicas` in `replica_set.go`.
 const BURST_MAX: usize = 500;
@@ -50,29 +48,29 @@ const BURST_MAX: usize = 500;
 struct Controller {
     replica_sets: Cache<ReplicaSet>,
     pods: Cache<Pod>,
-    /// Index of pods by the uid of the ReplicaSet that controls them.
+    /// Token of an index of pods. The index key is the uid of the ReplicaSet that controls a pod.
     owned: IndexToken,
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// Number of ready pods of each ReplicaSet at its last reconciliation in which no pod had to be created
-    /// or deleted.
+    /// Number of ready pods at the last call of [`Controller::tell_content`], by ReplicaSet name.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,
 }
 
-/// Event handler for ReplicaSets: adds the ReplicaSet to the queue. Also reports a new ReplicaSet or a
-/// changed status as a step.
+/// Event handler for ReplicaSets. Adds the ReplicaSet of each event to the queue.
+///
+/// Reports a step if the ReplicaSet is new or the numbers in its status have changed.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler for pods: records that a requested creation or deletion was observed, and adds the
-/// ReplicaSet that controls the pod to the queue.
+/// Event handler for pods. Adds the ReplicaSet that controls the pod of each event to the queue.
 ///
-/// The handler also reports the addition, the failure and the deletion of a pod as steps.
+/// Removes the expectation for a creation or deletion that the event confirms. Reports a step if the pod was
+/// added, has ended, or was deleted.
 struct Pods {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -161,7 +159,7 @@ impl EventHandler<Pod> for Pods {
             return;
         };
         if is_leaving(pod) {
-            // Its grace period runs: it counts as deleted.
+            // A pod whose grace period has started counts as deleted.
             self.expectations.deleted(&owner, object.uid());
         }
         match &event {
@@ -225,7 +223,7 @@ impl Reconciler for Controller {
             return Ok(());
         }
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
-        // Checked before the cache is read: events in between are then in the cache.
+        // Checked before the cache is read. The cache then contains the events that met the expectations.
         let met = self.expectations.met(name);
         let handles = self.pods.by_index(&self.owned, uid);
         let newest = newest_ready(&handles);
@@ -257,10 +255,9 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Deletes the pods in `surplus` and creates `missing` new pods. Before that, records the expected
-    /// events.
+    /// Records the expected events, deletes the pods in `surplus`, and creates `missing` new pods.
     ///
-    /// After the first error no more requests are sent, and the error is returned.
+    /// After the first error, sends no more requests, and returns the error.
     async fn change(
         &self,
         name: &ObjectName,
@@ -303,7 +300,7 @@ impl Controller {
         Ok(outcome?)
     }
 
-    /// Deletes a pod. Returns whether the cache will receive a deletion event for this request.
+    /// Deletes a pod. Returns `true` if the server accepted the request. A deletion event will then follow.
     ///
     /// Returns `false` if the pod did not exist any more.
     async fn delete(&self, pod: &Pod) -> Result<bool, kube_client::Error> {
@@ -325,10 +322,10 @@ impl Controller {
         }
     }
 
-    /// Reports the step [`Kind::Content`], which contains the ReplicaSet's newest ready pod.
+    /// Reports that a ReplicaSet has the desired number of pods ([`Kind::Content`]).
     ///
-    /// Reports nothing if no pod is ready, or if the number of ready pods has not increased since the last
-    /// call for this ReplicaSet.
+    /// The step contains `newest`, the ReplicaSet's newest ready pod. Reports nothing if `newest` is `None`,
+    /// or if `ready`, the number of ready pods, is not higher than at the previous call for this ReplicaSet.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {
@@ -376,8 +373,9 @@ fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     })
 }
 
-/// Selects `number` pods for deletion. Pods without a node are selected first, then pods that are not ready,
-/// and then ready pods.
+/// Returns the `number` pods that the controller must delete first.
+///
+/// Pods without a node come first, then pods that are not ready, and then ready pods.
 fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     let has_node = |pod: &Pod| {
         let spec = pod.spec.as_ref();

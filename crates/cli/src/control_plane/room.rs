@@ -1,7 +1,9 @@
 //! Computes the resource requests of pods and the allocatable capacity of nodes for the scheduler.
 //!
-//! The module guarantees that each quantity is an exact integer in thousandths, rounded up as in Kubernetes.
-//! An invalid quantity is an error and is never treated as zero.
+//! Guarantees:
+//! - A quantity is converted to an integer number of thousandths. Only smaller fractions are rounded up, as
+//!   in Kubernetes.
+//! - An invalid quantity is an error. It is never treated as zero.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,7 +12,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-/// Amounts of CPU, memory and pods: the capacity or free capacity of a node, or the requests of a pod.
+/// Amounts of CPU, memory and pods. Describes the capacity of a node, or the requests of a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
     /// CPU in thousandths of a core.
@@ -20,7 +22,7 @@ pub(crate) struct Room {
     pods: i128,
 }
 
-/// The resource that is insufficient on a node for a pod.
+/// The first resource that a node has too little of for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     Cpu,
@@ -46,7 +48,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Returns the sum of the requests of the pod's containers. The number of pods in the result is one.
+    /// Returns the requests of a pod: the sums over its containers, and one pod.
     ///
     /// # Errors
     /// Returns an error if a quantity is invalid.
@@ -82,9 +84,9 @@ impl Room {
         }
     }
 
-    /// Checks whether a pod's requests `asked` fit into the free capacity `self`.
+    /// Compares the requests of a pod, `asked`, with the free capacity of a node, `self`.
     ///
-    /// Returns `None` if the pod fits, or the first resource that is insufficient.
+    /// Returns the first resource that is insufficient, or `None` if the pod fits.
     pub(crate) fn lacks(self, asked: Room) -> Option<Lack> {
         if asked.cpu > self.cpu {
             Some(Lack::Cpu)
@@ -97,7 +99,7 @@ impl Room {
         }
     }
 
-    /// Returns a sort key for nodes: free CPU, then free memory, then the number of additional pods that fit.
+    /// Returns a sort key for nodes by free capacity: CPU first, then memory, then the number of pods.
     pub(crate) fn rank(self) -> impl Ord {
         (self.cpu, self.memory, self.pods)
     }
@@ -159,8 +161,9 @@ pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
     Ok(product / per + i128::from(product % per != 0))
 }
 
-/// Returns the multiplier and the divisor that the suffix of a quantity stands for, or `None` if the suffix
-/// is invalid.
+/// Returns the multiplier and the divisor for the suffix of a quantity, such as `(1, 1000)` for `m`.
+///
+/// Returns `None` if the suffix is invalid.
 fn scale(suffix: &str) -> Option<(i128, i128)> {
     let binary = |n: u32| Some((1_i128 << (10 * n), 1));
     let decimal = |n: u32| Some((10_i128.pow(3 * n), 1));

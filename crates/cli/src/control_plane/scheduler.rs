@@ -1,13 +1,16 @@
-//! The scheduler: binds each unbound pod to a node with enough capacity for the pod's requests. If several
-//! nodes have enough capacity, the node with the most free CPU is selected.
+//! The scheduler: binds each pod without a node to a node with enough capacity for the pod.
+//!
+//! If several nodes have enough capacity, the scheduler selects the node with the most free CPU.
 //!
 //! Guarantees:
-//! - A pod counts against its node's capacity as soon as the scheduler sends the binding, before the cache
-//!   contains the binding. Therefore the scheduler does not overcommit a node.
-//! - A pod that fits on no node stays `Pending` with a `PodScheduled` condition. It is retried only when a
-//!   pod on a node terminates or is deleted, or when a node is added or its capacity changes.
+//! - The scheduler subtracts a pod's requests from the free capacity of a node before it sends the binding.
+//!   It does not wait until the cache contains the binding. Therefore it does not bind too many pods to a
+//!   node.
+//! - A pod that fits on no node stays `Pending` and has a `PodScheduled` condition. The scheduler retries the
+//!   pod when another pod terminates or is deleted, when a node is added, or when the capacity of a node
+//!   changes.
 //!
-//! The scheduler supports only the resource requests of pods; it ignores affinity, taints and priorities.
+//! The scheduler considers only the resource requests of pods. It ignores affinity, taints and priorities.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,14 +39,15 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Number of pods that are scheduled concurrently. With several workers, two pods could be assigned the same
-/// free capacity.
+/// Number of pods that are scheduled concurrently.
+///
+/// With several workers, two pods could get the same free capacity.
 const WORKERS: usize = 1;
 
 struct Controller {
     pods: Cache<Pod>,
     nodes: Cache<Node>,
-    /// Index of bound pods that have not terminated, by the name of their node.
+    /// Token of an index of bound pods that have not terminated. The index key is the name of the pod's node.
     on_node: IndexToken,
     memory: Arc<Memory>,
     teller: Teller,
@@ -53,12 +57,13 @@ struct Controller {
 /// The scheduler's own state, in addition to its informer caches.
 #[derive(Default)]
 struct Memory {
-    /// Pods whose binding was sent and is not in the cache yet, with their node and requests.
+    /// Pods whose binding was sent but is not in the cache yet. The value has the node and the pod's
+    /// requests.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
-    /// Pods that are queued again when capacity may have become available.
+    /// Pods to add to the queue when capacity may have become available.
     ///
-    /// The set contains the pods that fitted on no node at their last attempt. It also contains the pod that
-    /// the worker is scheduling, because capacity may become available during the attempt.
+    /// Contains the pods that fitted on no node at the last attempt. Also contains the pod that the worker is
+    /// scheduling, because capacity may become available during the attempt.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
 }
 
@@ -67,9 +72,9 @@ struct Assumed {
     takes: Room,
 }
 
-/// Event handler for pods without a node: reports each new pod and adds it to the queue.
+/// Event handler for pods without a node. Reports each new pod, and adds it to the queue.
 ///
-/// When a pod is bound, terminates or is deleted, the handler removes the pod from [`Memory`].
+/// When a pod is bound, has ended or is deleted, the handler removes the pod from [`Memory`].
 struct Unbound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -86,8 +91,9 @@ struct Bound {
     memory: Arc<Memory>,
 }
 
-/// Event handler for nodes: adds the unschedulable pods to the queue when a node is added or its capacity
-/// changes.
+/// Event handler for nodes. Adds the unschedulable pods to the queue when they may fit.
+///
+/// This is the case when a node is added, or when the capacity of a node changes.
 struct Nodes {
     queue: RateLimitingQueue<ObjectName>,
     memory: Arc<Memory>,
@@ -96,7 +102,7 @@ struct Nodes {
 /// The resources that the scheduler has permission to list and watch. Nodes need cluster-wide permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Only pods: the scheduler reports steps, and has no workers that bind pods.
+    /// The scheduler observes only pods. It reports steps, but has no workers and binds no pods.
     Pods,
     PodsAndNodes,
 }
@@ -178,7 +184,7 @@ impl EventHandler<Pod> for Unbound {
                 self.teller.tell(Kind::PodQueued, &object, text).await;
                 self.queue.add(object.object_name().clone());
             }
-            // Bound, terminated or deleted; the scheduler's own changes of the status cause no retry.
+            // The pod was bound, has ended or was deleted.
             Event::Deleted(deleted) => self.memory.is_settled(deleted.object_name()),
             Event::Updated { .. } | Event::Synced => {}
         }
@@ -223,8 +229,9 @@ fn offers(node: &Object<Node>) -> Option<Room> {
 }
 
 impl Memory {
-    /// Removes a pod from `unschedulable` and `assumed`. Called when the cache shows that the pod is bound,
-    /// terminated or deleted.
+    /// Removes the pod `pod` from `unschedulable` and `assumed`.
+    ///
+    /// Must be called when the cache shows that the pod is bound, has ended or is deleted.
     fn is_settled(&self, pod: &ObjectName) {
         self.unschedulable.lock().remove(pod);
         self.assumed.lock().remove(pod);
@@ -242,7 +249,7 @@ impl Memory {
 
 impl Reconciler for Controller {
     async fn reconcile(&self, name: &ObjectName) -> Result<(), anyhow::Error> {
-        // Checked before the cache is read: a pod removed in between is bound in the cache.
+        // Checked before the cache is read. A pod that is removed from `assumed` later is bound in the cache.
         let is_assumed = self.memory.assumed.lock().contains_key(name);
         let Some(handle) = self.pods.find(name) else {
             self.memory.is_settled(name);
@@ -254,7 +261,7 @@ impl Reconciler for Controller {
             return Ok(());
         }
         let asked = Room::of_pod(&pod)?;
-        // Recorded before the nodes are checked, so that any later change retries it.
+        // Recorded before the nodes are checked. A later change of a node then causes a retry.
         self.memory.unschedulable.lock().insert(name.clone());
         match self.place(asked)? {
             Ok(node) => self.bind(name, &pod, Assumed { node, takes: asked }).await,
@@ -264,10 +271,10 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Selects a node for a pod with the requests `asked`: the node with the highest [`Room::rank`] among
-    /// those with enough free capacity.
+    /// Selects the node for a pod with the requests `asked`. Returns the name of the node.
     ///
-    /// If no node has enough free capacity, the inner `Err` contains one insufficient resource per node.
+    /// Selects the node with the highest [`Room::rank`] among the nodes with enough free capacity. If no node
+    /// has enough, the inner result is an `Err` with one insufficient resource per node.
     fn place(&self, asked: Room) -> Result<Result<String, Vec<Lack>>, anyhow::Error> {
         let mut fitting = Vec::new();
         let mut lacks = Vec::new();
@@ -278,7 +285,7 @@ impl Controller {
                 None => fitting.push((free, node)),
             }
         }
-        // The first of equal nodes, so that the decision is deterministic.
+        // Selects the first of several equal nodes, because `max_by_key` returns the last maximum.
         fitting.reverse();
         let emptiest = fitting.into_iter().max_by_key(|(free, _)| free.rank());
         Ok(emptiest
@@ -291,7 +298,7 @@ impl Controller {
     /// The requests of a pod are also subtracted if the scheduler has sent the pod's binding and the cache
     /// does not contain the binding yet.
     fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
-        // Read before the cache: a pod that becomes bound in between counts twice instead of never.
+        // Read before the cache. Otherwise a pod that becomes bound in between would not be counted.
         let assumed: Vec<_> = {
             let assumed = self.memory.assumed.lock();
             let here = assumed.iter().filter(|(_, it)| it.node == node.name());
@@ -328,7 +335,7 @@ impl Controller {
                 ..ObjectReference::default()
             },
         };
-        // Recorded before the request: the cache may show it before the response arrives.
+        // Recorded before the request, because the event may arrive before the response.
         self.memory.assumed.lock().insert(name.clone(), assumed);
         let answer: Result<Status, _> = self
             .write_pods
@@ -382,8 +389,9 @@ impl Controller {
     }
 }
 
-/// Returns the message for a pod that fits on no node, in kube-scheduler's wording. `lacks` contains one
-/// insufficient resource per node.
+/// Returns the message for a pod that fits on no node, in kube-scheduler's wording.
+///
+/// `lacks` contains one insufficient resource per node.
 fn nowhere(lacks: &[Lack]) -> String {
     let mut by_lack = BTreeMap::<Lack, usize>::new();
     for lack in lacks {

@@ -1,10 +1,11 @@
-//! Reports what a control loop observes and does: the loop sends one [`Step`] per observation or action to a
-//! channel.
+//! Defines the steps of the control loops, and the channel sender with which a loop reports its steps.
+//!
+//! A step is one observation or action of a loop.
 //!
 //! Guarantees:
-//! - A step contains an object and its revision as the loop observed them, never a state that the loop only
-//!   expects.
-//! - A report waits while [`STEPS_MAX`] steps are queued. A report never fails: if the receiver was dropped,
+//! - A step contains an object and its revision as the loop observed them. It never contains a state that the
+//!   loop only expects.
+//! - A report waits while [`STEPS_MAX`] steps are queued. A report never fails. If the receiver was dropped,
 //!   the step is discarded and the loop continues.
 //!
 //! The module does not print the steps.
@@ -32,42 +33,41 @@ pub(crate) enum Loop {
 pub(crate) enum Kind {
     /// A client wrote an object that the loops react to, such as the demo's Deployment.
     Wish,
-    /// The deployment controller received the event for a new Deployment.
+    /// The deployment controller received the `Added` event of a Deployment.
     DeploymentSeen,
-    /// The deployment controller received the event for a new ReplicaSet, which it had created.
+    /// The deployment controller received the `Added` event of a ReplicaSet that a Deployment controls.
     ReplicaSetCreated,
-    /// The replica set controller received the event for a new ReplicaSet.
+    /// The replica set controller received the `Added` event of a ReplicaSet.
     ReplicaSetSeen,
-    /// The replica set controller received the event for a new pod, which it had created.
+    /// The replica set controller received the `Added` event of a pod that a ReplicaSet controls.
     PodCreated,
-    /// The scheduler received the event for a new pod without a node, and queues the pod.
+    /// The scheduler received the `Added` event of a pod without a node, and adds the pod to its queue.
     PodQueued,
-    /// A node agent received the event for a new pod that is not bound to a node.
+    /// A node agent received the `Added` event of a pod without a node. The agent ignores the pod.
     NotMine,
     /// The scheduler found no node with enough capacity for a pod.
     NoNodeFits,
-    /// The scheduler received the event that shows a pod as bound to a node, after it had sent the binding.
+    /// The scheduler received the event that shows a pod as bound to a node for the first time.
     PodBound,
     /// A node agent received the first event that shows a pod as bound to the agent's node.
     PodStarts,
-    /// A node agent received the event for a status that it had written: the pod is running and ready.
+    /// A node agent received the event that shows a pod as running and ready for the first time.
     PodRuns,
     /// The replica set controller found that it does not need to create or delete any pods for a ReplicaSet.
     Content,
-    /// The replica set controller received the event for a ReplicaSet status that it had written.
+    /// The replica set controller received an event in which the status of a ReplicaSet has changed.
     ReplicaSetStatus,
-    /// A node agent got a pod from the server with a get request, because the pod's container has ended.
+    /// The container of a pod has ended, and the node agent has read the pod from the server.
     PodEnds,
-    /// A node agent received the event for a status that it had written: the pod has ended.
+    /// A node agent received the event that shows a pod as `Failed` or `Succeeded` for the first time.
     PodFailed,
-    /// The replica set controller received the event for a pod that has ended and needs a replacement.
+    /// The replica set controller received the event that shows a pod as ended. It will replace the pod.
     FailureSeen,
-    /// The replica set controller received the deletion event of a pod, after it had requested the deletion.
+    /// The replica set controller received the deletion event of a pod that a ReplicaSet controls.
     PodDeleted,
-    /// The deployment controller received the event for a status that it had written: some replicas are not
-    /// ready.
+    /// The deployment controller received an event with a changed status: not all replicas are ready.
     NotAllReady,
-    /// The deployment controller received the event for a status that it had written: all replicas are ready.
+    /// The deployment controller received an event with a changed status: all replicas are ready.
     AllReady,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Step {
     pub(crate) text: String,
 }
 
-/// Channel sender with which the control loop named `who` reports its steps.
+/// Reports the steps of the control loop named `who`. Sends them to a channel.
 #[derive(Clone)]
 pub(crate) struct Teller {
     who: Arc<str>,
@@ -145,7 +145,7 @@ impl Teller {
             revision: object.revision().clone(),
             text: text.into(),
         };
-        // The receiver is gone: the demo is over, and the loop is about to stop.
+        // The send fails if no receiver exists, for example after the end of the demo. The step is discarded.
         let _ = self.steps.send(step).await;
     }
 }

@@ -1,6 +1,7 @@
-//! Tests `serve --data-dir`: the state of the server after it was ended and started again.
+//! Tests `serve --data-dir`: the objects and revisions of a server after a restart.
 //!
-//! The tests end the server with SIGKILL or another signal, or cause its start to fail.
+//! The tests end the first server with SIGKILL or another signal. Other tests check that a server does not
+//! start on an unusable directory.
 
 use std::{
     collections::BTreeMap,
@@ -38,7 +39,7 @@ fn fresh(name: &str) -> PathBuf {
     directory
 }
 
-/// Starts a server process on a data directory, and returns without waiting until it serves.
+/// Starts a `serve` process with the data directory `directory`. Does not wait until the server is ready.
 ///
 /// Returns the process, and the path of the kubeconfig that the server will write.
 fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
@@ -53,9 +54,9 @@ fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
     (Running::start(&[&serve, flags].concat()), kubeconfig)
 }
 
-/// Starts a server process on a data directory, and waits until it serves.
+/// Starts a `serve` process with the data directory `directory`, and waits until the server is ready.
 ///
-/// Returns the process, a client, and the output line about the data that the server found in the directory.
+/// Returns the process, a client, and the output line that describes the data directory.
 async fn serving_on(directory: &Path, flags: &[&str]) -> (Running, Client, String) {
     let (mut running, kubeconfig) = start(directory, flags);
     let found = running.line_with("data: ").await;
@@ -83,9 +84,10 @@ fn revision_of(map: &ConfigMap) -> u64 {
     revision.unwrap().parse().unwrap()
 }
 
-/// Lists the config maps. Asserts that both data entries of each config map come from the same write.
+/// Lists the config maps. Returns the number in each config map, and the revision of the list.
 ///
-/// Returns a map from the name of each config map to its data entry `value`, and the revision of the list.
+/// The key of the returned map is the name of the config map. The number is the data entry `value`. Asserts
+/// that the entry `padding` repeats the same number, so no config map is stored only in part.
 async fn stored(api: &Api<ConfigMap>) -> (BTreeMap<String, u64>, u64) {
     let list = api.list(&ListParams::default()).await.unwrap();
     let revision = list.metadata.resource_version.unwrap().parse().unwrap();
@@ -105,8 +107,9 @@ async fn watch_from(api: &Api<ConfigMap>, revision: u64) -> Events {
     Box::pin(events)
 }
 
-/// Waits for the next event of a watch, and returns it as text: its type and the object's revision
-/// (`added 6`).
+/// Waits for the next event of a watch, and returns it as text.
+///
+/// The text has the event's type and the revision of the object, such as `added 6`.
 async fn next_event(events: &mut Events) -> String {
     match timeout(LONG, events.next())
         .await
@@ -152,25 +155,26 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
     server.end_by("-INT").await.with_code(130);
 }
 
-/// The possible states of one object after the server was killed. A state is the object's value, or `None` if
-/// the object does not exist.
+/// The states that one config map may have after the server was killed.
 ///
-/// The first entry is the last state that the server acknowledged. If the kill interrupted a write, the
-/// second entry is the state that this write requested.
+/// A state is the number in the config map, or `None` if the config map does not exist. The first state is
+/// the last one that the server acknowledged. If the kill interrupted a write, the second state is the one
+/// that this write requested.
 type States = Vec<Option<u64>>;
 
-/// One writing client and the possible states of its objects.
+/// One client that writes to the server, and the states that its config maps may have.
 #[derive(Default)]
 struct Writer {
     number: usize,
     known: BTreeMap<String, States>,
-    /// Highest revision in the responses that the client received.
+    /// Highest revision that the server has returned to this client.
     revision: u64,
 }
 
-/// Creates, replaces and deletes the writer's objects until the server is killed, and returns the writer.
+/// Creates, replaces and deletes the writer's config maps until the server is killed.
 ///
-/// For each successful write, a message is sent to `acknowledged`.
+/// Sends a message to `acknowledged` for each successful write. Returns the writer with the new possible
+/// states.
 async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Sender<()>) -> Writer {
     let Writer {
         number,
@@ -203,7 +207,7 @@ async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Send
             // The server was killed.
             Err(_) => break,
         }
-        // After the kill no process counts the changes.
+        // The send fails if the channel is full. The test does not read the channel after the kill.
         let _ = acknowledged.try_send(());
     }
     writer

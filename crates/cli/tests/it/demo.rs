@@ -10,7 +10,8 @@ const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
 /// Steps that the demo must print, in causal order.
 ///
-/// Each entry contains the first characters of the loop's name and of the step's text.
+/// An entry has two texts. The loop's name must start with the first text, and the step's text with the
+/// second.
 const STEPS: [(&str, &str); 13] = [
     ("user", "asks for a Deployment of 3 pods"),
     ("deployment", "sees a Deployment of 3 pods"),
@@ -46,9 +47,10 @@ async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     (ended, requests.collect())
 }
 
-/// Returns the revisions in the server's responses to the requests of one client for a verb and a resource.
+/// Returns the revisions in the server's responses to some of the requests in `requests`.
 ///
-/// The client is identified by its user agent. `requests` contains the entries of the request log.
+/// These are the requests with the user agent `user_agent`, the verb `verb` and the resource `resource`.
+/// `requests` contains the entries of the request log.
 fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) -> BTreeSet<u64> {
     let theirs = requests.iter().filter(|request| {
         request["userAgent"] == user_agent

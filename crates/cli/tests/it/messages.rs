@@ -11,9 +11,10 @@ use expect_test::expect;
 
 use crate::binary::{Running, file, run};
 
-/// Runs the program, and asserts that its exit code is `code` and that it writes one line to standard error.
+/// Runs the program with `arguments`, and returns the one line that it writes to standard error.
 ///
-/// Returns this line. Each pair in `replaced` contains a text to replace in the line, and its replacement.
+/// Asserts that the exit code is `code`. For each pair in `replaced`, replaces the first text in the line by
+/// the second text.
 async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) -> String {
     let mut line = run(arguments).await.with_code(code).err;
     assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");

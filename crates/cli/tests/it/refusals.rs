@@ -4,7 +4,7 @@
 
 use crate::binary::{Ended, file, run};
 
-/// Writes a kubeconfig for the server at `address` to the temporary file `name`, and returns its path.
+/// Writes a kubeconfig for the server at `address` to a temporary file. Returns the path of the file.
 fn kubeconfig(name: &str, address: &str) -> String {
     let path = file(name);
     let text = format!(

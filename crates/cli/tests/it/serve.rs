@@ -16,16 +16,16 @@ use tokio::time::timeout;
 
 use crate::binary::{LONG, Running, file, run};
 
-/// Starts a `serve` process, and waits until it is ready.
+/// Starts a `serve` process, and waits until the server is ready.
 ///
-/// Returns the process, and the path of the kubeconfig that it wrote.
+/// Returns the process, and the path of the kubeconfig that `serve` has written.
 async fn serving(name: &str) -> (Running, PathBuf) {
     serving_with(name, &[]).await
 }
 
-/// Starts a `serve` process with the additional `flags`, and waits until it is ready.
+/// Starts a `serve` process with the additional `flags`, and waits until the server is ready.
 ///
-/// Returns the process, and the path of the kubeconfig that it wrote.
+/// Returns the process, and the path of the kubeconfig that `serve` has written.
 pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
     let path = file(name);
     let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];
@@ -34,7 +34,7 @@ pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBu
     (running, path)
 }
 
-/// Returns a client for the server in a kubeconfig file.
+/// Returns a client for the server that a kubeconfig file names.
 pub(crate) async fn client(kubeconfig: &PathBuf) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
     let options = KubeConfigOptions::default();
@@ -57,7 +57,7 @@ async fn a_kubeconfig_of_an_earlier_serve_is_replaced() {
     let (running, path) = serving("again.yaml").await;
     let left = std::fs::read_to_string(&path).unwrap();
     running.end_by("-TERM").await.with_code(143);
-    // Another user could create this: a link to a file that all users may read.
+    // Another user could create such a link to a file that all users may read.
     let elsewhere = path.with_extension("elsewhere");
     drop(std::fs::remove_file(&elsewhere));
     std::fs::write(&elsewhere, &left).unwrap();
@@ -94,7 +94,7 @@ async fn the_loops_act_on_a_server_without_a_control_plane_and_leave_no_objects(
             .contains("1 Deployment, 1 ReplicaSet, 3 Pods, 2 Nodes")
     );
     assert!(ended.out.contains("requests are not counted"));
-    // The second run would count objects that the first has left as its own.
+    // The second run would count the objects that the first run has left.
     let ended = run(&demo).await.with_code(0);
     assert!(
         ended

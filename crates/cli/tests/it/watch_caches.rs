@@ -17,10 +17,9 @@ async fn answer(client: &Client, path: &str) -> String {
     client.request_text(request).await.unwrap()
 }
 
-/// Watches a resource from the revision `from` for one second, and returns the revisions of the received
-/// events.
+/// Watches a resource for one second, starting from the revision `from`.
 ///
-/// If the server sends an error event, its status code is returned instead of a revision.
+/// Returns the revisions of the received events. For an error event, returns the status code instead.
 async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     let path = format!("/api/v1/{resource}?watch=1&resourceVersion={from}&timeoutSeconds=1");
     let received = |line: &str| {
@@ -67,9 +66,9 @@ async fn ten_objects(client: &Client) -> (u64, u64) {
     (start, start + 5)
 }
 
-/// Lists a resource at revision "0" with a limit of 2, and returns the number of received objects.
+/// Lists a resource with `resourceVersion=0` and a limit of 2. Returns the number of received objects.
 ///
-/// The number is 2 without a watch cache. With a watch cache, the server ignores the limit.
+/// A server without a watch cache applies the limit and returns 2 objects. A watch cache ignores the limit.
 async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
     let path = format!("/api/v1/{resource}?resourceVersion=0&limit=2");
     let list: Value = serde_json::from_str(&answer(client, &path).await).unwrap();

@@ -1,8 +1,8 @@
-//! A port of Kubernetes' sample-controller. Config maps with the label [`APP`] replace the custom resource
-//! `Foo`. Such a config map is called an app.
+//! A port of Kubernetes' sample-controller, without a custom resource.
 //!
-//! An app specifies the name of a deployment and the number of its replicas. The controller creates and
-//! scales the deployment.
+//! Config maps with the label [`APP`] are used instead of the custom resource `Foo`. Such a config map is
+//! called an app. An app specifies the name of a deployment and the number of replicas. The controller
+//! creates and scales the deployment.
 
 use std::{pin::pin, sync::Arc};
 
@@ -31,7 +31,9 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    /// Creates a controller with event handlers on the informers. The caller starts the informers.
+    /// Creates a controller, and registers event handlers on its two informers.
+    ///
+    /// The caller must start the informers.
     pub(crate) fn new(
         client: Client,
         apps: SharedInformer<ConfigMap>,
@@ -61,7 +63,9 @@ impl Controller {
         })
     }
 
-    /// Runs `workers` workers until `stop` resolves, and then waits for the reconciles in progress.
+    /// Runs the controller with `workers` workers until `stop` resolves.
+    ///
+    /// Then waits until the workers have completed the reconciles in progress.
     pub(crate) async fn run(
         self,
         workers: usize,
@@ -137,7 +141,7 @@ impl Controller {
     }
 }
 
-/// Event handler for deployments: queues the config map that controls a changed deployment.
+/// Event handler for deployments. Adds the app that controls the deployment of the event to the queue.
 #[derive(Clone)]
 struct Owners {
     apps: Lister<ConfigMap>,

@@ -1,9 +1,9 @@
-//! Runs a port of Kubernetes' sample-controller. `docs/from-client-go.md` compares its code with the original
-//! Go code.
+//! Runs a port of Kubernetes' sample-controller.
 //!
 //! Without arguments, the program runs a scenario on an embedded server and prints the resulting deployments.
-//! On a cluster, the program runs until its standard input ends. The conformance tests run the Go controller
-//! and this controller with the same scenario, and compare the results.
+//! On a cluster, the program runs until its standard input ends. The document `docs/from-client-go.md`
+//! compares the port with the original Go code. The conformance tests run the Go controller and this
+//! controller with the same scenario, and compare the results.
 //!
 //! `cargo run -p kube-informer --example from_client_go [-- --kubeconfig FILE --context NAME]`
 
@@ -97,8 +97,9 @@ async fn play() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Changes apps and deployments as a user would, and waits after each change until the controller has
-/// reacted.
+/// Changes apps and deployments as a user would.
+///
+/// After each change, waits until the controller has updated the deployments.
 async fn act(server: &Server) -> anyhow::Result<()> {
     server.create(app("a", "web", 1))?;
     server.create(app("b", "db", 2))?;
@@ -138,8 +139,9 @@ async fn shows(server: &Server, wanted: &[&str]) -> anyhow::Result<()> {
     })
 }
 
-/// Returns one line per deployment on the server, with its name, replicas and owner. The lines are sorted by
-/// name.
+/// Returns one line per deployment on the server: the name, the number of replicas, and the owner.
+///
+/// The lines are sorted by name.
 fn deployments(server: &Server) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
     let line = |deployment: Value| {

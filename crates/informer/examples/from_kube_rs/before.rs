@@ -105,7 +105,7 @@ fn error_policy(generator: Arc<Generator>, error: &Error, _: Arc<Context>) -> Ac
     Action::requeue(Duration::from_secs(1))
 }
 
-/// Runs the controller until `stop` resolves, and then until the reconciles in progress have ended.
+/// Runs the controller until `stop` resolves. Then waits until the reconciles in progress have ended.
 pub(crate) async fn run(
     client: Client,
     stop: impl Future<Output = ()> + Send + Sync + 'static,

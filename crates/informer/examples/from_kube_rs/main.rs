@@ -1,11 +1,11 @@
-//! Runs a kube-rs controller before and after its migration to shared informers, and compares the results.
+//! Compares a kube-rs controller before and after its migration to shared informers.
 //!
 //! `before.rs` and `after.rs` differ only in the lines that `docs/from-kube-rs.md` shows. Both controllers
-//! run the same scenario, each on its own embedded server. The program fails unless both controllers create
-//! the same config maps, and prints the number of requests that each controller sent.
+//! run the same scenario, each on its own embedded server. Both must create the same config maps, or the
+//! program fails. The program prints the number of requests that each controller has sent.
 //!
-//! The example does not run on a real cluster, because it does not create the definition of its custom
-//! resource.
+//! The example does not run on a real cluster, because it does not create a `CustomResourceDefinition` for
+//! its custom resource.
 //!
 //! `cargo run -p kube-informer --features kube-runtime --example from_kube_rs`
 
@@ -76,15 +76,15 @@ fn server() -> Server {
     Server::builder().kind(kind).build()
 }
 
-/// Waits until the sender of `stopped` sends a message or is dropped.
+/// Completes when the sender of `stopped` sends a message or is dropped.
 async fn ended(stopped: oneshot::Receiver<()>) {
     drop(stopped.await);
 }
 
-/// Changes generators and config maps as a user would, and waits after each change until the controller has
-/// reacted.
+/// Changes generators and config maps as a user would.
 ///
-/// Then stops the controller by dropping `stop`, and returns the contents of the config maps by name.
+/// After each change, waits until the controller has updated the config maps. At the end, drops `stop`, which
+/// stops the controller, and returns the contents of the config maps by name.
 async fn play(
     server: &Server,
     stop: oneshot::Sender<()>,
@@ -142,7 +142,7 @@ fn api_version() -> String {
     format!("{GROUP}/v1")
 }
 
-/// Returns a text with the number of lists, watches, gets and writes in the server's request log.
+/// Returns the numbers of lists, watches, gets and writes in the server's request log, as text.
 fn asked(server: &Server) -> String {
     let log = server.requests();
     let count = |verb: Verb| log.iter().filter(|request| request.verb == verb).count();

@@ -1,11 +1,13 @@
 //! Binds volume claims to volumes on clusters that have no controller manager to bind them.
 //!
-//! The binder also releases a volume whose claim is deleted, and removes the finalizers of deleted claims and
-//! volumes.
+//! The binder also sets a volume to `Released` when its claim is deleted, and removes the finalizers of
+//! deleted claims and volumes.
 //!
-//! Guarantees: the binder and the provisioner communicate only through objects on the cluster. The binder
-//! changes only objects of one storage class. If a real controller manager changes an object first, the
-//! binder's request fails with a conflict, and the binder retries.
+//! Guarantees:
+//! - the binder and the provisioner communicate only through objects on the cluster;
+//! - the binder changes only objects of one storage class;
+//! - if a real controller manager has already changed an object, the binder's request fails with a conflict,
+//!   and the binder retries.
 
 use std::{fmt::Debug, future::Future, sync::Arc, time::Duration};
 
@@ -33,8 +35,9 @@ pub(crate) struct Binder {
     factory: SharedInformerFactory,
 }
 
-/// Event handler for volumes of the class `class`: queues the claim to which the volume refers
-/// (`spec.claimRef`).
+/// Event handler for volumes. Adds the claim to which the volume refers (`spec.claimRef`) to the queue.
+///
+/// Volumes of other storage classes than `class` are ignored.
 struct EnqueueClaim {
     queue: RateLimitingQueue<ObjectName>,
     class: Arc<str>,
@@ -105,16 +108,16 @@ impl Binder {
         while let Some(item) = queue.get().await {
             match self.sync(item.key(), by_claim).await {
                 Ok(()) => item.forget(),
-                // Most errors are conflicts: the cache was behind, and is up to date at the retry.
+                // Most errors are conflicts because the cache is stale. It is up to date at the retry.
                 Err(_) => item.retry(),
             }
         }
     }
 
-    /// Binds the volumes that refer to the claim `name`.
+    /// Binds the claim `name` to the volumes that refer to it.
     ///
-    /// If the claim does not exist or has another uid than a volume's reference, releases this volume
-    /// instead. If the claim is marked for deletion, also removes the claim's finalizers.
+    /// A volume is released instead if the claim does not exist, or if the claim has another uid than the
+    /// reference in the volume. If the claim is marked for deletion, its finalizers are then removed.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {
         let claim = self.claims.lister().find(name);
         let claim = claim.map(|claim| claim.get()).transpose()?;
@@ -168,10 +171,10 @@ impl Binder {
         Ok(())
     }
 
-    /// Sets the phase of a volume to `Released`. The caller has not found the volume's claim in the cache.
+    /// Sets the phase of a volume to `Released`. Must be called if the cache has no claim for the volume.
     ///
-    /// If the phase is already `Released`, removes the finalizers of a volume that is marked for deletion.
-    /// Returns an error if the server still has the claim.
+    /// If the phase is already `Released` and the volume is marked for deletion, removes the finalizers of
+    /// the volume. Returns an error and changes nothing if the server still has the claim.
     async fn release(&self, claim: &ObjectName, volume: &PersistentVolume) -> anyhow::Result<()> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volume_phase(volume) == Some("Released") {
@@ -208,7 +211,8 @@ where
 
 /// Removes the finalizers of an object if the object is marked for deletion.
 ///
-/// The finalizers protect objects that pods use, but no pod uses the objects of this example.
+/// On a real cluster, these finalizers protect objects that pods use. No pod uses the objects of this
+/// example.
 async fn let_go<K>(api: &Api<K>, object: &K) -> anyhow::Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug,

@@ -23,8 +23,9 @@ use crate::controller::PROVISIONED_BY;
 /// Key of the label of every object that the program creates. The value is the random id of the run.
 const LABEL: &str = "kube-informer-example";
 
-/// The volume claims and storage classes of one run of the program. The claims are in the namespace
-/// `default`.
+/// Creates, changes and deletes the volume claims and storage classes of one run of the program.
+///
+/// All claims are in the namespace `default`.
 pub(crate) struct Claims {
     client: Client,
     api: Api<PersistentVolumeClaim>,
@@ -32,7 +33,7 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Creates a value with a random id for a new run. No request is sent.
+    /// Selects a random id for a new run. Sends no request.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             api: Api::namespaced(client.clone(), "default"),
@@ -61,7 +62,9 @@ impl Claims {
         created.metadata.name.context("a class without a name")
     }
 
-    /// Creates a claim for a volume of the storage class `class`. Returns the claim as the server stored it.
+    /// Creates a volume claim with the storage class `class`. Returns the claim as the server has stored it.
+    ///
+    /// The name of the claim is `name` and the id of the run.
     pub(crate) async fn create(
         &self,
         name: &str,
@@ -137,7 +140,9 @@ impl Claims {
     }
 }
 
-/// Deletes each object in `objects`, and then removes its finalizers, so the deletion needs no controller.
+/// Deletes each object in `objects`, and then removes the finalizers of the object.
+///
+/// Without finalizers, the server completes the deletion even if no controller runs.
 async fn remove<K>(api: &Api<K>, objects: Vec<K>) -> anyhow::Result<()>
 where
     K: Resource + Clone + DeserializeOwned + Debug,

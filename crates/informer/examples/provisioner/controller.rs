@@ -1,15 +1,16 @@
-//! The provisioner: creates a volume for each volume claim whose storage class names this provisioner, and
-//! deletes released volumes.
+//! The provisioner: creates a volume for each volume claim, and deletes released volumes.
+//!
+//! The provisioner handles only claims whose storage class names this provisioner.
 //!
 //! Guarantees:
 //!
-//! - The provisioner creates no volume twice, even if its caches are stale. The name of a volume is derived
-//!   from the uid of its claim. The server therefore rejects a second creation, which the provisioner treats
-//!   as success.
-//! - A claim or volume that could not be processed is retried with an increasing delay, and is dropped after
+//! - The provisioner never creates two volumes for a claim, even if its caches are stale. The name of a
+//!   volume is derived from the uid of the claim. The server therefore rejects a second creation, and the
+//!   provisioner treats this rejection as success.
+//! - A claim or volume whose processing fails is retried with an increasing delay, and is dropped after
 //!   [`RETRIES_MAX`] retries.
-//! - The provisioner neither starts nor stops an informer that the caller passes to it. When the provisioner
-//!   stops, it removes its handler from that informer.
+//! - If the caller passes an informer, the provisioner neither starts nor stops this informer. When the
+//!   provisioner stops, it removes its handler from the informer.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -35,11 +36,10 @@ use tokio::task::JoinSet;
 
 use crate::{storage::Storage, transcript::Transcript};
 
-/// Key of an annotation of provisioned volumes. The value is the name of the provisioner that created the
-/// volume.
+/// Key of an annotation of provisioned volumes. The value is the name of the volume's provisioner.
 pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// Maximum number of retries of a claim or volume.
+/// Maximum number of retries before a claim or a volume is dropped.
 ///
 /// The value is the default of kubernetes-sigs' `sig-storage-lib-external-provisioner`.
 const RETRIES_MAX: u32 = 15;
@@ -56,8 +56,9 @@ pub(crate) struct Builder {
 
 /// A provisioner that has not started yet, with its informers and queues.
 pub(crate) struct ProvisionController {
-    /// Factory of all informers except an informer that the caller passed. The provisioner starts and stops
-    /// the factory.
+    /// Factory of the provisioner's own informers. The provisioner starts and stops the factory.
+    ///
+    /// If the caller has passed an informer of claims, this informer belongs to another factory.
     factory: SharedInformerFactory,
     claims: SharedInformer<PersistentVolumeClaim>,
     volumes: SharedInformer<PersistentVolume>,
@@ -89,8 +90,9 @@ enum Work {
 // === impl Builder ===
 
 impl Builder {
-    /// Creates a builder for the provisioner named `name`, which handles storage classes with this
-    /// `provisioner` field.
+    /// Creates a builder for the provisioner named `name`.
+    ///
+    /// The provisioner handles claims whose storage class has `name` in the field `provisioner`.
     pub(crate) fn new(client: Client, name: &str, storage: Storage, output: Transcript) -> Self {
         Self {
             client,
@@ -108,9 +110,9 @@ impl Builder {
         self
     }
 
-    /// Sets an informer of claims that the caller starts and stops.
+    /// Sets an informer of claims. The caller must start and stop the informer.
     ///
-    /// By default, the provisioner creates an informer of claims, and starts and stops it.
+    /// By default, the provisioner creates, starts and stops its own informer of claims.
     pub(crate) fn claims(mut self, informer: SharedInformer<PersistentVolumeClaim>) -> Self {
         self.claims = Some(informer);
         self
@@ -231,9 +233,9 @@ impl Provisioner {
         }
     }
 
-    /// Creates a disk and a volume for a claim that has no volume.
+    /// Creates a disk and a volume for a claim if the claim has no volume yet.
     ///
-    /// Creates nothing if the storage class of the claim names another provisioner.
+    /// Ignores the claim if its storage class does not name this provisioner.
     async fn sync_claim(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(claim) = self.claims.find(name) else {
             return Ok(());
@@ -269,8 +271,10 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Deletes a volume and its disk, if this provisioner created the volume, and the volume is released and
-    /// has the reclaim policy `Delete`.
+    /// Deletes a volume and its disk if the volume is no longer needed.
+    ///
+    /// This is the case if this provisioner created the volume, the volume is released, and its reclaim
+    /// policy is `Delete`.
     async fn sync_volume(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(volume) = self.volumes.find(name) else {
             return Ok(());
@@ -280,7 +284,7 @@ impl Provisioner {
             return Ok(());
         }
         self.storage.remove(name.name());
-        // The uid prevents the removal of a newer volume of this name if the cache is behind.
+        // If the cache is stale, the uid prevents the deletion of a newer volume with this name.
         let this = DeleteParams::default().preconditions(Preconditions {
             uid: volume.metadata.uid.clone(),
             resource_version: None,

@@ -1,17 +1,17 @@
-//! Runs a provisioner: a controller that creates a volume for each persistent volume claim. When a claim is
-//! deleted, the provisioner deletes the claim's volume.
+//! Runs a provisioner: a controller that creates a volume for each persistent volume claim.
 //!
-//! - The provisioner reads three caches: of claims, volumes and storage classes. It starts to work when all
-//!   three are synced.
-//! - The caller can pass an informer of claims. The provisioner then neither starts nor stops that informer.
-//! - Caches may be stale and requests may fail. The provisioner retries, and creates no volume twice, even if
-//!   a second provisioner processes the same claim.
+//! When a claim is deleted, the provisioner deletes the volume of the claim.
+//!
+//! - The provisioner reads three caches: of claims, of volumes and of storage classes. It starts its workers
+//!   when all three are synced.
+//! - The caller can pass an informer of claims. The provisioner then neither starts nor stops this informer.
+//! - Caches may be stale and requests may fail. The provisioner retries, and never creates two volumes for a
+//!   claim, even if a second provisioner processes the same claim.
 //! - The provisioner ignores claims whose storage class names another provisioner.
 //!
-//! `main.rs` runs the scenario, `controller.rs` contains the provisioner, and `storage.rs` creates the
-//! simulated disks. `binder.rs` binds claims to volumes, because the embedded server has no controller
-//! manager. On a cluster with a controller manager, either the binder or the controller manager binds a
-//! claim.
+//! `main.rs` runs the scenario, `controller.rs` contains the provisioner, and `storage.rs` simulates the
+//! disks. `binder.rs` binds claims to volumes, because the embedded server has no controller manager. On a
+//! cluster with a controller manager, either the binder or the controller manager binds a claim.
 //!
 //! `cargo run -p kube-informer --example provisioner [-- --kubeconfig FILE --context NAME]`
 
@@ -43,17 +43,18 @@ use self::{
     transcript::Transcript,
 };
 
-/// Provisioner name in the storage class `foreign`, whose claims the example's provisioner must ignore. No
-/// controller with this name runs.
+/// Name of a provisioner that does not exist. The storage class `foreign` has this name.
+///
+/// The example's provisioner must ignore claims of this class.
 const OTHER_PROVISIONER: &str = "other.example.com";
 
 /// Key of a label that the scenario sets on a claim after the provisioner has stopped.
 ///
-/// The event for this change shows that stopping the provisioner did not stop the caller's informer of
-/// claims.
+/// The caller's informer of claims must still deliver this change, although the provisioner has stopped.
 const STATE: &str = "kube-informer-example/state";
 
-/// Names of two storage classes: `ours` for the provisioner of this run, `foreign` for [`OTHER_PROVISIONER`].
+/// Names of two storage classes. `ours` names the provisioner of this run, and `foreign` names
+/// [`OTHER_PROVISIONER`].
 struct Classes {
     ours: String,
     foreign: String,
@@ -179,9 +180,10 @@ async fn show(cluster: &Cluster, ours: &Claims) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Deletes the claims one by one, and waits until each claim's volume is released and deleted.
+/// Deletes the claims one by one. After each deletion, waits until the claim's volume is released and
+/// deleted.
 ///
-/// Checks that there is one disk per claim before the deletions, and no disk after them.
+/// Checks that one disk per claim exists at the start, and that no disk exists at the end.
 async fn delete(
     ours: &Claims,
     storage: &Storage,
@@ -234,7 +236,7 @@ async fn foreign_things_are_untouched(
     output.shows(&[&changed]).await
 }
 
-/// Registers a handler that prints the text that [`state`] returns for a claim whenever this text changes.
+/// Registers a handler that prints the result of [`state`] for a claim whenever the result changes.
 fn tell_claims(
     claims: &SharedInformer<PersistentVolumeClaim>,
     output: Transcript,
@@ -252,9 +254,10 @@ fn tell_claims(
     Ok(())
 }
 
-/// Returns the text that is printed for a claim: the value of the label [`STATE`], or else the bound volume.
+/// Returns the state of a claim as text, or `None` if the claim has no state to print.
 ///
-/// Returns `None` if the claim has no such label and is not bound.
+/// The text is the value of the label [`STATE`]. If the claim does not have the label but is bound, the text
+/// names the volume.
 fn state(claim: &Object<PersistentVolumeClaim>) -> Option<String> {
     let labelled = claim.labels().get(STATE);
     labelled.map(|state| state.replace('-', " ")).or_else(|| {

@@ -1,7 +1,7 @@
-//! Simulates storage: creates and removes the disks that volumes refer to. A disk is only a name in memory.
+//! Simulates storage: creates and removes the disks to which volumes refer.
 //!
-//! Guarantees: creating and removing a disk is idempotent, so a caller can repeat a call without knowing the
-//! result of the previous call.
+//! A disk is only a name in memory. Guarantees: the creation and the removal of a disk are idempotent. A
+//! caller can repeat a call whose result it does not know.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,16 +13,18 @@ use k8s_openapi::api::core::v1::HostPathVolumeSource;
 use parking_lot::Mutex;
 use tokio::sync::Barrier;
 
-/// Key of a label of a claim. Its value is the number of times that the creation of the claim's disk fails.
+/// Key of a label that makes the creation of a claim's disk fail.
+///
+/// The value of the label is the number of calls of [`Storage::provide`] that fail.
 pub(crate) const FAILURES: &str = "kube-informer-example/failures";
 
-/// Key of a label of a claim. If a claim has the label, the first two calls of [`Storage::provide`] for the
-/// claim's disk wait for each other.
+/// Key of a label that makes two provisioners create the volume of a claim at the same time.
 ///
-/// The two calls come from two provisioners, which therefore create the claim's volume at the same time.
+/// If a claim has the label, the first two calls of [`Storage::provide`] for the claim's disk wait for each
+/// other. Each call comes from another provisioner.
 pub(crate) const RACE: &str = "kube-informer-example/race";
 
-/// The simulated storage. Clones share the same disks, so that several provisioners can use them.
+/// The simulated storage. Clones share the same disks, so several provisioners can use them.
 #[derive(Clone)]
 pub(crate) struct Storage {
     state: Arc<Mutex<State>>,
@@ -47,7 +49,8 @@ impl Storage {
 
     /// Creates the disk `name` if it does not exist, and returns its location.
     ///
-    /// `labels` are the labels of the disk's claim, which can contain [`FAILURES`] and [`RACE`].
+    /// `labels` are the labels of the claim for which the disk is created. The labels [`FAILURES`] and
+    /// [`RACE`] have effects.
     pub(crate) async fn provide(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
-//! Connects an example to the cluster that its arguments specify, or to an embedded API server.
+//! Connects an example to a cluster.
 //!
-//! The embedded server is used if there are no arguments. It listens on a free loopback port, so the example
-//! uses real HTTP.
+//! The arguments of the program specify the cluster. Without arguments, the module starts an embedded API
+//! server. This server listens on a free loopback port, so the example uses real HTTP.
 
 pub(crate) mod args;
 
@@ -25,11 +25,11 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Connects to the cluster that the program's arguments specify. Without arguments, starts `server` on a
-    /// free port and connects to it.
+    /// Connects to the cluster that the program's arguments specify.
     ///
-    /// With only `--context`, the kubeconfig files are those of kubectl: `$KUBECONFIG`, or else
-    /// `~/.kube/config`.
+    /// Without arguments, starts `server` on a free port and connects to it. With `--context` but without
+    /// `--kubeconfig`, reads the same kubeconfig files as kubectl: `$KUBECONFIG`, or `~/.kube/config` if the
+    /// variable is not set.
     ///
     /// # Errors
     /// Returns an error if an argument is unknown, the kubeconfig is invalid, or the cluster does not

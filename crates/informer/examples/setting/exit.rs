@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-/// Returns the exit code for `result`. If it is an error, prints the error and its causes as one line to
-/// standard error.
+/// Returns the exit code for the result of an example.
+///
+/// If the result is an error, prints the error and its causes as one line to standard error.
 pub(crate) fn code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

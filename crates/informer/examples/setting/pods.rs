@@ -2,10 +2,11 @@
 //!
 //! Guarantees:
 //!
-//! - The pods are in the namespace `default`, and their label [`LABEL`] has the example's name as value. No
-//!   other pods are changed.
-//! - The pods never run, because they name a scheduler that does not exist. A deletion has no grace period. A
-//!   real API server may still send an update with a deletion timestamp before the deletion event.
+//! - All pods are in the namespace `default` and have the label [`LABEL`]. The value of the label is the name
+//!   of the example. No other pods are changed.
+//! - The pods never run, because they name a scheduler that does not exist.
+//! - Pods are deleted without a grace period. A real API server may still send an update with a deletion
+//!   timestamp before the deletion event.
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::Pod;
@@ -25,8 +26,9 @@ pub(crate) struct Pods {
 }
 
 impl Pods {
-    /// Creates a value for the pods of `example`, and deletes the pods that an earlier failed run left on the
-    /// cluster.
+    /// Deletes the pods that an earlier failed run of `example` has left on the cluster.
+    ///
+    /// Creates no pod. Returns the value with which the example creates its pods.
     pub(crate) async fn new(client: Client, example: &'static str) -> anyhow::Result<Self> {
         let api = Api::namespaced(client, "default");
         let pods = Self { api, example };
@@ -34,7 +36,7 @@ impl Pods {
         Ok(pods)
     }
 
-    /// Creates a pod and returns it as the server stored it.
+    /// Creates a pod. Returns the pod as the server has stored it.
     pub(crate) async fn create(&self, name: &str) -> anyhow::Result<Pod> {
         let pod = serde_json::from_value(json!({
             "metadata": {"name": name, "labels": {LABEL: self.example}},
@@ -47,7 +49,7 @@ impl Pods {
         created.with_context(|| format!("can't create pod {name}"))
     }
 
-    /// Sets the label `key` of a pod to `value`, and returns the pod as the server stored it.
+    /// Sets the label `key` of a pod to `value`. Returns the pod as the server has stored it.
     pub(crate) async fn label(&self, name: &str, key: &str, value: &str) -> anyhow::Result<Pod> {
         let patch = Patch::Merge(json!({"metadata": {"labels": {key: value}}}));
         let patched = self.api.patch(name, &PatchParams::default(), &patch).await;

@@ -1,7 +1,7 @@
-//! Prints the output lines of an example and records them.
+//! Prints and records the output lines of an example, and waits for expected lines.
 //!
-//! The example can wait for expected lines. The wait fails if a line is missing or if the lines are in
-//! another order.
+//! A wait fails if an expected line is not printed in time, or if the expected lines are printed in another
+//! order.
 
 #![expect(clippy::print_stdout, reason = "an example is a program")]
 
@@ -36,8 +36,9 @@ impl Transcript {
         self.lines.send_modify(|lines| lines.push(line));
     }
 
-    /// Waits until all lines in `expected` have been printed in this order. Other lines may be printed
-    /// between them.
+    /// Waits until all lines in `expected` have been printed in this order.
+    ///
+    /// Other lines may be printed between the expected lines.
     ///
     /// # Errors
     /// Returns an error after [`TIMEOUT`]. The error contains the first expected line that is missing.

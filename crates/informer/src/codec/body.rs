@@ -1,4 +1,7 @@
-//! [`Encoding`]: how the body of a list or a watch is encoded, and the splitters of both encodings.
+//! Determines the encoding of a response body ([`Encoding`]), and selects a splitter for it.
+//!
+//! A splitter splits a list response into items, or a watch response into events, while the body is received.
+//! The module does not decode the objects.
 
 use bytes::Bytes;
 
@@ -7,29 +10,29 @@ use super::{
     json, protobuf,
 };
 
-/// The encoding of the body of a list or a watch.
+/// The encoding of the body of a list response or a watch response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
     #[default]
     Json,
-    /// Protobuf; the objects in the body state their kinds.
+    /// Protobuf. The response states the kinds of its objects.
     Protobuf,
 }
 
-/// Content type of the encoding in protobuf.
+/// Content type of a response in protobuf.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Content type of an encoding of the Kubernetes API that the library can't read.
+/// Content type of a response in CBOR, an encoding of the Kubernetes API that the library can't read.
 const CBOR: &str = "application/cbor";
 
 impl Encoding {
-    /// Returns the encoding of a response with the given content type.
+    /// Returns the encoding of a response with the content type `content_type`.
     ///
-    /// A response with an unknown content type is read as JSON, because servers and proxies label JSON in
-    /// many ways.
+    /// A response with an unknown content type is read as JSON, because servers and proxies use several
+    /// content types for JSON.
     ///
     /// # Errors
-    /// The content type names an encoding of the Kubernetes API that the library does not support.
+    /// Returns an error if the content type is that of CBOR.
     pub(crate) fn of_content_type(content_type: &str) -> Result<Self, SplitError> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         if media_type.eq_ignore_ascii_case(CBOR) {
@@ -45,7 +48,9 @@ impl Encoding {
         })
     }
 
-    /// Creates a splitter for the body of a list; an item with more than `object_bytes` bytes is an error.
+    /// Creates a splitter for the body of a list response.
+    ///
+    /// The splitter rejects items with more than `object_bytes` bytes.
     pub(crate) fn list_splitter(self, object_bytes: usize) -> ListSplitter {
         match self {
             Self::Json => ListSplitter::Json(json::ListSplitter::new(object_bytes)),
@@ -53,7 +58,9 @@ impl Encoding {
         }
     }
 
-    /// Creates a splitter for the body of a watch; an event with more than `object_bytes` bytes is an error.
+    /// Creates a splitter for the body of a watch response.
+    ///
+    /// The splitter rejects events with more than `object_bytes` bytes.
     pub(crate) fn watch_splitter(self, object_bytes: usize) -> WatchSplitter {
         match self {
             Self::Json => WatchSplitter::Json(json::WatchSplitter::new(object_bytes)),
@@ -62,7 +69,7 @@ impl Encoding {
     }
 }
 
-/// Splits the body of a list into its items while the body is received.
+/// Splits the body of a list response into its items while the body is received.
 #[derive(Debug)]
 pub(crate) enum ListSplitter {
     Json(json::ListSplitter),
@@ -73,8 +80,8 @@ impl ListSplitter {
     /// Reads one chunk of the body, and appends the items that end in the chunk to `items`.
     ///
     /// # Errors
-    /// The body is not a list, or an item or a field of the list exceeds its limit. The splitter can't be used
-    /// afterwards.
+    /// Returns an error if the body is not a list, or if an item or another field of the list is too large.
+    /// The caller must not use the splitter after an error.
     pub(crate) fn feed(&mut self, chunk: Bytes, items: &mut Vec<Frame>) -> Result<(), SplitError> {
         match self {
             Self::Json(splitter) => splitter.feed(chunk, items),
@@ -82,11 +89,13 @@ impl ListSplitter {
         }
     }
 
-    /// Returns the list's fields other than its items. The caller must call this method at the end of the body.
+    /// Ends the splitting, and returns the fields of the list other than its items.
+    ///
+    /// The caller must call this method at the end of the body.
     ///
     /// # Errors
-    /// The body ended before the end of the list, or the list's fields are invalid. The caller must not use the
-    /// items of the body.
+    /// Returns an error if the body has ended before the end of the list, or if the fields of the list are
+    /// invalid. The caller must then discard all items of the body.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         match self {
             Self::Json(splitter) => splitter.finish(),
@@ -95,7 +104,7 @@ impl ListSplitter {
     }
 }
 
-/// Splits the body of a watch into events, and returns each event once all bytes of the event are received.
+/// Splits the body of a watch response into its events while the body is received.
 #[derive(Debug)]
 pub(crate) enum WatchSplitter {
     Json(json::WatchSplitter),
@@ -106,8 +115,8 @@ impl WatchSplitter {
     /// Reads one chunk of the body, and appends the events that end in the chunk to `frames`.
     ///
     /// # Errors
-    /// The body contains something other than events, or an event exceeds the limit. The splitter can't be used
-    /// afterwards.
+    /// Returns an error if the body contains data other than events, or if an event is too large. The caller
+    /// must not use the splitter after an error.
     pub(crate) fn feed(&mut self, chunk: Bytes, frames: &mut Vec<Frame>) -> Result<(), SplitError> {
         match self {
             Self::Json(splitter) => splitter.feed(chunk, frames),
@@ -115,11 +124,12 @@ impl WatchSplitter {
         }
     }
 
-    /// Checks that the body did not end inside an event. The caller must call this method at the end of the
-    /// body.
+    /// Checks that the body has not ended inside an event.
+    ///
+    /// The caller must call this method at the end of the body.
     ///
     /// # Errors
-    /// The body ended inside an event.
+    /// Returns an error if the body has ended inside an event.
     pub(crate) fn finish(&self) -> Result<(), SplitError> {
         match self {
             Self::Json(splitter) => splitter.finish(),

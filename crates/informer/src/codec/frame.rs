@@ -1,9 +1,9 @@
-//! Defines the parts into which the body of a list or a watch is split.
+//! Defines the results of splitting the body of a list response or a watch response.
 //!
-//! [`Frame`] is one object or event, and [`ListEnd`] contains the fields of a list besides its items.
+//! [`Frame`] is one object or event, and [`ListEnd`] contains the fields of a list other than its items.
 //!
-//! Guarantees: a part of a body that is larger than its [`Limit`] is rejected, so a server can't make the
-//! client buffer more.
+//! Guarantees: an item, event or list field that is larger than the [`Limit`] for it is rejected. Therefore a
+//! server can't make the client buffer an unlimited number of bytes.
 
 use std::fmt;
 
@@ -12,12 +12,14 @@ use bytes::{Bytes, BytesMut};
 use super::{Codec, Encoded};
 use crate::limits::{CONTINUE_TOKEN_BYTES, LIST_ENVELOPE_BYTES, Limits, REVISION_BYTES, is_fit};
 
-/// One object of a list, or one event of a watch, split from a response body and not decoded yet.
+/// One object of a list response, or one event of a watch response. The object is not decoded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
     pub(crate) codec: Codec,
-    /// Undecoded bytes of the list item or of the event's `object`. They can be any JSON value.
+    /// Undecoded bytes of the list item, or of the field `object` of the event.
+    ///
+    /// In a JSON response, the bytes can be any JSON value.
     pub(crate) bytes: Bytes,
 }
 
@@ -35,7 +37,7 @@ pub(crate) enum FrameKind {
     Modified,
     Deleted,
     Bookmark,
-    /// An ERROR event, which reports a failure of the watch; the frame's bytes are a `Status`.
+    /// An `ERROR` event, with which the server reports a failure of the watch. The bytes are a `Status`.
     Error,
     Unknown(String),
 }
@@ -52,7 +54,7 @@ impl FrameKind {
     }
 }
 
-/// The fields of a list besides its items: kind, API version and metadata.
+/// The fields of a list other than its items: kind, API version and metadata.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListEnd {
     pub(crate) kind: String,
@@ -63,10 +65,11 @@ pub(crate) struct ListEnd {
 }
 
 impl ListEnd {
-    /// Returns these fields if the resource version and the continue token can be used.
+    /// Checks the resource version and the continue token, and returns `self` unchanged.
     ///
     /// # Errors
-    /// The resource version or the continue token is too long, or the resource version has control characters.
+    /// Returns an error if the resource version or the continue token is too long, or if the resource version
+    /// contains control characters.
     pub(super) fn checked(self) -> Result<Self, SplitError> {
         if !is_fit(&self.resource_version, REVISION_BYTES) {
             return Err(invalid_list(format!(
@@ -83,10 +86,10 @@ impl ListEnd {
     }
 }
 
-/// The reason why the body of a list or a watch can't be split into frames.
+/// The reason why the body of a list response or a watch response can't be split into frames.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SplitError {
-    /// The body is not a list or a watch in the requested format, or exceeds a limit.
+    /// The body has another format than expected, or a part of the body is too large.
     #[error("{0}")]
     Malformed(String),
     /// The body ended before the end of the list, or inside an event.
@@ -94,7 +97,7 @@ pub(crate) enum SplitError {
     EndedEarly(&'static str),
 }
 
-/// Returns the error for an invalid response to a list; `what` continues the sentence.
+/// Returns the error "the response to the list {what}", for an invalid list response.
 pub(super) fn invalid_list(what: impl fmt::Display) -> SplitError {
     malformed(format!("the response to the list {what}"))
 }
@@ -106,9 +109,9 @@ pub(super) fn malformed(what: impl Into<String>) -> SplitError {
 /// Limit on the size of one part of a response body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
-    /// Maximum number of bytes of an item of a list, or of an event of a watch.
+    /// Maximum number of bytes of one item of a list, or of one event of a watch.
     Object(usize),
-    /// Maximum total size of all fields of a list besides its items: [`LIST_ENVELOPE_BYTES`] bytes.
+    /// Limit of [`LIST_ENVELOPE_BYTES`] bytes for all fields of a list other than its items, in total.
     Envelope,
 }
 
@@ -132,14 +135,15 @@ impl Default for Limit {
     }
 }
 
-/// Buffer for an item, field or event that began in an earlier chunk of the body and has not ended yet.
+/// Buffer for the first bytes of an item, field or event whose end has not been received yet.
 #[derive(Debug, Default)]
 pub(super) struct Carry(BytesMut);
 
 impl Carry {
-    /// Returns all bytes of an item, field or event that ends with `rest`, and empties the buffer.
+    /// Returns the buffered bytes followed by `rest`, and empties the buffer.
     ///
-    /// `rest` is not copied if the buffer is empty. Returns an error if the bytes exceed `limit`.
+    /// `rest` contains the last bytes of the item, field or event. `rest` is not copied if the buffer is
+    /// empty. Returns an error if the total number of bytes exceeds `limit`.
     pub(super) fn complete(&mut self, rest: Bytes, limit: Limit) -> Result<Bytes, SplitError> {
         if self.0.is_empty() {
             limit.check(rest.len())?;

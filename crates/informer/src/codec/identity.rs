@@ -1,5 +1,6 @@
-//! Reads the fields that identify an object ([`Identity`]) and the object's labels, without decoding the
-//! object.
+//! Reads the identity of an object ([`Identity`]) without decoding the whole object.
+//!
+//! The identity consists of the name, namespace, uid, revision and labels.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -31,19 +32,22 @@ pub(crate) struct IdentityMetadata<'a> {
     pub(crate) resource_version: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Pairs<'a>,
-    /// JSON text of the annotations, as a slice of the object's JSON.
+    /// JSON text of the annotations, as a slice of the object's JSON. `None` if the object has no
+    /// annotations.
     ///
-    /// Pruning uses the slice to locate the annotations in the object's JSON.
+    /// Pruning uses the slice to find the position of the annotations. Always `None` for an object in
+    /// protobuf.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) annotations: Option<&'a [u8]>,
-    /// JSON text of the managed fields, as a slice of the object's JSON.
+    /// JSON text of the managed fields, as a slice of the object's JSON. `None` if the object has none.
     ///
-    /// Pruning uses the slice to locate the managed fields in the object's JSON.
+    /// Pruning uses the slice to find the position of the managed fields. Always `None` for an object in
+    /// protobuf.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) managed_fields: Option<&'a [u8]>,
 }
 
-/// The labels of an object as pairs of key and value, in the order of the JSON text.
+/// The labels of an object as pairs of key and value, in the order in which the object contains them.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs<'a>(pub(crate) Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
@@ -61,8 +65,10 @@ fn as_it_stands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'d
     Ok(value.map(|value| value.get().as_bytes()))
 }
 
-/// Deserializes the labels of an object. Invalid labels become an empty list, so the rest of the identity can
-/// still be read.
+/// Deserializes the labels of an object.
+///
+/// If the labels are invalid, returns no labels and no error. The other fields of the identity can then still
+/// be read.
 fn labels_if_they_are<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'de>, D::Error> {
     // Labels that are nested too deep do not decode as a value, so they are first read as raw text.
     let labels = <&RawValue>::deserialize(deserializer)?;
@@ -118,7 +124,7 @@ impl<'a> Identity<'a> {
         ]
     }
 
-    /// Returns the labels in the order of the JSON text. A duplicate key is returned twice.
+    /// Returns the labels in the order in which the object contains them. A duplicate key is returned twice.
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.metadata.labels.0.iter();
         pairs.map(|(key, value)| (&**key, &**value))

@@ -1,10 +1,11 @@
 //! Reads lists, watches and objects of the Kubernetes API in JSON.
 //!
-//! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte. An item
-//! or event within one chunk shares the memory of the chunk.
+//! Guarantees:
+//! - [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte;
+//! - an item or event that is completely in one chunk is not copied.
 //!
-//! If an object has the JSON layout that API servers write, its kind and its identity are read without a JSON
-//! parser. Objects in any other layout are read by a JSON parser.
+//! An object's kind and identity are read without a JSON parser if the object has the JSON layout that API
+//! servers write. Objects in another layout are read by a JSON parser.
 
 mod cut;
 mod fast_path;

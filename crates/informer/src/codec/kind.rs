@@ -10,13 +10,14 @@ pub(crate) struct Expected {
     pub(super) kind: String,
     /// Whether the informer requests only the metadata of objects.
     ///
-    /// In this case, the kind `PartialObjectMetadata` is accepted too.
-    /// The expected kind is still accepted, because a server that does not support metadata-only requests
-    /// sends whole objects.
+    /// If true, objects of the kind `PartialObjectMetadata` are accepted in addition to the expected kind. A
+    /// server that does not support metadata-only requests sends complete objects, which have the expected
+    /// kind.
     pub(super) metadata_only: bool,
     /// First bytes of the JSON of an object of an accepted kind, as API servers write it.
     pub(super) beginnings: Vec<String>,
-    /// The JSON text `"apiVersion":…,"kind":…`, which is inserted into an object without a kind.
+    /// The JSON text `"apiVersion":…,"kind":…` of the expected kind. It is inserted into objects without a
+    /// kind.
     pub(super) stamp: String,
 }
 
@@ -26,9 +27,9 @@ pub(crate) enum Named {
     ///
     /// The number is the byte position of the value of `metadata`, if this position is known.
     Expected(Option<usize>),
-    /// The object has no kind, or the kind can't be read.
+    /// The object states neither an API version nor a kind, or they can't be read.
     Nothing,
-    /// The object has an unexpected API version or kind. The text contains the object's API version and kind.
+    /// The object has another API version or kind than expected. The text contains both values of the object.
     Other(String),
 }
 
@@ -58,7 +59,7 @@ impl Expected {
         &self.stamp
     }
 
-    /// Compares the API version and kind of an object with the expected ones.
+    /// Compares an object's API version and kind with the expected API version and kind.
     pub(super) fn compared(&self, api_version: &str, kind: &str) -> Named {
         let metadata_alone = self.metadata_only
             && kind == "PartialObjectMetadata"
@@ -75,5 +76,5 @@ impl Expected {
     }
 }
 
-/// Maximum number of bytes of an object's API version and kind in an error message.
+/// Maximum number of bytes that an error message contains of an object's API version and kind.
 const KIND_BYTES: usize = 128;

@@ -1,11 +1,16 @@
-//! Reads lists, watches and objects of the built-in kinds in protobuf.
+//! Reads lists, watches and objects of built-in kinds in the protobuf encoding of Kubernetes.
 //!
-//! Guarantees: [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte, and share the
-//! memory of a chunk where possible. An object decodes to the value that its JSON results in. Fields of a newer
-//! server are skipped.
+//! A message is the protobuf encoding of one value, such as an object. A message of an object may be in an
+//! envelope, which states the API version and the kind. The field numbers and types of all messages are in a
+//! table of the crate `kube_informer_protobuf`.
 //!
-//! The bytes of an object are a message, or a message in the envelope that states its kind. The module does not
-//! read objects of kinds that are not in the table of messages.
+//! Guarantees:
+//! - [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte;
+//! - an item or event that is completely in one chunk is not copied;
+//! - an object in protobuf decodes to the same value as the same object in JSON;
+//! - a field that is not in the table, for example of a newer server, is skipped.
+//!
+//! The module can't read objects of a kind that is not in the table.
 
 mod cut;
 mod list;
@@ -29,19 +34,19 @@ use crate::{
     limits::PARTS,
 };
 
-/// Number of the field `metadata` in every kind with objects.
+/// Number of the field `metadata` in the message of every kind.
 const METADATA: u32 = 1;
 
-/// How an object is decoded. The depth is the limit of `serde_json`.
+/// Options for decoding an object. The maximum depth is the same as in `serde_json`.
 const OPTIONS: Options = Options {
     depth: 127,
     containers: PARTS,
     values: usize::MAX,
-    // A server of another version does not have each field of the table.
+    // A server of another version may not send all fields of the table.
     missing: Missing::Nothing,
 };
 
-/// The numbers of the fields of an object's metadata (`metav1.ObjectMeta`) that identify the object.
+/// Field numbers in the message of an object's metadata (`metav1.ObjectMeta`).
 mod object_meta {
     pub(super) const NAME: u32 = 1;
     pub(super) const NAMESPACE: u32 = 3;
@@ -51,32 +56,33 @@ mod object_meta {
     pub(super) const ANNOTATIONS: u32 = 12;
 }
 
-/// The message of one built-in kind.
+/// The id of a message type in the table of messages. The message type is that of one built-in kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Schema(MessageId);
 
 impl Schema {
-    /// Returns the message of a kind; `None` if the table does not contain the kind.
+    /// Returns the message type of a kind, or `None` if the table of messages does not contain the kind.
     pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<Self> {
         Messages::builtin().of_kind(api_version, kind).map(Self)
     }
 }
 
-/// Returns the envelope of an object; `None` if the bytes are a message without an envelope.
+/// Returns the envelope of an object, or `None` if `bytes` is a message without an envelope.
 ///
-/// No message of a kind begins with the bytes of an envelope: they would be a field of an obsolete type.
+/// The two cases can't be confused, because no message of a kind begins with the first bytes of an envelope.
 fn envelope(bytes: &[u8]) -> Option<Envelope<'_>> {
     Envelope::read(bytes.strip_prefix(&Envelope::MAGIC)?).ok()
 }
 
-/// Returns the message of the kind in the envelope of these bytes; `None` if they have no envelope, or the table
-/// does not contain the kind.
+/// Returns the message type of the kind that the envelope of an object states.
+///
+/// Returns `None` if the object has no envelope, or if the table of messages does not contain the kind.
 pub(super) fn schema(bytes: &[u8]) -> Option<Schema> {
     let envelope = envelope(bytes)?;
     Schema::of_kind(&envelope.api_version, &envelope.kind)
 }
 
-/// Returns the message of an object without its envelope.
+/// Returns the message of an object. Removes the envelope if the object has one.
 fn message(bytes: &[u8]) -> &[u8] {
     envelope(bytes).map_or(bytes, |envelope| envelope.raw)
 }
@@ -86,7 +92,7 @@ pub(super) fn named(bytes: &[u8], expected: &Expected) -> Named {
     match envelope(bytes) {
         Some(envelope) if !envelope.kind.is_empty() || !envelope.api_version.is_empty() => {
             match expected.compared(&envelope.api_version, &envelope.kind) {
-                // The position of the metadata is not needed: the identity is read in any message.
+                // The position is not needed, because `identity` searches the whole message.
                 Named::Expected(_) => Named::Expected(Some(0)),
                 other => other,
             }
@@ -95,13 +101,16 @@ pub(super) fn named(bytes: &[u8], expected: &Expected) -> Named {
     }
 }
 
-/// Returns a position of the metadata if the object states no kind, as an item of a list.
+/// Returns `Some(0)` if the object has no envelope, and therefore states no kind.
+///
+/// Items of a list usually have no envelope. The number 0 replaces the position of the metadata. The position
+/// is not needed, because [`identity`] searches the whole message.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
-    // The position is not needed: the identity is read in any message.
+    // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)
 }
 
-/// Returns the object in an envelope that states this kind.
+/// Returns the object in an envelope that states the expected API version and kind.
 pub(super) fn with_kind(bytes: &[u8], expected: &Expected) -> Vec<u8> {
     in_envelope(&expected.api_version, &expected.kind, message(bytes))
 }
@@ -116,13 +125,14 @@ fn in_envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     enveloped
 }
 
-/// Reads the object's identity from its metadata. Returns `None` if a field of the object or of its metadata is
-/// not encoded as protobuf.
+/// Reads the object's identity from its metadata.
+///
+/// Returns `None` if the fields of the object, or the fields of its metadata, are not valid protobuf.
 pub(super) fn identity(bytes: &[u8]) -> Option<Identity<'_>> {
     let mut metadata = IdentityMetadata::default();
     for field in WireFields::new(message(bytes)) {
         let (number, value) = field.ok()?;
-        // A message may be sent in parts, which the decoder merges.
+        // A message may be split into several fields with the same number. The decoder merges them.
         if number == METADATA {
             read_identity(value.bytes().ok()?, &mut metadata)?;
         }
@@ -130,7 +140,7 @@ pub(super) fn identity(bytes: &[u8]) -> Option<Identity<'_>> {
     Some(Identity { metadata })
 }
 
-/// Reads the object's identity from its metadata, even if the fields behind the metadata are invalid.
+/// Reads the object's identity from its metadata, even if the bytes after the metadata are invalid.
 pub(super) fn identity_in_place(bytes: &[u8]) -> Option<Identity<'_>> {
     let mut metadata = None;
     for (number, value) in WireFields::new(message(bytes)).map_while(Result::ok) {
@@ -165,7 +175,9 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Reads an entry of a map from texts to texts: `{1: key, 2: value}`.
+/// Reads one entry of a map with strings as keys and values. Returns the key and the value.
+///
+/// An entry is the message `{1: key, 2: value}`, in which the numbers are field numbers.
 fn entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut key, mut text) = (&[][..], &[][..]);
     for field in WireFields::new(bytes) {
@@ -191,7 +203,7 @@ pub(super) fn ends_initial_events(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns the object as the JSON that a server would send; `null` if the object is not a valid message.
+/// Returns the object as the JSON text that a server would send, or `null` if the message is invalid.
 pub(super) fn json(schema: Schema, bytes: &[u8]) -> Vec<u8> {
     let value = read(schema, bytes, |deserializer| {
         Value::deserialize(deserializer)
@@ -211,8 +223,9 @@ pub(super) fn measured<K: DeserializeOwned>(
     read(schema, bytes, |deserializer| counted(deserializer)).map_err(|error| unfit(&error))
 }
 
-/// Calls a function with a deserializer of the object, which visits `apiVersion` and `kind` if the object has an
-/// envelope.
+/// Calls `read` with a serde deserializer of the object, and returns the result.
+///
+/// If the object has an envelope, the deserializer also visits `apiVersion` and `kind`.
 fn read<R>(
     Schema(message): Schema,
     bytes: &[u8],

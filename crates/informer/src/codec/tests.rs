@@ -1,4 +1,7 @@
-//! Tests the detection of content types, and the pruning of an object whose identity was read before.
+//! Tests the detection of content types.
+//!
+//! Also tests the pruning of an object with the positions of its fields, which were found when its identity
+//! was read.
 
 use k8s_openapi::api::core::v1::Pod;
 

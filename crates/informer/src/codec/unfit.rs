@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-/// The reason why an object does not decode, with the path of the invalid field.
+/// The reason why an object does not decode. `field` is the path of the invalid field.
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) field: String,

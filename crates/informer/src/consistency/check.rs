@@ -1,12 +1,12 @@
 //! Periodically compares the store of an informer with the server ([`ConsistencyCheck`]).
 //!
-//! If the objects of a source (a list and its watch) differ, the check requests a new list from the source's
-//! reflector.
+//! A source is one list with its watch. If the objects of a source differ from the server's objects, the
+//! check requests a new list from the reflector of the source. Only this list modifies the store. The check
+//! itself does not.
 //!
-//! Guarantees: checks do not delay the reflectors, because a check reads a snapshot and sends its own
-//! requests. A failed request is not retried before the next periodic check.
-//!
-//! A check does not modify the store; only the new list does.
+//! Guarantees:
+//! - a check does not delay the reflectors, because it reads a snapshot and sends its own requests;
+//! - a failed request is not retried before the next periodic check.
 
 use std::{future, sync::Arc, time::Duration};
 
@@ -32,21 +32,22 @@ use crate::{
     },
 };
 
-/// Minimum interval between checks; a shorter configured interval is raised to this value.
+/// Minimum interval between checks. If a shorter interval is configured, this value is used instead.
 ///
-/// The minimum limits the load on the server, because each check requests a complete list.
+/// Each check requests a complete list, so the minimum limits the load on the server.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 
 /// Delay between two attempts to get a snapshot.
 ///
-/// With a queue that orders changes by key, such as `DeltaFifo`, a snapshot is only available while the queue
-/// is empty.
+/// With some queues, such as `DeltaFifo`, the loop provides a snapshot only while the queue is empty.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Maximum number of attempts to get a snapshot for one check.
+/// Maximum number of attempts to get a snapshot before a check of one source is skipped.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum number of periodic checks between two requests for a list, while the same difference persists.
+/// Maximum value of `ListedFor::gap`, in periodic checks.
+///
+/// While the same difference exists, at least one check in 64 requests a list.
 const GAP_MAX: u32 = 64;
 
 /// Task that periodically compares the store of one informer with the server.
@@ -68,17 +69,18 @@ struct Source {
     listed_for: Option<ListedFor>,
 }
 
-/// The difference for which the check last requested a list, and the backoff until the next request.
+/// A difference for which the check has already requested a list.
 ///
-/// A list does not resolve every difference, because the informer may skip an invalid object in every list.
-/// While the difference persists, the check requests further lists at increasing intervals.
+/// A new list does not remove every difference. For example, the informer may skip an invalid object in each
+/// list. While the difference exists, the check requests further lists after 1, 2, 4, … periodic checks, up
+/// to [`GAP_MAX`].
 struct ListedFor {
     fingerprint: u64,
-    /// Number of periodic checks from the last request for a list to the next request.
+    /// Number of periodic checks after which the check requests the next list.
     ///
-    /// For example, 1 means that the first check after the last request sends the next request.
+    /// For example, 1 means that the next periodic check requests a list.
     gap: u32,
-    /// Number of periodic checks that found the difference since the last request for a list.
+    /// Number of periodic checks that have found the same difference since the last request for a list.
     rounds: u32,
 }
 
@@ -91,7 +93,7 @@ impl ListedFor {
         }
     }
 
-    /// Records that a periodic check found the difference again.
+    /// Must be called when a periodic check has found the same difference again.
     ///
     /// Returns whether this check must request another list.
     fn is_due(&mut self) -> bool {
@@ -106,9 +108,9 @@ impl ListedFor {
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
-    /// Copies the source and the request limits of each reflector.
+    /// Records the source of each reflector, and connects the reflector to the check.
     ///
-    /// Also gives each reflector a channel through which the check requests a new list from this reflector.
+    /// Through this connection, the check can request a new list from the reflector.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();
@@ -131,9 +133,9 @@ impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
 }
 
 impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
-    /// Creates a check with the interval `every`, as a guest (an additional task) of the controller.
+    /// Creates a check that runs with the interval `every`. Returns `None` if the interval is zero.
     ///
-    /// Returns `None` if the interval is zero.
+    /// The result is a [`Guest`], an additional task of the controller.
     pub(crate) fn guest(
         every: Duration,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -197,7 +199,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Requests a snapshot in which the objects of each source match the source's revision.
+    /// Requests a snapshot that contains, for each source, all objects at the source's revision.
     ///
     /// Returns `None` if no such snapshot is available after [`SETTLE_TRIES`] attempts, or if the informer
     /// has not synced or has stopped.
@@ -288,9 +290,9 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     }
 }
 
-/// Lists the server's objects at the revision of the snapshot, and passes each object to `comparison`.
+/// Requests a list at the revision of the snapshot, and passes each listed object to `comparison`.
 ///
-/// Returns an error if a request fails, or if the server responds with another revision.
+/// Returns an error if a request fails, or if the list has another revision.
 async fn compare<K>(
     source: &dyn ListerWatcher,
     limits: Limits,

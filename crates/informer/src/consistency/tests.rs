@@ -29,9 +29,9 @@ fn object(name: &str, uid: &str, revision: u64) -> Object<ConfigMap> {
     .unwrap()
 }
 
-/// Returns a store with one source per list in `lists`. Each source has listed its objects at revision 9.
+/// Returns a store that has received one list from each source. `lists` contains the lists.
 ///
-/// An object is given as its name, uid and revision.
+/// Each list has revision 9. An object of a list consists of its name, its uid and its revision.
 fn store(lists: &[&[(&str, &str, u64)]]) -> IndexerWriter<ConfigMap> {
     let (_, mut writer) = indexer::new(Indexers::new()).unwrap();
     for (source, list) in (0..).map(SourceId::new).zip(lists) {

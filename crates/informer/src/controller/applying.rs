@@ -1,10 +1,10 @@
-//! Adds changes to the queue and applies batches to the store, for the informer's loop.
+//! Adds changes to the queue and applies batches of changes to the store, for the informer's loop.
 //!
-//! The loop's thread applies small batches. Long lists and very large batches are applied on tokio's thread
-//! pool for blocking work, because on the loop's thread they would delay other tasks.
+//! The loop's thread applies small batches. Long lists and very large batches would delay the other tasks of
+//! this thread. They are applied on tokio's thread pool for blocking work, and the loop waits for the result.
 //!
-//! Guarantees: batches are applied one after the other, on the loop's thread or the pool, and each batch
-//! becomes visible to readers as a whole. The loop waits for each batch.
+//! Guarantees: batches are applied one after the other, and the changes of a batch become visible to readers
+//! together.
 
 use std::ops::{Deref, DerefMut};
 
@@ -18,7 +18,7 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// A component of the loop (the queue or the store) that can be moved to another thread for one call.
+/// The queue or the store of the loop, which can be moved to another thread for one call.
 pub(crate) struct Lent<T>(Option<T>);
 
 impl<T> Lent<T> {
@@ -44,9 +44,9 @@ impl<T> DerefMut for Lent<T> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// Runs `work` on the thread pool for blocking work, and waits for the result.
+    /// Calls `work` on the thread pool for blocking work, and waits for the result.
     ///
-    /// `work` has exclusive access to the component.
+    /// During the call, `work` has exclusive access to the queue or the store.
     async fn lend<R: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut T) -> R + Send + 'static,
@@ -76,8 +76,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Calls `take` with the queue and the objects in the store, and returns the result of `take`.
     ///
-    /// `objects` is the number of objects that `take` handles. If this number is at least [`OFFLOADED_MIN`],
-    /// `take` runs on the thread pool for blocking work.
+    /// `objects` is the number of objects that `take` reads or adds. If the number is at least
+    /// [`OFFLOADED_MIN`], the call is made on the thread pool for blocking work.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,
@@ -92,9 +92,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
     }
 }
 
-/// Reports changes to the metrics collector, if a collector is set, and returns the changes.
+/// Reports changes to the metrics collector, and returns the changes. Reports nothing without a collector.
 ///
-/// The loop calls this function before handlers receive the changes.
+/// The loop calls this function before the handlers receive the changes.
 pub(super) async fn report_changes<K>(meter: Meter, changes: Vec<Change<K>>) -> Vec<Change<K>>
 where
     K: Send + Sync + 'static,

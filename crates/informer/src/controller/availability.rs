@@ -1,14 +1,14 @@
-//! Determines whether the server serves an informer's kind, and when to suspend and resume the reflectors.
+//! Determines whether the server serves an informer's kind, and when reflectors are suspended.
 //!
-//! A kind counts as not served if its definition (its CRD) was deleted and the server responds with 404 to
-//! requests for the kind. Each condition alone can hold while objects exist: a deleted definition may have
-//! been created again, and a server responds with 404 while it starts.
+//! A kind counts as not served if two conditions are met: the CRD of the kind was deleted, and the server
+//! responds with 404 to requests for the kind. One condition is not enough, because objects may still exist.
+//! A deleted CRD may have been created again, and a server also responds with 404 while it starts.
 
 use tokio::sync::watch;
 
 use crate::reflector::NotServed;
 
-/// The last received state of the definition of a kind (its CRD).
+/// The state of a kind's definition (its CRD), as last received from the server.
 #[cfg_attr(
     not(feature = "client"),
     expect(dead_code, reason = "only a factory follows definitions")
@@ -18,7 +18,7 @@ pub(crate) enum Definition {
     /// No definition of the kind was received. A built-in kind, for example, has no definition.
     #[default]
     Unknown,
-    /// The kind's definition exists. Each change of an existing definition sends `There` again.
+    /// The kind's definition exists. This value is sent again after each change of the definition.
     There,
     /// The kind's definition existed and was deleted.
     Deleted,
@@ -27,14 +27,13 @@ pub(crate) enum Definition {
 /// Whether the reflectors of an informer run or are suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// The server may serve the kind. The reflectors restart immediately, and list and watch.
+    /// The server may serve the kind. Suspended reflectors restart immediately, and list and watch again.
     Active,
     /// The server does not serve the kind. The reflectors report that no objects exist, and send no requests.
     Dormant,
 }
 
-/// Tracks whether the server serves a kind, by the definition of the kind and the 404 responses to
-/// reflectors.
+/// Tracks whether the server serves a kind. Uses the kind's definition and the 404 responses to reflectors.
 pub(super) struct Following {
     definition: watch::Receiver<Definition>,
     not_served: NotServed,
@@ -55,7 +54,7 @@ impl Following {
     /// Waits until the reflectors must be suspended or restarted, and returns the new availability.
     ///
     /// # Cancel safety
-    /// This method is cancel safe: no change is lost.
+    /// Cancel safe. If the future is dropped, the next call returns the change for which this call waited.
     pub(super) async fn changed(&mut self) -> Availability {
         let mut is_new = self.definition.has_changed().unwrap_or_default();
         loop {
@@ -94,8 +93,10 @@ impl Following {
     }
 }
 
-/// Calls [`Following::changed`]. Never completes if `following` is `None`, for an informer that does not
-/// follow the definition of its kind.
+/// Waits for the next change of the availability, as [`Following::changed`] does.
+///
+/// If `following` is `None`, never completes. This is the case if the informer does not observe the
+/// definition of its kind.
 pub(super) async fn next(following: Option<&mut Following>) -> Availability {
     match following {
         Some(following) => following.changed().await,

@@ -16,7 +16,7 @@ use crate::route::{ListOptions, Verb};
 use crate::selector::Selection;
 use crate::storage::{Entry, Event, EventType};
 
-/// Field selectors that require a value of one field, values of several fields, or no value.
+/// Field selectors. They require a value of one field, values of several fields, or no value.
 const FIELDS: [&str; 9] = [
     "",
     "metadata.name=a",
@@ -37,7 +37,7 @@ fn pods() -> Arc<Resource> {
     Arc::clone(pods.expect("pods are built in"))
 }
 
-/// Returns a logged request for the watchers of these tests.
+/// Returns the request that each watcher of these tests records as its own.
 fn request() -> LoggedRequest {
     LoggedRequest {
         sequence: 0,
@@ -70,9 +70,10 @@ fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher
     }
 }
 
-/// Returns a pod with the key `<namespace>/<name>`; `None` if `state` is `None`.
+/// Returns a pod with the key `key`, or `None` if `state` is `None`.
 ///
-/// `state` is a number below 12 that selects a combination of node, phase and label.
+/// `state` is a number below 12 that selects a combination of node, phase and label. `key` is
+/// `<namespace>/<name>`.
 fn state(pods: &Resource, key: &str, state: Option<u8>) -> Option<Arc<Entry>> {
     let state = state?;
     let node = ["", "n1", "n2"][usize::from(state) % 3];
@@ -133,8 +134,10 @@ proptest! {
     }
 }
 
-/// Returns the names of the watchers for which the index calls `keep` when a pod changes from state `old` to
-/// `new`.
+/// Returns the names of the watchers that the index selects for an event of pod `x/a`.
+///
+/// The event changes the pod from the state `old` to the state `new`. The number of a state is explained at
+/// [`state`]. `None` means that the pod does not exist.
 ///
 /// The index contains four watchers: two require a node, one requires a namespace, and one requires nothing.
 fn called(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {

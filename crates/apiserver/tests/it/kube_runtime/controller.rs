@@ -1,4 +1,6 @@
-//! Tests that `kube_runtime::Controller` reconciles all changed objects, also if its watch was disconnected.
+//! Tests that `kube_runtime::Controller` reconciles all changed objects.
+//!
+//! Some of the objects change while the controller's watch is disconnected.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -49,8 +51,9 @@ impl Labelling {
         }
     }
 
-    /// Collects the names of the reconciled config maps until no config map is reconciled for five times
-    /// [`SILENCE`], and returns the names.
+    /// Returns the names of the config maps that the controller reconciles.
+    ///
+    /// The function returns once nothing was reconciled for five times [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {

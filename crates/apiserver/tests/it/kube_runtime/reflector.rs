@@ -1,4 +1,4 @@
-//! Tests that the store of `kube_runtime::reflector` again equals the server's objects after each failure.
+//! Tests that after each failure, kube-rs's reflector store equals the server's objects again.
 
 use std::collections::BTreeMap;
 

@@ -15,6 +15,8 @@ use super::{WatcherTrace, all_pods, both_strategies, client, logged};
 use crate::ask::{builder, labelled, pod, pods};
 
 /// Returns a server with pod `a`, and a running watcher that has already returned pod `a`.
+///
+/// The server's request log is empty.
 async fn watched(config: Config) -> (Server, WatcherTrace<Pod>) {
     let server = pods(&["a"]);
     let mut watcher = WatcherTrace::by(all_pods(&server), config);

@@ -1,14 +1,14 @@
-//! Tests that creations and patches of objects with invalid metadata are rejected.
+//! Tests that the server rejects creations and patches that result in invalid metadata.
 
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde_json::{Value, json};
 
 use crate::ask::{builder, with};
 
-/// Asserts that the server rejects `metadata` in a patch of config map `m` and in the creation of config map
-/// `n`.
+/// Asserts that the server rejects two requests with the invalid metadata `metadata`.
 ///
-/// `expected` is the end of both error messages.
+/// One request patches config map `m`, and the other creates config map `n`. Both error messages must end
+/// with `expected`.
 async fn refused(server: &Server, metadata: &Value, expected: &str) {
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
     let mut new = json!({"metadata": metadata});

@@ -1,7 +1,7 @@
-//! Counts the requests of each process of the demo, for a table of requests and cache reads.
+//! Counts the requests of each process of the demo, and returns table rows with the counts.
 //!
 //! A process is a group of control loops that share a `User-Agent`. The requests are read from the embedded
-//! server's request log. The caller provides the number of cache reads.
+//! server's request log. The caller provides the number of cache reads. The module does not print the table.
 //!
 //! Guarantees: every request with the `User-Agent` of a process counts, whether it succeeds or not.
 
@@ -22,16 +22,16 @@ const VERBS: [(Verb, &str); 6] = [
     (Verb::Delete, "delete"),
 ];
 
-/// Returns the column headings of the table whose rows [`rows`] returns.
+/// Returns the column headings for the rows of [`rows`].
 pub(super) fn columns() -> Vec<&'static str> {
     let verbs = VERBS.iter().map(|(_, name)| *name);
     verbs.chain(["cache reads"]).collect()
 }
 
-/// Returns one row per process, with the number of requests of each verb and the number of cache reads.
+/// Returns one row per process: the number of requests of each verb, and the number of cache reads.
 ///
-/// `reads` has the `User-Agent` and the number of cache reads of each process. If `log` is `None`, the rows
-/// have `None` in place of the numbers of requests. A watch that streams a list counts as a watch.
+/// `reads` contains the `User-Agent` and the number of cache reads of each process. If `log` is `None`, the
+/// numbers of requests in the rows are `None`. A watch request for a streaming list counts as a watch.
 pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<Row> {
     let row = |(user_agent, reads): &(Arc<str>, u64)| {
         let own = log.map(|log| log.by_user_agent(user_agent));
@@ -50,9 +50,9 @@ pub(super) fn last_sequence(log: &RequestLog) -> u64 {
     log.iter().last().map_or(0, |request| request.sequence)
 }
 
-/// Returns the number of lists that the processes in `reads` have requested after request number `sequence`.
+/// Returns how many list requests the processes in `reads` have sent after the request `sequence`.
 ///
-/// A watch that streams a list also counts.
+/// `sequence` is the sequence number of a logged request. Watch requests for a streaming list count as lists.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {
     let theirs = |request: &LoggedRequest| {
         reads

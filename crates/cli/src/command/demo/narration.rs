@@ -1,11 +1,12 @@
-//! Converts the steps that the control loops report to lines of output.
+//! Converts the steps that the control loops report to lines of output, in the order of revisions.
 //!
 //! Guarantees:
-//! - steps that arrive within [`HOLD`] are ordered by revision and kind;
-//! - the times of the lines never decrease. If a step was observed earlier than the step of the previous
-//!   line, the step's line has the time of the previous line;
-//! - with at most [`FEW`] pods, every step has a line. With more pods, the first [`FIRST`] steps of each kind
-//!   and loop have a line. After these, every nth step has a line with the number of steps so far;
+//! - each step is delayed by [`HOLD`]. Steps that wait at the same time are ordered by revision and kind;
+//! - the times of the lines never decrease. A step that was observed before the step of the previous line is
+//!   printed with the time of the previous line;
+//! - with at most [`FEW`] pods, every step has a line;
+//! - with more pods, the first [`FIRST`] steps of each kind and loop have a line. After these, every nth step
+//!   has a line, which states the number of steps so far;
 //! - as an exception, a node agent has only one line for all pods without a node ([`Kind::NotMine`]).
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -17,24 +18,24 @@ use crate::{
     output::Line,
 };
 
-/// Time for which the output of a step is delayed, because steps with earlier revisions may arrive later.
+/// Time by which a step's output is delayed, because a step with an earlier revision may arrive later.
 pub(super) const HOLD: Duration = Duration::from_millis(30);
 
 /// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// Number of steps of each kind and loop that have their own line if there are more than [`FEW`] pods. The
-/// later steps are summarized.
+/// Number of steps of each kind and loop that have their own line if there are more than [`FEW`] pods.
+///
+/// Later steps share summary lines.
 const FIRST: u64 = 3;
 
-/// Approximate number of summary lines for all steps of one kind and loop.
+/// Approximate number of summary lines per kind and loop, if there are more than [`FEW`] pods.
 const SUMS: u64 = 10;
 
-/// The steps whose lines are not printed yet. The narration orders these steps by revision and converts them
-/// to lines.
+/// The reported steps that are not printed yet. Orders them by revision and converts them to lines.
 pub(super) struct Narration {
     began: Instant,
-    /// Number of steps of the same kind and loop per summary line. If 1, every step has its own line.
+    /// Number of steps of one kind and loop that share a summary line. If 1, every step has its own line.
     every: u64,
     arrived: u64,
     /// Time of the most recently returned line, since the start of the demo.
@@ -46,7 +47,7 @@ pub(super) struct Narration {
 }
 
 impl Narration {
-    /// Creates a narration for a demo that started at `began`, with this number of pods.
+    /// Creates a narration for a demo that started at `began` and creates `pods` pods.
     pub(super) fn new(began: Instant, pods: u32) -> Self {
         let every = if pods <= FEW {
             1
@@ -72,13 +73,16 @@ impl Narration {
         self.held.insert((revision, step.kind, self.arrived), step);
     }
 
-    /// Returns the earliest time at which [`Narration::due`] returns a line, or `None` if no step is waiting.
+    /// Returns the time at which the caller must next call [`Narration::due`].
+    ///
+    /// Returns `None` if no step is waiting.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// Returns the lines of the steps that have waited for [`HOLD`] at the time `now`. Also returns the lines
-    /// of waiting steps that precede one of these steps in the order of revisions.
+    /// Returns the lines of the steps that have waited for [`HOLD`] at the time `now`.
+    ///
+    /// Also returns the lines of the waiting steps that precede one of these steps in the order of revisions.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {
@@ -91,7 +95,7 @@ impl Narration {
             .collect()
     }
 
-    /// Returns the lines of all waiting steps, also of those that have not waited for [`HOLD`].
+    /// Returns the lines of all waiting steps, even if they have waited for less than [`HOLD`].
     pub(super) fn rest(&mut self) -> Vec<Line> {
         let held = std::mem::take(&mut self.held);
         held.into_values()
@@ -113,7 +117,7 @@ impl Narration {
             number if number % self.every == 0 => format!("… {number} so far: {}", step.text),
             _ => return None,
         };
-        // A cause that is observed after its effect, on another connection, still has the earlier line.
+        // A step may be observed after its effect, on another connection. Its line is still earlier.
         let seen = step.at.saturating_duration_since(self.began);
         self.latest = self.latest.max(seen);
         Some(Line {

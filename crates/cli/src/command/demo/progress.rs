@@ -1,10 +1,10 @@
 //! Tracks the progress of the demo, based on the steps that the control loops report.
 //!
-//! A milestone requires that a certain number of objects has reached a kind of step, for example that all
-//! pods are bound.
+//! A milestone is reached when enough objects have had a step of one kind, for example when all pods are
+//! bound. The demo must reach all milestones. If the user leaves out a loop, the demo must reach only the
+//! milestones before the first milestone of that loop.
 //!
-//! Guarantees: an object counts once per kind of step. If the user leaves out a loop, only the milestones
-//! before that loop's first milestone are required.
+//! Guarantees: an object counts only once per kind of step.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,34 +18,36 @@ use crate::control_plane::step::{Kind, Loop, Step};
 pub(super) struct Goal {
     pub(super) replicas: u32,
     pub(super) failures: u32,
-    /// Whether the loops write to the server. If false, [`Kind::Content`] is not required, because loops that
-    /// only observe never report this kind of step.
+    /// Whether the loops write to the server.
+    ///
+    /// If false, the loops only observe, and no loop reports [`Kind::Content`]. This kind is then not
+    /// required.
     pub(super) acts: bool,
     /// The loop that is left out, or `None` if all loops run.
     pub(super) without: Option<Loop>,
 }
 
-/// A requirement for the success of the demo: a number of objects must have reached a kind of step.
+/// A requirement for the success of the demo: enough objects must have had a step of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
-    /// The loop that reports the step.
+    /// The loop that reports steps of this kind.
     owner: Loop,
     kind: Kind,
     times: Times,
     what: &'static str,
 }
 
-/// Number of objects that must reach a milestone's step.
+/// Number of objects that must have had a step of the milestone's kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
-    /// One object if the loops write to the server and there are replicas. Otherwise, no object.
+    /// One object if the loops write to the server and the Deployment has replicas. Otherwise zero objects.
     OnceActing,
     /// One object per replica.
     Replicas,
     /// One object per pod that is meant to fail.
     Failures,
-    /// One object per replica and one per replacement of a failed pod.
+    /// One object per replica, and one object per replacement of a failed pod.
     All,
 }
 
@@ -68,7 +70,9 @@ const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::AllReady, Times::Once, "the Deployment says that all replicas are ready"),
 ];
 
-/// A milestone that has not been reached, with the number of objects that have reached it and the required
+/// A milestone that has not been reached.
+///
+/// `has` is the number of objects that count toward the milestone so far, and `wanted` is the required
 /// number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
@@ -77,7 +81,7 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// The objects that have reached each kind of step so far.
+/// The progress of the demo so far. `seen` contains the objects that have had a step of each kind.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,
@@ -138,9 +142,10 @@ impl Progress {
         objects.insert(step.object.clone());
     }
 
-    /// Returns the number of objects that have reached a step of this kind.
+    /// Returns the number of objects that have had a step of the kind `kind`.
     ///
-    /// For `AllReady`, returns 1 if the Deployment's status currently reports all replicas as ready.
+    /// For `AllReady`, returns 1 if the Deployment's status currently reports all replicas as ready, and 0
+    /// otherwise.
     pub(super) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::AllReady => usize::from(self.ready),
@@ -148,10 +153,9 @@ impl Progress {
         }
     }
 
-    /// Returns the first milestone that has not been reached.
+    /// Returns the first required milestone that has not been reached, or `None` if all are reached.
     ///
-    /// Returns `None` if all milestones are reached, or if all milestones before the first one of the
-    /// left-out loop are reached.
+    /// If a loop is left out, only the milestones before the first milestone of that loop are required.
     pub(super) fn missing(&self) -> Option<Missing> {
         for milestone in MILESTONES {
             if Some(milestone.owner) == self.goal.without {
@@ -170,13 +174,16 @@ impl Progress {
         None
     }
 
-    /// Returns the reason why the scheduler can't bind some pod to a node, or `None` if there is no such pod.
+    /// Returns the reason why the scheduler can't bind a pod to a node, or `None` if no pod is pending.
+    ///
+    /// If several pods are pending, returns the reason of only one pod.
     pub(super) fn pending(&self) -> Option<&str> {
         self.pending.values().next().map(String::as_str)
     }
 
-    /// Returns a text that describes the state in which progress stops without the left-out loop. Returns
-    /// `None` if no loop is left out.
+    /// Returns a text that describes what can't happen because a loop is left out.
+    ///
+    /// Returns `None` if no loop is left out.
     pub(super) fn standstill(&self) -> Option<String> {
         let count = |kind| self.count(kind);
         Some(match self.goal.without? {

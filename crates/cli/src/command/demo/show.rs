@@ -1,4 +1,4 @@
-//! Prints the reported steps as they arrive, and determines when the demo has ended and with which result.
+//! Prints the reported steps, and determines when the demo ends and whether it has succeeded.
 //!
 //! Guarantees: the demo ends when its goal is reached or when there is no further progress, and at the latest
 //! at its deadline.
@@ -17,26 +17,29 @@ use crate::{
     output,
 };
 
-/// Time without steps after which the demo ends, once the goal is reached. Steps that arrive within this time
-/// are still printed.
+/// Time without a new step after which the demo ends, if the goal is reached.
+///
+/// The demo still prints the steps that arrive during this time.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Time without steps after which the demo ends because there is no further progress. Applies only if a loop
-/// is left out, or if a pod fits on no node.
+/// Time without a new step after which the demo assumes that no more steps follow, and ends.
+///
+/// This time is used only if progress can stop: a loop is left out, or a pod fits on no node.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The result of the demo, with a text that the demo prints.
 pub(super) enum Verdict {
     /// The goal is reached. The text is a summary.
     Reached(String),
-    /// A loop is left out, and all steps before that loop's first step have occurred. The text describes the
-    /// state in which the progress has stopped.
+    /// The other loops have got as far as they can without the loop that is left out.
+    ///
+    /// The text describes what can't happen without that loop.
     Stopped(String),
-    /// The demo ended before its goal was reached. The text states the missing milestone and advice.
+    /// The demo ended before its goal was reached. The text states the first missing milestone and advice.
     NotReached(String),
 }
 
-/// Prints the steps of one demo as lines, and tracks the progress to the goal.
+/// Prints the steps of one demo as lines, and decides when the demo ends.
 pub(super) struct Show {
     goal: Goal,
     progress: Progress,
@@ -46,7 +49,7 @@ pub(super) struct Show {
     last_step: Instant,
 }
 
-/// The next event that [`Show::watch`] handles.
+/// The reason why [`Show::watch`] continues after it has waited.
 enum Woken {
     Told(Step),
     LinesDue,
@@ -112,7 +115,9 @@ impl Show {
         ended
     }
 
-    /// Returns the time without steps after which the demo ends. The time depends on the progress so far.
+    /// Returns how long the demo waits for the next step before it ends.
+    ///
+    /// The duration depends on the progress so far.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {

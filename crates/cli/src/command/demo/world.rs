@@ -1,9 +1,11 @@
-//! Provides the demo's API server, embedded or real, and creates and removes the demo's objects there.
+//! Provides the demo's API server, and creates and removes the demo's objects on it.
+//!
+//! The server is an embedded server, or a real server from a kubeconfig.
 //!
 //! Guarantees:
 //! - every object of the demo has a label that identifies the demo, and the loops observe only these objects;
-//! - on a real server, the objects with that label are removed at the end, also after an error. The embedded
-//!   server stores its objects only in memory.
+//! - at the end, also after an error, the objects with that label are removed from a real server. The
+//!   embedded server ends with the demo and stores its objects only in memory.
 
 use std::{
     net::Ipv4Addr,
@@ -46,12 +48,11 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Maximum time to remove the demo's objects from a real server.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// The API server of a demo, with the connection settings, the namespace, and the names of the demo's
-/// objects.
+/// The API server of a demo. Contains the connection settings, and the label and name prefix of its objects.
 pub(super) struct World {
     config: Config,
     namespace: String,
-    /// Value of the label on the demo's objects.
+    /// Value of the label [`LABEL`] on the demo's objects.
     run: String,
     /// Prefix of the names of the demo's objects, such as `demo-1a2b-`. Empty on the embedded server.
     prefix: String,
@@ -71,10 +72,11 @@ enum Backend {
 }
 
 impl World {
-    /// Starts the embedded server, or checks that the real server responds.
+    /// Starts the embedded server, or checks that the real server and the demo's namespace are available.
     ///
     /// # Errors
-    /// Returns an error if the kubeconfig is not valid, or the server or its namespace is not available.
+    /// Returns an error if the embedded server can't start, if the kubeconfig is not valid, if the real
+    /// server does not respond, or if the namespace does not exist.
     pub(super) async fn open(options: &Options) -> anyhow::Result<World> {
         let Target::Cluster {
             kubeconfig,
@@ -123,8 +125,10 @@ impl World {
         })
     }
 
-    /// Checks that the server responds and does not report the demo's namespace as missing. Other errors of
-    /// the request for the namespace are ignored, because the user may not be allowed to read namespaces.
+    /// Checks that the real server responds and that the demo's namespace exists.
+    ///
+    /// If the request for the namespace fails with another error than 404, the namespace is assumed to exist.
+    /// The user may not be allowed to read namespaces.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;
@@ -173,7 +177,7 @@ impl World {
         }
     }
 
-    /// Returns a client that sends this `User-Agent`.
+    /// Returns a client that sends the header `User-Agent: <user_agent>` with every request.
     pub(super) fn client(&self, user_agent: &str) -> anyhow::Result<Client> {
         let mut config = self.config.clone();
         let value = HeaderValue::from_str(user_agent)?;
@@ -200,8 +204,9 @@ impl World {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns two names for each node: the name in [`NODES`], and the name of the node object on the server.
-    /// Returns no nodes if the loops only observe.
+    /// Returns the nodes on which the demo's pods run. Returns no nodes if the loops only observe.
+    ///
+    /// Each node has two names: its short name in [`NODES`], and the name of the node object on the server.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
@@ -216,7 +221,9 @@ impl World {
         }
     }
 
-    /// Creates the demo's nodes if the server is real and the loops write to it. Otherwise does nothing.
+    /// Creates the demo's nodes on a real server to which the loops write. Otherwise does nothing.
+    ///
+    /// The embedded server contains the nodes from its start.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
@@ -393,7 +400,7 @@ fn typed<K: DeserializeOwned>(value: &Value) -> Result<K, serde_json::Error> {
     serde_json::from_str(&value.to_string())
 }
 
-/// Formats a number of objects and their kind, such as `2 Pods`.
+/// Formats a number and a kind as text with the correct plural, such as `1 Pod` or `2 Pods`.
 fn counted(number: usize, kind: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {kind}{plural}")
@@ -431,8 +438,10 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         })
 }
 
-/// Returns the error for a kubeconfig without the context `wanted`. If `wanted` is `None`, returns the error
-/// for a kubeconfig without a current context.
+/// Returns the error for a kubeconfig that does not contain the requested context.
+///
+/// `wanted` is the name of the requested context. It is `None` if the kubeconfig has no current context and
+/// the user has not named one.
 fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::Error {
     let (shown, has) = (path.display(), contexts.join(", "));
     match wanted {

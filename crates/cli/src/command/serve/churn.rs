@@ -1,12 +1,12 @@
 //! `--churn`: creates, updates and deletes seeded objects at a constant rate.
 //!
 //! Guarantees:
-//! - change number n is scheduled n intervals after the start. If a change is more than [`LAG_MAX`] late, all
-//!   later changes are postponed by this delay;
-//! - on average, four of five changes are updates. The others are creations and deletions in turn, so each
-//!   resource has at most one object more than requested with `--seed-objects`;
-//! - only seeded objects and objects from earlier changes are changed. If another client has deleted the
-//!   object to be changed, a new object is created instead.
+//! - the changes are scheduled at regular intervals. If a change is more than [`LAG_MAX`] late, all later
+//!   changes are postponed by the same delay, so the churn does not catch up in a burst;
+//! - on average, four of five changes are updates. The other changes are creations and deletions, which
+//!   alternate. Therefore the number of objects of a resource varies by at most one;
+//! - only seeded objects and objects that the churn has created are changed. If another client has deleted an
+//!   object that is selected for a change, a new object is created instead.
 
 use std::{convert::Infallible, fmt, str::FromStr, time::Duration};
 
@@ -22,11 +22,10 @@ const RATE_MAX: u64 = 1_000_000;
 /// Maximum number of consecutive changes before the task yields to other tasks. 64 changes take about 2 ms.
 const BURST: u32 = 64;
 
-/// Maximum delay of a change after its scheduled time. If a change is delayed more, all following changes are
-/// postponed.
+/// Maximum time by which a change may be late. If a change is later, all following changes are postponed.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Average number of changes per creation or deletion. A change that is neither of these is an update.
+/// One of this many changes, on average, is a creation or a deletion. The others are updates.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.
@@ -42,7 +41,7 @@ enum Per {
     Minute,
 }
 
-/// Changes the seeded objects of a server, and counts the changes.
+/// Applies the changes of `--churn` to the seeded objects of a server, and counts the changes.
 pub(super) struct Churn {
     server: Server,
     populations: Vec<Population>,
@@ -94,7 +93,7 @@ impl fmt::Display for Rate {
 }
 
 impl Rate {
-    /// Returns the scheduled time of change number `nth`, relative to the start. The first change has number
+    /// Returns the time from the start to the change with the number `nth`. The first change has the number
     /// 1.
     fn due(self, nth: u64) -> Duration {
         let period = match self.per {
@@ -146,7 +145,7 @@ impl Churn {
         self.tally
     }
 
-    /// Changes objects at this rate until the future is dropped.
+    /// Changes objects at the rate `rate` until the future is dropped.
     ///
     /// # Cancel safety
     /// Cancel safe. Each change is either made and counted completely, or not made.

@@ -1,7 +1,8 @@
 //! `--controllers`: runs the demo's control loops in this process, for all namespaces of the server.
 //!
 //! Guarantees:
-//! - each group of one or two loops has its own `User-Agent`, which fault plans can match;
+//! - the deployment controller and the replica set controller share a `User-Agent`, and each other loop has
+//!   its own `User-Agent`. A fault plan can therefore select the requests of a loop;
 //! - the loops ignore seeded pods and seeded nodes;
 //! - the loops retry requests that the server rejects, for example because of a fault plan.
 
@@ -29,13 +30,13 @@ use crate::control_plane::{
     step::Loop,
 };
 
-/// Names of the nodes that [`Controllers::open`] creates. The loops run all pods on these nodes.
+/// Names of the nodes that [`Controllers::open`] creates. Each of these nodes has a node agent.
 pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Time after which a warning is logged if the caches are not filled. The controllers continue to wait.
+/// Time after which [`Controllers::run`] logs a warning that the caches are not filled yet.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pause after a warning that the caches are not filled, before the controllers wait for the caches again.
+/// Pause after this warning, before [`Controllers::run`] waits for the caches again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The demo's control loops, which are connected to one server.
@@ -91,7 +92,8 @@ impl Controllers {
     /// Waits until the caches of the loops are filled, then starts the loops. Never returns.
     ///
     /// # Cancel safety
-    /// If the future is dropped, loops that have started continue until [`Controllers::shutdown`].
+    /// If the future is dropped, the informers and the loops that it has started continue to run.
+    /// [`Controllers::shutdown`] stops them.
     pub(super) async fn run(&mut self) -> Infallible {
         while let Err(error) = self.plane.observe(SYNC_TIMEOUT).await {
             tracing::warn!("the controllers wait for their caches: {error}");
@@ -101,7 +103,7 @@ impl Controllers {
         std::future::pending().await
     }
 
-    /// Stops the loops. Before that, waits up to two seconds for the reconciliations in progress.
+    /// Waits up to two seconds for the reconciliations in progress, and then stops the loops.
     pub(super) async fn shutdown(self) {
         self.plane.shutdown().await;
     }
@@ -126,7 +128,9 @@ where
     }
 }
 
-/// Returns a client that sends its requests to the server in process, without a socket.
+/// Returns a client that sends the header `User-Agent: <user_agent>` with every request.
+///
+/// The client calls the server in process, without a socket.
 fn client(server: &Server, user_agent: &str) -> anyhow::Result<Client> {
     let reached = Reached {
         server: server.clone(),

@@ -1,15 +1,17 @@
 //! Opens the directory of `serve --data-dir`, in which the embedded server stores its objects.
 //!
-//! The module guarantees that the error for an unusable directory is one line that also states what the user
-//! can do next. The directory is opened on a blocking thread, so the caller can handle signals while a large
-//! directory is read. The module does not read or write the files itself; the embedded server does.
+//! Guarantees: the error for an unusable directory is one line that also states what the user can do next.
+//! The directory is opened on a blocking thread, so the caller can handle signals while a large directory is
+//! read.
+//!
+//! The module does not read or write the files itself. The embedded server reads and writes them.
 
 use std::{io::ErrorKind, panic, path::PathBuf};
 
 use anyhow::anyhow;
 use kube_informer_apiserver::{Builder, OpenError, Server};
 
-/// Starts the embedded server with a data directory, which is created if it does not exist.
+/// Starts the embedded server with a data directory. Creates the directory if it does not exist.
 ///
 /// # Errors
 /// Returns an error if the directory can't be used.

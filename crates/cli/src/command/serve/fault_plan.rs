@@ -3,9 +3,10 @@
 //! A fault plan is a text that lists faults, such as rejected requests or closed watches. The argument of
 //! `--fault` is either the text or the name of a file that contains the text.
 //!
-//! The module guarantees that a malformed plan is rejected before the server starts. The error contains the
-//! line and the column of the mistake, and the name of the file if the plan is in a file. The module does not
-//! define the syntax of fault plans; the crate `kube_informer_apiserver` does.
+//! Guarantees: a malformed plan is rejected before the server starts. The error contains the line and the
+//! column of the mistake. If the plan is in a file, the error also contains the file's name.
+//!
+//! The module does not define the syntax of fault plans. The crate `kube_informer_apiserver` defines it.
 
 use std::{fs, path::PathBuf, str::FromStr};
 
@@ -67,12 +68,12 @@ impl FaultPlan {
 impl Read {
     /// Activates the plan on the server.
     ///
-    /// `kept` states whether the server has a data directory. The flag affects only the error message.
+    /// `kept` is true if the server has a data directory. The flag affects only the text of the error.
     ///
     /// # Errors
-    /// Returns an error if the plan simulates a restart from a backup, and the server's history does not
-    /// contain the revision of the backup. The history of a server with a data directory contains no
-    /// revision from before the server's start.
+    /// A plan can simulate that the server is restored from a backup of an earlier revision. Returns an error
+    /// if the server's history does not contain that revision. If the server has a data directory, its
+    /// history contains no revision from before its start.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
         let origin = &self.origin;

@@ -1,10 +1,10 @@
 //! Creates the objects of `serve --seed-objects` before clients can connect to the server.
 //!
 //! Guarantees:
-//! - An argument is rejected unless it names a kind that the server stores.
+//! - An argument is rejected if it names a kind that the server does not store.
 //! - On a new server, the same flags create the same objects, except for their creation times.
-//! - Seeded objects that the server restored from its data directory count toward the requested number. No
-//!   object is overwritten.
+//! - Seeded objects that the server has loaded from its data directory count toward the requested number.
+//! - No object is overwritten.
 //!
 //! The content of the objects is defined in the module `template`.
 
@@ -21,14 +21,14 @@ use super::template::{self, NAMESPACES, SEEDED, Template};
 /// Maximum number of seeded objects of one kind. The JSON of that many objects is about 10 GB.
 const COUNT_MAX: u32 = 10_000_000;
 
-/// Number of objects per call of [`Server::create_all`].
+/// Number of objects that one call of [`Server::create_all`] creates.
 ///
-/// A call takes about 10 ms. The program handles signals only between two calls, so a larger number would
-/// delay the reaction to a signal.
+/// Such a call takes about 10 ms. The program can't react to a signal during a call.
 const STRIDE: usize = 256;
 
-/// Maximum number of objects per page when existing seeded objects are listed. Such a page contains about 5
-/// MB of metadata.
+/// Maximum number of objects per page when the program lists the seeded objects that already exist.
+///
+/// A page of this size contains about 5 MB of metadata.
 const PAGE: u32 = 10_000;
 
 /// The parsed argument of `--seed-objects`, such as `pods=100`: a kind, and the requested number of seeded
@@ -45,11 +45,10 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Minimum number of seeded objects that `--churn` keeps. `--churn` alternates between creations and
-    /// deletions, so the actual number is at most one higher.
+    /// Minimum number of seeded objects of this kind that `--churn` keeps. At most one more object exists.
     ///
-    /// The value is the requested number or, if that is higher, the number of seeded objects on the server
-    /// minus one. One is subtracted because `--churn` of an earlier run may have left one additional object.
+    /// The minimum is usually the requested number. If the server has stored more objects, the minimum is
+    /// their number minus one, because the churn of an earlier run may have left one additional object.
     pub(super) count: u32,
     /// Numbers in the names of all seeded objects of the kind that exist on the server.
     pub(super) alive: Vec<u32>,
@@ -168,7 +167,7 @@ pub(super) async fn fill(
 // === impl Population ===
 
 impl Population {
-    /// Finds the existing seeded objects of one kind, and creates objects until their number is `wanted`.
+    /// Finds the seeded objects of one kind that exist, and creates objects until `wanted` of them exist.
     ///
     /// The names of the new objects contain the lowest unused numbers.
     async fn fill(
@@ -180,7 +179,7 @@ impl Population {
         let there = numbers(server, &template).await?;
         let kind = template.kind();
         let (api_version, plural) = (kind.api_version(), &kind.plural);
-        // Another client's object may have the name.
+        // The name may belong to an object of another client.
         let is_free = |number: &u32| {
             !there.contains(number)
                 && server

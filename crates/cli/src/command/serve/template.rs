@@ -1,9 +1,11 @@
-//! Generates the JSON of seeded objects (`serve --seed-objects`). Each object has a number in its name.
+//! Generates the JSON of seeded objects (`serve --seed-objects`).
+//!
+//! Each object of a kind has a number, which is part of the object's name.
 //!
 //! Guarantees:
-//! - The name and the namespace of an object are computed from its number, so callers store only the number.
-//! - An object has about 1 KB of JSON, and the label [`SEEDED`] with the plural of its kind as value.
-//! - The same number and the same state of the random number generator produce the same object.
+//! - The name and the namespace of an object depend only on its kind and its number.
+//! - An object has about 1 KB of JSON. The value of its label [`SEEDED`] is the plural of its kind.
+//! - The same number and the same state of the random number generator result in the same object.
 //!
 //! The module does not send the objects to a server.
 
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 /// Label key of all seeded objects. The value is the plural of the object's kind, such as `pods`.
 pub(super) const SEEDED: &str = "kubectl-informer-seeded";
 
-/// Names of the namespaces of seeded objects. They are created if a namespaced kind is seeded.
+/// Names of the namespaces that contain the seeded objects of namespaced kinds.
 pub(super) const NAMESPACES: [&str; 10] = [
     "billing", "catalog", "checkout", "identity", "ledger", "media", "orders", "search",
     "shipping", "support",
@@ -28,10 +30,10 @@ const APPS: [&str; 7] = [
 /// Number of different values of the label `version` of seeded objects.
 pub(super) const VERSIONS: u32 = 10;
 
-/// Average number of seeded pods per node name if no nodes are seeded.
+/// Average number of seeded pods that have the same node name. Used only if no nodes are seeded.
 const PODS_ON_NODE: u32 = 30;
 
-/// Approximate size in bytes of a generated object's JSON. Smaller objects are padded with an annotation.
+/// Approximate size in bytes of an object's JSON. An annotation with random text fills smaller objects up.
 const SIZE: usize = 940;
 
 /// Number of bytes of random text in the `data` of a seeded ConfigMap or Secret.
@@ -41,15 +43,16 @@ const DATA: usize = 400;
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     kind: Kind,
-    /// Number of different nodes that generated pods are bound to.
+    /// Number of different node names in the `spec.nodeName` of generated pods.
     nodes: u32,
 }
 
 impl Template {
-    /// Creates a generator of objects of `kind`. `count` is the requested number of objects, and `nodes` is
-    /// the number of seeded nodes.
+    /// Creates a generator of objects of `kind`.
     ///
-    /// If `nodes` is zero, generated pods are bound to invented node names, with about 30 pods per name.
+    /// `count` is the requested number of objects, and `nodes` is the number of seeded nodes. If `nodes` is
+    /// zero, the node names of generated pods belong to no existing node, and about 30 pods have the same
+    /// node name.
     pub(super) fn new(kind: &Kind, count: u32, nodes: u32) -> Self {
         let nodes = if nodes > 0 {
             nodes
@@ -66,7 +69,9 @@ impl Template {
         &self.kind
     }
 
-    /// Returns the key of the object number `number`: `namespace/name`, or `name` for a cluster-scoped kind.
+    /// Returns the key of the object that has the number `number`.
+    ///
+    /// The key is `namespace/name`, or only `name` for a cluster-scoped kind.
     pub(super) fn key(&self, number: u32) -> String {
         let name = self.name(number);
         match self.namespace(number) {
@@ -75,8 +80,9 @@ impl Template {
         }
     }
 
-    /// Returns the number in `name`, or `None` if `namespace` and `name` do not belong to a seeded object of
-    /// the kind.
+    /// Returns the number in the name of a seeded object of this kind.
+    ///
+    /// Returns `None` if `namespace` and `name` can't be those of a seeded object of this kind.
     pub(super) fn number(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
         let (_, digits) = name.rsplit_once('-')?;
         let number = digits.parse().ok()?;
@@ -96,10 +102,11 @@ impl Template {
         namespaced.then(|| pick(&NAMESPACES, number))
     }
 
-    /// Returns the JSON of the object number `number`.
+    /// Returns the JSON of the object that has the number `number`.
     ///
-    /// Pods, nodes, services, config maps, secrets, Deployments and ReplicaSets have typical content, such as
-    /// the spec and status of a bound pod that is ready. Objects of other kinds have only metadata.
+    /// Pods, nodes, services, config maps, secrets, Deployments and ReplicaSets have typical content. For
+    /// example, a pod has the spec and the status of a bound pod that is ready. Objects of other kinds have
+    /// only metadata.
     pub(super) fn object(&self, number: u32, rng: &mut Rng) -> Value {
         let mut metadata = json!({
             "name": self.name(number),
@@ -173,8 +180,9 @@ impl Template {
     }
 }
 
-/// Returns a merge patch that sets the label `version` to a random value. The patch also sets an annotation
-/// to the number `change`.
+/// Returns a merge patch that changes the label `version` and an annotation of a seeded object.
+///
+/// The label gets a random value, and the annotation gets the number `change`.
 pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     json!({"metadata": {
         "labels": {"version": version(rng)},

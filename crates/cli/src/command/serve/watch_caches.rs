@@ -1,9 +1,10 @@
-//! Sets the size of the embedded server's watch caches from `--watch-cache`, `--default-watch-cache-size` and
-//! `--watch-cache-sizes`.
+//! Parses the sizes of the embedded server's watch caches, and sets them on the server's builder.
 //!
-//! The flags have the names of kube-apiserver's flags. The embedded server uses exactly the given size,
-//! whereas kube-apiserver only distinguishes zero from other sizes. The module guarantees that an argument of
-//! `--watch-cache-sizes` is rejected unless it names a resource of the server.
+//! The sizes are the values of the flags `--watch-cache`, `--default-watch-cache-size` and
+//! `--watch-cache-sizes`, which have the names of kube-apiserver's flags. A size is a number of events.
+//! kube-apiserver only distinguishes zero from other sizes. The embedded server uses the exact size.
+//!
+//! Guarantees: an argument of `--watch-cache-sizes` that does not name a resource of the server is rejected.
 
 use std::str::FromStr;
 
@@ -20,8 +21,8 @@ pub(crate) struct CacheSize {
     events: usize,
 }
 
-/// The watch cache settings of all resources. They determine the oldest revision from which a watch can
-/// start.
+/// The size of each resource's watch cache. A watch can start from any revision whose events are in the
+/// cache.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchCaches {
     /// Setting for resources that are not in `sizes`.

@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// Maximum virtual (paused) time that a test waits for the sync of the caches. A longer wait fails the test.
+/// Maximum virtual time that a test waits until the caches are synced. A longer wait fails the test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn pod(name: &str, node: Option<&str>) -> Value {
@@ -19,9 +19,9 @@ fn pod(name: &str, node: Option<&str>) -> Value {
     })
 }
 
-/// Starts the agent of a node and waits one second of virtual time.
+/// Starts the agent of the node `node`, and returns after one second of virtual time.
 ///
-/// The first `doomed` containers that start fail within this second.
+/// During this second, the first `doomed` containers that start also fail.
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

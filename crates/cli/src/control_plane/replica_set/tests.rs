@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// Maximum virtual (paused) time that a test waits for the sync of the caches. A longer wait fails the test.
+/// Maximum virtual time that a test waits until the caches are synced. A longer wait fails the test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn replica_set(replicas: u32) -> Value {
@@ -55,7 +55,7 @@ async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     (plane, steps)
 }
 
-/// Waits one second of virtual (paused) time, so that all pending operations complete.
+/// Waits one second of virtual time. All pending operations complete during this time.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }

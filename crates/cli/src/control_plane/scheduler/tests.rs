@@ -14,8 +14,9 @@ use super::{
     *,
 };
 
-/// Maximum virtual (paused) time that a test waits for the sync of the caches or for a step. A longer wait
-/// fails the test.
+/// Maximum virtual time that a test waits until the caches are synced or a step arrives.
+///
+/// A longer wait fails the test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn node(name: &str, cpu: &str) -> Value {
@@ -92,7 +93,7 @@ async fn an_unschedulable_pod_reports_it_and_is_bound_when_a_node_grows() {
         "{}",
         step.text
     );
-    // The condition is written after the step is reported; only then does the pod's state stay the same.
+    // The scheduler writes the condition after it has reported the step. Then the pod stays unchanged.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let stored = server.get("v1", "pods", "default/large").unwrap();
     let condition = &stored["status"]["conditions"][0];

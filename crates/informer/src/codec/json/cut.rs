@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::pruning::{Fate, Members};
 
-/// Returns the object's JSON without the members that the rules in `members` drop.
+/// Removes the members of an object's JSON that the pruning rules in `members` drop.
 ///
 /// Returns the JSON unchanged if the search for these members finds invalid JSON.
 pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
@@ -26,14 +26,13 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Returns the object's JSON without the members that the rules in `members` drop. Does not search for these
-/// members.
+/// Does the same as [`cut`], but without a search for the members. This is faster.
 ///
-/// `found` contains the names of two metadata members and their values. A value is a slice of `json`, or
-/// `None` if the object does not have the member.
+/// `found` contains the names and values of two members of the object's metadata. A value is a slice of
+/// `json`, or `None` if the object does not have the member.
 ///
-/// Returns `None` if members other than these two must be dropped, or if the key of a member to drop contains
-/// escapes. The caller then uses [`cut`].
+/// Returns `None` if the rules drop any other member, or if the key of a dropped member contains escapes. The
+/// caller must then use [`cut`].
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -86,7 +85,9 @@ fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     Some(before.len()..at + value.len())
 }
 
-/// Returns the object's JSON without the byte ranges in `cuts`, which must be in ascending order.
+/// Returns the object's JSON without the byte ranges in `cuts`.
+///
+/// The ranges must be in ascending order. Commas next to them are also removed where necessary.
 fn without(json: &[u8], cuts: Vec<Range<usize>>) -> Cow<'_, [u8]> {
     if cuts.is_empty() {
         return Cow::Borrowed(json);
@@ -113,10 +114,11 @@ fn spaces(json: &[u8]) -> usize {
     json.len() - json.trim_ascii_start().len()
 }
 
-/// Searches a JSON map for members to drop, and appends their byte ranges to `cuts` in ascending order.
+/// Searches a JSON map for members that the pruning rules in `members` drop.
 ///
-/// `part` is the text of the map, which is a slice of `whole`. The ranges are positions in `whole`.
-/// Each range extends from the member's key to the end of the member's value.
+/// Appends the byte range of each such member to `cuts`, in ascending order. A range extends from the key to
+/// the end of the value, and is relative to `whole`. `part` is the text of the map, and must be a slice of
+/// `whole`.
 fn find(
     members: &Members,
     whole: &[u8],
@@ -126,7 +128,7 @@ fn find(
     let mut found_all = false;
     let search = Search {
         members,
-        // With a keep-list, any further member may have to be removed.
+        // If members without a rule are dropped, each member must be read.
         left: (!members.cuts_others()).then(|| members.named().len()),
         whole,
         cuts,
@@ -136,7 +138,7 @@ fn find(
     if found_all { Ok(()) } else { searched }
 }
 
-/// Searches a JSON map, or each map in a JSON array, for members to drop, as [`find`] does for one map.
+/// Calls [`find`] for a JSON map, or for each map in a JSON array.
 ///
 /// Arrays in arrays are not searched.
 fn find_in(
@@ -158,19 +160,19 @@ fn find_in(
     Ok(())
 }
 
-/// Serde visitor for one JSON map, which finds the members that the pruning rules drop.
+/// Serde visitor that searches one JSON map for the members that the pruning rules drop.
 struct Search<'s> {
     members: &'s Members,
-    /// Number of members that the pruning rules name and that the search has not found yet.
+    /// Number of members that have a pruning rule and that the search has not found yet.
     ///
-    /// `None` if all members without a rule are dropped, as by a list of members to keep. The search then
-    /// reads the whole map.
+    /// `None` if the rules drop all members that have no rule. The search then reads the whole map.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,
-    /// Output of the search: set to true when all members that the pruning rules name are found.
+    /// Set to true by the search when it has found all members that have a pruning rule.
     ///
-    /// The search then returns an error to stop the deserializer before the end of the map.
+    /// The search then returns an error, because only an error stops the deserializer before the end of the
+    /// map.
     found_all: &'s mut bool,
 }
 
@@ -225,7 +227,7 @@ fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
     }
 }
 
-/// Returns the byte position of `part` in `whole`; `part` must be a slice of `whole`.
+/// Returns the byte position of `part` in `whole`. `part` must be a slice of `whole`.
 fn offset(whole: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }

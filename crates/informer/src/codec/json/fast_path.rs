@@ -1,9 +1,11 @@
-//! Reads an object's identity without a JSON parser, from JSON in the layout that API servers write.
+//! Reads an object's identity without a JSON parser.
 //!
-//! JSON in this layout has no white space between tokens. The fields of the identity contain no escapes.
+//! The JSON must have the layout that API servers write: it has no white space between tokens, and the fields
+//! of the identity contain no escapes. For any other layout, the result is `None`, and the caller must use a
+//! parser.
 //!
-//! The other metadata fields are skipped: only their quotes and brackets are read. The skipped fields are
-//! validated later, when the object is decoded.
+//! The reader skips the metadata fields that are not part of the identity. It reads only their quotes and
+//! brackets. These fields are validated later, when the object is decoded.
 
 use std::borrow::Cow;
 
@@ -33,17 +35,19 @@ pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     Some(Identity { metadata })
 }
 
-/// Initial capacity, in labels, of the vector for an object's labels. Few objects have more labels.
+/// Initial capacity, in labels, of the vector for an object's labels. Most objects have fewer labels.
 const LABELS: usize = 16;
 
-/// Whether each of the seven fields of the identity has been read; used to detect duplicate fields.
+/// Whether each of the seven fields was read before, to detect duplicate fields.
+///
+/// The seven fields are the five fields of the identity, the annotations and the managed fields.
 #[derive(Default)]
 struct Seen([bool; 7]);
 
 impl Seen {
-    /// Returns `value` if no field with the number `member` was read before.
+    /// Records that the field with the number `member` was read, and returns `value`.
     ///
-    /// Returns `None` for a duplicate field. The caller must then read the object with a parser.
+    /// Returns `None` if the field was read before. The caller must then read the object with a parser.
     fn first<T>(&mut self, member: usize, value: T) -> Option<T> {
         let again = std::mem::replace(self.0.get_mut(member)?, true);
         (!again).then_some(value)
@@ -69,7 +73,7 @@ mod tests {
         super::super::identity_at(json, at, false)
     }
 
-    /// Generates the JSON text of an object's metadata; some texts are invalid metadata.
+    /// Generates the JSON text of an object's metadata. Some of the texts are invalid.
     fn metadata() -> impl Strategy<Value = String> {
         let keys =
             "(name|namespace|uid|resourceVersion|labels|annotations|managedFields|x|na\\\\u006de)";

@@ -1,7 +1,10 @@
 //! Splits the body of a list response into its items ([`ListSplitter`]).
 //!
-//! Guarantees: the splitter buffers at most one item or field, and rejects an item or a field that exceeds
-//! its size limit. The module does not decode the items.
+//! Guarantees:
+//! - the splitter buffers at most one item or field;
+//! - an item or a field that is too large is rejected.
+//!
+//! The module does not decode the items.
 
 use std::borrow::Cow;
 
@@ -17,7 +20,7 @@ use super::{
 };
 use crate::{json::ValueScanner, limits::one_line};
 
-/// Splits the body of a list into the elements of `items` while the body is received.
+/// Splits the body of a list response into the elements of `items` while the body is received.
 ///
 /// The caller must not use the items before [`ListSplitter::finish`] succeeds. The list's other fields may
 /// follow `items` in the body, and `finish` checks them.
@@ -29,7 +32,7 @@ pub(crate) struct ListSplitter {
     key: Vec<u8>,
     head: Head,
     head_bytes: usize,
-    /// Number of bytes of the current unknown field's value that the splitter has skipped so far.
+    /// Number of bytes that the splitter has skipped of the current value. Used for values of unknown fields.
     skipped_bytes: usize,
     limit: Limit,
 }
@@ -46,10 +49,12 @@ enum State {
     Colon,
     /// The next byte is the first byte of a key's value.
     Value,
-    /// The next byte is inside a value that the splitter buffers: `metadata`, `kind`, `apiVersion`, or
-    /// `items` that are not an array.
+    /// The next byte is inside a value that the splitter buffers.
+    ///
+    /// This is the value of `metadata`, `kind` or `apiVersion`, or the value of `items` if it is not an
+    /// array.
     Kept,
-    /// The next byte is inside the value of an unknown key, which is skipped.
+    /// The next byte is inside the value of an unknown key. The splitter skips this value.
     Skipped,
     /// The next byte is the first byte of an item, a comma before an item, or the closing bracket of `items`.
     Items,
@@ -89,9 +94,9 @@ struct ListMeta<'a> {
     remaining_item_count: Option<i64>,
 }
 
-/// Maximum number of bytes that the splitter stores of a key in the list object.
+/// Maximum number of bytes that the splitter stores of each key of the list object.
 ///
-/// The keys that the splitter knows are shorter, so a longer key is unknown.
+/// All keys that the splitter knows are shorter, so a key with more bytes is unknown.
 const KEY_BYTES: usize = 64;
 
 impl ListSplitter {
@@ -106,8 +111,8 @@ impl ListSplitter {
     /// Reads one chunk of the body, and appends the items that end in the chunk to `items`.
     ///
     /// # Errors
-    /// The body is not a JSON object with a list of `items`, or an item or a field of the list exceeds its
-    /// limit. The splitter can't be used afterwards.
+    /// Returns an error if the body is not a JSON object with an array `items`, or if an item or another
+    /// field of the list is too large. The caller must not use the splitter after an error.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -151,11 +156,13 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Returns the list's fields other than `items`. The caller must call this method at the end of the body.
+    /// Ends the splitting, and returns the fields of the list other than `items`.
+    ///
+    /// The caller must call this method at the end of the body.
     ///
     /// # Errors
-    /// The body ended before the end of the list, or the list's fields are invalid. The caller must not use
-    /// the items of the body.
+    /// Returns an error if the body has ended before the end of the list, or if the fields of the list are
+    /// invalid. The caller must then discard all items of the body.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         if self.state != State::Done {
             let what = "the response to the list ended before the end of the list";
@@ -241,9 +248,9 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Adds `bytes` to the number of skipped bytes of an unknown field's value.
+    /// Adds `bytes` to `skipped_bytes`, the number of skipped bytes of an unknown field's value.
     ///
-    /// Returns an error if the sum exceeds the maximum size of an object.
+    /// Returns an error if the number then exceeds the maximum size of an object.
     fn skip(&mut self, bytes: usize) -> Result<(), SplitError> {
         self.skipped_bytes += bytes;
         if self.limit.check(self.skipped_bytes).is_ok() {

@@ -1,4 +1,4 @@
-//! Tests the splitters for lists and watches, with bodies split into chunks at every byte.
+//! Tests the splitters for list and watch responses. The bodies are split into chunks at every byte.
 
 use bytes::Bytes;
 use expect_test::{Expect, expect};
@@ -154,8 +154,9 @@ fn a_kind_named_table_of_another_group_is_a_list() {
     assert!(split_list(&[body]).is_ok());
 }
 
-/// Passes `begin`, and then `more` repeatedly, to a list splitter until the splitter fails. Returns the
-/// error.
+/// Calls a list splitter with the chunk `begin`, and then with the chunk `more` again and again.
+///
+/// Returns the error with which the splitter rejects the body.
 fn endless_list(begin: &'static str, more: &'static str) -> String {
     let mut splitter = ListSplitter::new(1 << 10);
     let mut frames = Vec::new();

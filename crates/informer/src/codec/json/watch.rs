@@ -1,7 +1,10 @@
 //! Splits the body of a watch response into its events ([`WatchSplitter`]).
 //!
-//! Guarantees: the splitter buffers at most one event, and rejects an event that exceeds the size limit. The
-//! module does not decode the objects in the events.
+//! Guarantees:
+//! - the splitter buffers at most one event;
+//! - an event that is too large is rejected.
+//!
+//! The module does not decode the objects in the events.
 
 use std::borrow::Cow;
 
@@ -18,11 +21,11 @@ use super::{
 };
 use crate::json::ValueScanner;
 
-/// Splits the body of a watch into events, and returns each event once all bytes of the event are received.
+/// Splits the body of a watch response into its events while the body is received.
 ///
-/// An event is one JSON object, on one or more lines. If a chunk inside an event contains a line end, the
-/// splitter checks that the event can still become valid JSON. Without this check, the splitter would buffer
-/// all bytes after a truncated event as the rest of the event.
+/// An event is one JSON object, on one or more lines. If a line ends inside an event, the splitter checks
+/// whether the bytes received so far can be the beginning of valid JSON. Without this check, the splitter
+/// would not detect a truncated event, and would buffer all following bytes as the rest of this event.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
@@ -32,7 +35,7 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// The validity checks made so far of the current, unfinished event.
+/// Records how often the current, unfinished event was checked.
 ///
 /// `count` is the number of checks, and `bytes` is the length of the event at the last check.
 #[derive(Debug, Default)]
@@ -41,10 +44,10 @@ struct Looks {
     bytes: usize,
 }
 
-/// Number of checks of an unfinished event after which the next check waits until the event's length has
-/// doubled.
+/// Number of checks of an unfinished event that are made without a condition.
 ///
-/// Each check reads the whole event, so frequent checks of a long event would be expensive.
+/// Each further check is made only when the event has at least twice the length of the last check. A check
+/// reads the whole event, so frequent checks of a long event would be expensive.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
@@ -67,8 +70,8 @@ impl WatchSplitter {
     /// Reads one chunk of the body, and appends the events that end in the chunk to `frames`.
     ///
     /// # Errors
-    /// The body contains data that is not a JSON object, an event is not valid JSON, or an event exceeds the
-    /// size limit. The splitter can't be used afterwards.
+    /// Returns an error if the body contains data that is not a JSON object, if an event is not valid JSON,
+    /// or if an event is too large. The caller must not use the splitter after an error.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -103,10 +106,9 @@ impl WatchSplitter {
         Ok(())
     }
 
-    /// Checks that the unfinished event can still become valid JSON.
+    /// Checks that the bytes of the unfinished event can be the beginning of valid JSON.
     ///
-    /// After [`LOOKS`] checks, the event is checked again only when its length has doubled since the last
-    /// check.
+    /// After [`LOOKS`] checks, does nothing until the length of the event has doubled since the last check.
     fn look(&mut self) -> Result<(), SplitError> {
         let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {
@@ -133,11 +135,12 @@ impl WatchSplitter {
         }
     }
 
-    /// Checks that the body did not end inside an event. The caller must call this method at the end of the
-    /// body.
+    /// Checks that the body has not ended inside an event.
+    ///
+    /// The caller must call this method at the end of the body.
     ///
     /// # Errors
-    /// The body ended inside an event.
+    /// Returns an error if the body has ended inside an event.
     pub(crate) fn finish(&self) -> Result<(), SplitError> {
         if self.inside && self.scanner.is_nested() {
             return Err(SplitError::EndedEarly(

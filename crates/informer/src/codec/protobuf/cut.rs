@@ -1,7 +1,8 @@
-//! Removes fields from an object's message, according to the pruning rules of an informer.
+//! Removes fields from the message of an object, according to the pruning rules of an informer.
 //!
-//! Guarantees: the remaining fields stay as the server sent them, and in the same order. The rules name the
-//! members of the object's JSON, and have the same effect as on the JSON.
+//! Guarantees:
+//! - the values of the remaining fields do not change, and neither does their order;
+//! - the rules use the names of the JSON encoding, and have the same effect as on an object in JSON.
 
 use std::borrow::Cow;
 
@@ -13,10 +14,10 @@ use kube_informer_protobuf::{
 use super::{super::json, Schema, envelope, in_envelope};
 use crate::pruning::{Fate, Members};
 
-/// Returns the object without the fields that the rules in `members` drop. An envelope is kept, because a dynamic
-/// object reads its kind there.
+/// Returns the object without the fields that the rules in `members` drop.
 ///
-/// A message that is not valid protobuf is returned unchanged.
+/// The result has an envelope if the object has one, because a dynamic object reads its kind from the
+/// envelope. If the message is not valid protobuf, the object is returned unchanged.
 pub(in crate::codec) fn cut<'a>(
     members: &Members,
     Schema(id): Schema,
@@ -36,7 +37,9 @@ pub(in crate::codec) fn cut<'a>(
     })
 }
 
-/// Appends the fields of a message that the rules keep.
+/// Appends those fields of the message `raw` to `to` that the rules in `members` keep.
+///
+/// `id` is the type of the message.
 fn of_message(
     members: &Members,
     id: MessageId,
@@ -46,7 +49,7 @@ fn of_message(
     let message = Messages::builtin().get(id);
     match message.form {
         Form::Object => {}
-        // Its one value is the JSON; the rules apply to it, or to each of its items.
+        // In JSON, this message is the value of its only field. The rules apply to this value.
         Form::List | Form::Either => {
             for field in WireFields::new(raw) {
                 let (number, value) = field?;
@@ -75,7 +78,7 @@ fn of_message(
         let (number, value) = field?;
         let found = field_of(message, number);
         match (found, value) {
-            // Its members are members of this message.
+            // In JSON, the members of the inner message are members of this message.
             (Some(field), WireValue::Bytes(inner)) if field.presence == Presence::Inline => {
                 let mut kept = Vec::with_capacity(inner.len());
                 match field.value {
@@ -88,7 +91,7 @@ fn of_message(
                 let fate = members.named().get(field.name);
                 put_kept(fate.unwrap_or(members.others()), found, (number, value), to)?;
             }
-            // A field of a newer server has no name here.
+            // The table has no name for a field of a newer server.
             (None, _) => put_kept(members.others(), None, (number, value), to)?,
         }
     }
@@ -99,7 +102,7 @@ fn field_of(message: &'static Message, number: u32) -> Option<&'static Field> {
     message.position(number).map(|at| &message.fields[at])
 }
 
-/// Appends a field, or the part of it that the rule keeps.
+/// Applies the rule `fate` to one field of a message. Appends the field, or the kept part of it, to `to`.
 fn put_kept(
     fate: &Fate,
     field: Option<&'static Field>,
@@ -116,7 +119,10 @@ fn put_kept(
     Ok(())
 }
 
-/// Appends the part of a field that the rules for the members of its value keep.
+/// Applies the rules in `members` to the value of a field, and appends the field to `to`.
+///
+/// Each rule is for a member of the value, which is a message or a map. A field with any other value is
+/// appended unchanged.
 fn put_partly(
     members: &Members,
     field: &'static Field,
@@ -140,7 +146,10 @@ fn put_partly(
     }
 }
 
-/// Appends an entry `{1: key, 2: value}` of a map, whose key is the name of a member.
+/// Applies the rules in `members` to one entry of a map, and appends the entry to `to`.
+///
+/// The entry is the message `{1: key, 2: value}`. The rule for the entry is the rule with the name `key`.
+/// Appends nothing if this rule drops the entry.
 fn put_entry(
     members: &Members,
     value_type: Type,

@@ -1,7 +1,10 @@
 //! Splits the body of a list response into its items ([`ListSplitter`]).
 //!
-//! Guarantees: the splitter buffers at most one item or field, and rejects a part that exceeds its size limit
-//! before the part is received. The module does not decode the items.
+//! Guarantees:
+//! - the splitter buffers at most one item or field;
+//! - an item or a field that is too large is rejected as soon as its length is received.
+//!
+//! The module does not decode the items.
 
 use bytes::Bytes;
 use kube_informer_protobuf::{Envelope, WireError, WireFields, WireValue};
@@ -15,15 +18,15 @@ use super::{
 };
 use crate::limits::one_line;
 
-/// Splits the body of a list into its items while the body is received.
+/// Splits the body of a list response into its items while the body is received.
 ///
-/// The body is the envelope `{1: {1: apiVersion, 2: kind}, 2: list}` behind four bytes, and the list is
-/// `{1: metadata, 2: item, 2: item, …}`. The caller must not use the items before [`ListSplitter::finish`]
-/// succeeds.
+/// The body starts with four magic bytes. The envelope `{1: {1: apiVersion, 2: kind}, 2: list}` follows, and
+/// the list is `{1: metadata, 2: item, 2: item, …}`. The numbers are field numbers. The caller must not use
+/// the items before [`ListSplitter::finish`] succeeds.
 #[derive(Debug, Default)]
 pub(crate) struct ListSplitter {
     state: State,
-    /// Number of bytes of the list that are still to be received; `None` outside the list.
+    /// Number of bytes of the list that have not been received yet, or `None` outside the list.
     list_left: Option<usize>,
     carry: Carry,
     head: Head,
@@ -33,27 +36,27 @@ pub(crate) struct ListSplitter {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// The next byte belongs to the four bytes before the envelope.
+    /// The next byte is one of the four magic bytes before the envelope.
     #[default]
     Magic,
-    /// The next byte belongs to the number and the wire type of a field.
+    /// The next byte is part of the tag of a field.
     Tag,
-    /// The next byte belongs to the length of this field, or to its value if it is a number.
+    /// The next byte is part of the varint after the tag. The varint is the length of the value or a number.
     Varint(Tag),
-    /// The next bytes are the value of this field: this number of bytes.
+    /// The next byte is part of the value of the field. The number is the length of the value in bytes.
     Value(Tag, usize),
 }
 
-/// The number and the wire type of a field.
+/// Tag of a protobuf field: the number of the field and its wire type.
 type Tag = u64;
 
-/// Wire types.
+/// Wire types of protobuf. A wire type states how the length of a field's value is encoded.
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 const FIXED32: u64 = 5;
 
-/// The tags of the first and the second field, which contain bytes.
+/// Tags of the fields 1 and 2 with the wire type `BYTES`.
 const FIRST: Tag = 1 << 3 | BYTES;
 const SECOND: Tag = 2 << 3 | BYTES;
 
@@ -61,13 +64,13 @@ const SECOND: Tag = 2 << 3 | BYTES;
 struct Head {
     kind: String,
     api_version: String,
-    /// The message of the items, by the kind of the list.
+    /// Message type of the items. `None` if the table of messages does not contain the kind of the list.
     schema: Option<Schema>,
     metadata: Option<Bytes>,
     list_seen: bool,
 }
 
-/// Maximum number of bytes of the list's kind in an error message.
+/// Maximum number of bytes that an error message contains of the list's kind.
 const KIND_BYTES: usize = 64;
 
 fn not_protobuf(error: WireError) -> SplitError {
@@ -86,8 +89,8 @@ impl ListSplitter {
     /// Reads one chunk of the body, and appends the items that end in the chunk to `items`.
     ///
     /// # Errors
-    /// The body is not a list of a kind that the library reads as protobuf, or an item or a field of the list
-    /// exceeds its limit. The splitter can't be used afterwards.
+    /// Returns an error if the body is not a list of a kind that the library reads as protobuf, or if an item
+    /// or another field of the list is too large. The caller must not use the splitter after an error.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -124,11 +127,13 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Returns the list's fields other than its items. The caller must call this method at the end of the body.
+    /// Ends the splitting, and returns the fields of the list other than its items.
+    ///
+    /// The caller must call this method at the end of the body.
     ///
     /// # Errors
-    /// The body ended before the end of the list, or the list's fields are invalid. The caller must not use the
-    /// items of the body.
+    /// Returns an error if the body has ended before the end of the list, or if the fields of the list are
+    /// invalid. The caller must then discard all items of the body.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         let is_complete = self.state == State::Tag
             && self.list_left.is_none()
@@ -146,9 +151,9 @@ impl ListSplitter {
         end.checked()
     }
 
-    /// Takes the next `missing` bytes, and returns them together with the bytes that were buffered before.
+    /// Returns the buffered bytes followed by the next `missing` bytes of `chunk`.
     ///
-    /// Buffers the chunk and returns `None` if it has fewer bytes.
+    /// If the chunk has fewer than `missing` bytes, buffers the whole chunk and returns `None`.
     fn part(
         &mut self,
         missing: usize,
@@ -165,7 +170,9 @@ impl ListSplitter {
             .map(Some)
     }
 
-    /// Counts bytes of the list.
+    /// Subtracts `bytes` from the number of bytes of the list that have not been received yet.
+    ///
+    /// Does nothing outside the list. Returns an error if the list has fewer bytes left.
     fn received(&mut self, bytes: usize) -> Result<(), SplitError> {
         if let Some(left) = &mut self.list_left {
             *left = left
@@ -175,7 +182,9 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Takes the bytes of a varint, and returns its value if it is complete.
+    /// Reads a varint from the buffered bytes and the chunk.
+    ///
+    /// Returns `None` if the chunk ends inside the varint. The bytes are then buffered.
     fn varint(&mut self, chunk: &mut Bytes) -> Result<Option<u64>, SplitError> {
         let length = chunk.iter().position(|byte| *byte < 0x80);
         let length = length.map_or(chunk.len(), |last| last + 1);
@@ -198,7 +207,7 @@ impl ListSplitter {
             .map_err(not_protobuf)
     }
 
-    /// Begins a field.
+    /// Selects the next state after the tag of a field.
     fn begin(&mut self, tag: Tag) -> Result<(), SplitError> {
         let length = match tag & 7 {
             VARINT | BYTES => {
@@ -214,7 +223,10 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Begins the value of a field whose length is known, or skips a number.
+    /// Selects the next state after the varint of a field.
+    ///
+    /// The varint `value` is the length of the field's value. If the wire type is `VARINT`, it is the value
+    /// itself, which is skipped.
     fn measured(&mut self, tag: Tag, value: u64) -> Result<(), SplitError> {
         if tag & 7 == VARINT {
             self.state = State::Tag;
@@ -276,14 +288,14 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Leaves the list if all of its bytes are received.
+    /// Sets `list_left` to `None` if all bytes of the list are received.
     fn end_list(&mut self) {
         self.list_left = self.list_left.filter(|left| *left > 0);
     }
 }
 
 impl Head {
-    /// Reads `{1: apiVersion, 2: kind}`.
+    /// Reads the API version and kind of the list from the message `{1: apiVersion, 2: kind}`.
     fn read(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         for field in WireFields::new(bytes) {
             match field? {
@@ -297,7 +309,9 @@ impl Head {
         Ok(())
     }
 
-    /// Returns the message of the items.
+    /// Returns the message type of the items.
+    ///
+    /// Returns an error if the library can't read the kind of the list as protobuf.
     fn items(&self) -> Result<Schema, SplitError> {
         self.schema.ok_or_else(|| {
             let kind = one_line(&self.kind, KIND_BYTES);
@@ -308,7 +322,7 @@ impl Head {
     }
 }
 
-/// Reads `{2: resourceVersion, 3: continue, 4: remainingItemCount}`.
+/// Reads the metadata of the list from the message `{2: resourceVersion, 3: continue, …}`.
 fn list_end(metadata: &[u8]) -> Result<ListEnd, WireError> {
     let mut end = ListEnd::default();
     for field in WireFields::new(metadata) {

@@ -1,4 +1,6 @@
-//! Tests that objects in protobuf are read as the same ones in JSON, and that invalid bytes are an error.
+//! Tests that an object in protobuf is read like the same object in JSON.
+//!
+//! Also tests that invalid bytes result in an error.
 
 use bytes::Bytes;
 use expect_test::expect;
@@ -15,8 +17,10 @@ use crate::pruning::Pruning;
 
 mod split;
 
-/// Returns a pod with metadata, lists, maps, times, quantities, ports by number and by name, and a volume whose
-/// source is a member of the volume.
+/// Returns a pod with fields of many types, such as maps, times, quantities and ports.
+///
+/// Some ports are numbers and others are names. The pod also has a volume, whose source is a field of the
+/// volume itself in JSON.
 fn pod(name: &str) -> Value {
     json!({
         "metadata": {
@@ -62,12 +66,12 @@ fn message_of(kind: &str, object: &Value) -> Vec<u8> {
     encode(schema("v1", kind).0, object).unwrap()
 }
 
-/// Returns a message in the envelope that states its kind.
+/// Returns the message `raw` in an envelope that states the API version `v1` and the kind `kind`.
 fn enveloped(kind: &str, raw: &[u8]) -> Vec<u8> {
     with_kind(raw, &Expected::new("v1", kind, false))
 }
 
-/// Returns the field with these bytes.
+/// Encodes a protobuf field whose value is `bytes`.
 fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
     let mut field = Vec::new();
     put_bytes(number, bytes, &mut field);
@@ -120,7 +124,7 @@ fn an_object_has_the_identity_and_the_kind_of_its_json() {
     let other = enveloped("Secret", &raw);
     let other = codec.object(&other).named(&expected);
     assert!(matches!(other, Named::Other(found) if found == "v1 Secret"));
-    // The fields behind the metadata are invalid.
+    // The fields after the metadata are invalid.
     let torn = [&raw[..], &[0x0f]].concat();
     assert!(codec.object(&torn).identity().is_none());
     assert_eq!(

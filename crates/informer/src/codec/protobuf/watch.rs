@@ -1,7 +1,10 @@
 //! Splits the body of a watch response into its events ([`WatchSplitter`]).
 //!
-//! Guarantees: the splitter buffers at most one event, and rejects an event that exceeds the size limit before
-//! it is received. The module does not decode the objects in the events.
+//! Guarantees:
+//! - the splitter buffers at most one event;
+//! - an event that is too large is rejected as soon as its length is received.
+//!
+//! The module does not decode the objects in the events.
 
 use bytes::{Buf, Bytes};
 use kube_informer_protobuf::{Envelope, WireError, WireFields};
@@ -15,17 +18,17 @@ use super::{
 };
 use crate::limits::one_line;
 
-/// Number of bytes before an event that contain the event's length, as a big-endian integer.
+/// Number of bytes that precede each event and state its length, as a big-endian integer.
 const LENGTH_BYTES: usize = 4;
 
-/// Maximum number of bytes of a type of an event, or of a kind, in an error message.
+/// Maximum number of bytes that an error message contains of an event type or of a kind.
 const NAME_BYTES: usize = 64;
 
-/// Splits the body of a watch into events, and returns each event once all bytes of the event are received.
+/// Splits the body of a watch response into its events while the body is received.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
-    /// Number of bytes of the current event; `None` before its length is received.
+    /// Length of the current event in bytes, or `None` if the length is not received yet.
     length: Option<usize>,
     limit: Limit,
 }
@@ -42,7 +45,8 @@ impl WatchSplitter {
     /// Reads one chunk of the body, and appends the events that end in the chunk to `frames`.
     ///
     /// # Errors
-    /// An event is not a protobuf message, or exceeds the limit. The splitter can't be used afterwards.
+    /// Returns an error if an event is not a valid protobuf message, has a kind that the library can't read
+    /// as protobuf, or is too large. The caller must not use the splitter after an error.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -71,11 +75,12 @@ impl WatchSplitter {
         Ok(())
     }
 
-    /// Checks that the body did not end inside an event. The caller must call this method at the end of the
-    /// body.
+    /// Checks that the body has not ended inside an event.
+    ///
+    /// The caller must call this method at the end of the body.
     ///
     /// # Errors
-    /// The body ended inside an event.
+    /// Returns an error if the body has ended inside an event.
     pub(crate) fn finish(&self) -> Result<(), SplitError> {
         if self.length.is_some() || !self.carry.is_empty() {
             return Err(SplitError::EndedEarly(
@@ -86,7 +91,7 @@ impl WatchSplitter {
     }
 }
 
-/// Reads `{1: type, 2: {1: object}}`.
+/// Converts the bytes of one event, the message `{1: type, 2: {1: object}}`, to a [`Frame`].
 fn frame(event: &Bytes) -> Result<Frame, SplitError> {
     let parts = parts(event).map_err(|error| {
         malformed(format!(

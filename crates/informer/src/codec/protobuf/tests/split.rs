@@ -1,5 +1,7 @@
-//! Tests that bodies of lists and watches are split into their objects at any byte, and that an invalid or
-//! incomplete body is an error.
+//! Tests that the bodies of list and watch responses are split into their objects.
+//!
+//! The bodies are received in chunks that end at any byte. Also tests that an invalid or incomplete body
+//! results in an error.
 
 use super::{
     super::super::{Frame, FrameKind, SplitError, frame::ListEnd},
@@ -7,13 +9,13 @@ use super::{
 };
 use crate::limits::LIST_ENVELOPE_BYTES;
 
-/// Returns the body of a list of pods.
+/// Returns the body of a list response that contains `pods`. `kind` is the kind of the list.
 fn list(kind: &str, metadata: &[u8], pods: &[Value]) -> Vec<u8> {
     let mut list = field(1, metadata);
     for pod in pods {
         put_bytes(2, &message_of("Pod", pod), &mut list);
     }
-    // Go writes two empty fields behind the list.
+    // Go writes two empty fields after the list.
     [enveloped(kind, &list), field(3, b""), field(4, b"")].concat()
 }
 
@@ -29,7 +31,7 @@ fn metadata() -> Vec<u8> {
     .concat()
 }
 
-/// Returns a watch event with its length.
+/// Encodes a watch event of the type `kind`, with the four bytes that state its length.
 fn event(kind: &str, object: &[u8]) -> Vec<u8> {
     let event = [field(1, kind.as_bytes()), field(2, &field(1, object))].concat();
     let length = u32::try_from(event.len()).unwrap();

@@ -257,8 +257,8 @@ impl<K> DerivedIndex<K> {
     /// Returns the objects that are indexed under `value`, in their current state, sorted by name.
     ///
     /// The result omits objects that have been deleted from the cache and objects that can't be decoded. The
-    /// cache may be newer than the index, so the current state of a returned object may no longer have the
-    /// value.
+    /// cache may be newer than the index, so the current state of a returned object may no longer belong to
+    /// `value`.
     #[doc(alias = "ByIndex")]
     pub fn objects(&self, value: &str) -> Vec<Object<K>> {
         let postings = self.inner.board.values();

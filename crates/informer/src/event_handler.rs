@@ -34,7 +34,7 @@ pub enum Event<K> {
         #[doc(alias = "isInInitialList")]
         in_initial_list: bool,
     },
-    /// An object has a new state.
+    /// An object was updated, or its current state is delivered again.
     ///
     /// With [`Cause::Resync`], and sometimes with [`Cause::Relist`], the new state equals the old state.
     #[doc(alias = "OnUpdate")]
@@ -138,7 +138,8 @@ pub trait EventHandler<K>: Send + 'static {
     /// Handles one event. The next event is delivered when the future completes.
     ///
     /// # Cancel safety
-    /// If the informer is dropped instead of shut down, this future is dropped at one of its await points.
+    /// If the future of [`Controller::run`](crate::Controller::run) is dropped before it completes, this
+    /// future is dropped at one of its await points.
     fn handle(&mut self, event: Event<K>) -> impl Future<Output = ()> + Send;
 }
 
@@ -280,9 +281,9 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
 /// false. If an update makes an object fail the filter, the inner handler receives `Deleted` with the last
 /// state that passed.
 ///
-/// If the state that this handler received last passed the filter, the inner handler receives the deletion of
-/// the object, even if the last state in the deletion does not pass the filter. client-go drops such a
-/// deletion. For this guarantee, this handler stores the names of all objects that pass the filter.
+/// If an object is deleted, the inner handler receives `Deleted` if it has received the object before. The
+/// final state of the object need not pass the filter. client-go drops the deletion if the final state does
+/// not pass. For this guarantee, this handler stores the names of all objects that pass the filter.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
 #[derive_where(Debug)]
@@ -328,10 +329,10 @@ where
         }
     }
 
-    /// Returns whether `object` passes the filter.
+    /// Returns whether `object` passes the filter, and records the result.
     ///
-    /// Adds the object's name to the names of passing objects if the object passes, and removes the name
-    /// otherwise.
+    /// The handler stores the names of the objects that pass. This method adds the object's name to these
+    /// names, or removes it.
     fn admits(&mut self, object: &Object<K>) -> bool {
         let passes = (self.filter)(object);
         if passes {

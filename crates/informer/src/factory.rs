@@ -200,8 +200,8 @@ impl SharedInformerFactory {
     /// Every later request without options for the kind returns this informer, and this factory runs it. This
     /// method must be called inside a Tokio runtime.
     ///
-    /// `make` receives the factory's client and the resync period that the factory has for the type. The
-    /// factory does not apply its namespaces, tweaks and transforms to this informer; `make` must apply them.
+    /// `make` receives the factory's client and the factory's resync period for the type `K`. The factory
+    /// does not apply its namespaces, list options and transforms to this informer. `make` must apply them.
     ///
     /// The factory holds no lock while `make` runs, so `make` can request other informers from this factory.
     /// If several threads call this method at once for the same type, several calls of `make` can run. The
@@ -209,8 +209,8 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns [`RecursiveConstructor`] if `make` requests the informer of the kind `K` from this factory. If
-    /// `make` uses another method than `informer_for` for that request, the factory also creates a default
-    /// informer of the kind, and keeps it.
+    /// that request uses another method than `informer_for`, for example `informer`, the factory also creates
+    /// an informer of the kind with the default options, and keeps it.
     #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
     pub fn informer_for<K>(

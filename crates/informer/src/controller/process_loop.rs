@@ -72,8 +72,8 @@ where
 
     /// Lists, watches and calls the process function until `shutdown` resolves.
     ///
-    /// [`Ended::discarded`] is the number of changes that were received but not processed. A list counts as
-    /// one change until its objects are in the queue.
+    /// [`Ended::discarded`] is the number of changes that were received but not processed. A list that is not
+    /// yet in the queue counts as one change.
     ///
     /// # Errors
     /// Returns an error if the `ListerWatcher`, the known objects or `should_resync` panics. Errors of a

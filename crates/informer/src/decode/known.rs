@@ -17,9 +17,10 @@ use derive_where::derive_where;
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
-    /// Epoch of `source` when the list that reuses the objects began. A source begins a new epoch when its
-    /// server may have been restored from a backup, because the server may then use a revision again for
-    /// another state.
+    /// Epoch of `source` when the list started. Only stored objects of the same epoch are reused.
+    ///
+    /// A source starts a new epoch when its server may have been restored from a backup. A restored server
+    /// may use the same revision again for another state.
     pub(crate) epoch: Epoch,
 }
 

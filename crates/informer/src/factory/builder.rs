@@ -136,9 +136,9 @@ impl FactoryBuilder {
 
     /// Limits the informers of namespaced kinds to these namespaces, each with its own options.
     ///
-    /// The name `""` means all namespaces that `namespaces` does not contain by name. The requests for `""`
-    /// exclude the named namespaces with the field selector `metadata.namespace!=…`, so no object is listed
-    /// twice.
+    /// An entry with the name `""` covers all namespaces without an entry of their own. Lists and watches for
+    /// this entry exclude the other entries with the field selector `metadata.namespace!=…`, so no object is
+    /// listed twice.
     ///
     /// The namespaces of an informer are fixed when it is created. To add or remove a namespace, request an
     /// informer with other [namespaces](super::InformerOptions::namespaces), and stop the old informer.
@@ -201,7 +201,8 @@ impl FactoryBuilder {
     /// requests, and its status is [`NotServed`](crate::status::Activity::NotServed).
     ///
     /// When the definition exists again, the informer lists at once and continues with the same handlers. An
-    /// informer that waits after a 404 response also lists at once when its definition is created or changes.
+    /// informer whose last request received a 404 response waits before it retries. It also lists at once
+    /// when its definition is created or changes.
     ///
     /// Without this option, the informer keeps its cache when its definition is deleted. With this option,
     /// the informer still keeps its cache after a 404 response alone, because this response does not prove

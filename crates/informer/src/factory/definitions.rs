@@ -24,7 +24,7 @@ use crate::{
     shared_informer::{SharedInformer, Stopped},
 };
 
-/// The cached form of a `CustomResourceDefinition`: only its metadata.
+/// A cached `CustomResourceDefinition`, of which only the metadata is stored.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
 /// The two values that an informer keeps to receive changes of its kind's `CustomResourceDefinition`.

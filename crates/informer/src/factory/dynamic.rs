@@ -73,7 +73,8 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer that caches only the metadata of a kind that is known only at run time.
+    /// Returns the informer that caches only the metadata of objects, for a kind that is known only at run
+    /// time.
     ///
     /// The server sends only the metadata, so this informer needs less memory than the informer of the whole
     /// objects. The two informers have separate watches and caches. This method must be called inside a Tokio
@@ -93,7 +94,7 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer that caches only the metadata of a kind, with the given options.
+    /// Returns the informer with the given options that caches only the metadata of objects.
     ///
     /// Requests with different selectors or namespaces return different informers. This method must be called
     /// inside a Tokio runtime.

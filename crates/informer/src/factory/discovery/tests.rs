@@ -1,4 +1,4 @@
-//! Tests of the parsing of kind names and discovery documents, without a server.
+//! Tests the parsing of kind names and discovery documents, without a server.
 
 use super::*;
 

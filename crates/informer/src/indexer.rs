@@ -33,7 +33,7 @@
 //! # Several indices, fields, and other kinds
 //!
 //! [`Snapshot::by_indices`] and [`Snapshot::query`] intersect several indices. [`Snapshot::by_fields`]
-//! evaluates a field selector with the indices that are named after its fields.
+//! evaluates a field selector. It uses the indices whose names are the fields in the selector.
 //!
 //! To find objects by objects of *another* kind, query both caches. Read the values from the first cache, and
 //! pass them to [`Query::and_any`] on the second cache. Such a query needs no additional index. The result

@@ -1,7 +1,8 @@
-//! Decides when a running informer must end: when its factory ends, on request, or after its last hold is
-//! dropped.
+//! Determines when a running informer must end.
 //!
-//! This module does not end the informer's tasks; the function that runs the informer does.
+//! An informer must end when its factory ends, when the program requests it, or some time after the
+//! informer's last hold is dropped. This module does not end the informer's tasks; the function that runs the
+//! informer does.
 
 use std::{sync::Weak, time::Duration};
 

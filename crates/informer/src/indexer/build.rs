@@ -20,11 +20,11 @@ use crate::object::ObjectName;
 /// If an index function decodes packed objects, this number of objects takes about 2 ms.
 const SLICE: usize = 100;
 
-/// An [`IndexBuild`] starts no further round after a round that indexes at most this number of objects.
+/// Number of objects that the last round of an [`IndexBuild`] may index. A larger round is followed by
+/// another.
 ///
-/// Each round after the first indexes the objects that changed during the previous round. The writer of the
-/// store indexes the objects that change during the last round. This limit equals the maximum size of a batch
-/// that the writer applies.
+/// The limit equals the maximum size of a batch that the store's writer applies. So the objects that change
+/// during the last round, which the writer indexes, are few.
 const NEAR: usize = crate::queue::BATCH;
 
 /// Maximum number of rounds of an [`IndexBuild`]. The first round indexes all objects of the store. Each
@@ -88,7 +88,7 @@ impl<K> IndexBuild<K> {
         seen
     }
 
-    /// Indexes the objects of `root` that are not indexed yet, and returns the complete indices.
+    /// Indexes the objects of the store `root` that are not indexed yet, and returns the complete indices.
     ///
     /// Also returns one error for each object and index for which the index function failed.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {

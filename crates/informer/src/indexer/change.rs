@@ -16,8 +16,10 @@ use crate::{
 pub enum Cause {
     /// The watch received an event for the object.
     Watch,
-    /// A list after the first one contained the object. The object may have changed several times or not at
-    /// all. After a restore of the server from a backup, the state may differ although the revision is equal.
+    /// The object was in a list, and this list was not the first one.
+    ///
+    /// The object may have changed several times or not at all. After a restore of the server from a backup,
+    /// the state may differ although the revision is equal.
     Relist,
     /// The object has not changed. The update is delivered because the handler's resync period has elapsed.
     Resync,

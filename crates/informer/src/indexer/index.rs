@@ -1,7 +1,7 @@
 //! Defines the named indices of a store; an index maps objects to values, and values to objects.
 //!
-//! The index functions come from the program. If a function fails or panics, the index omits that object.
-//! This module does not decide when objects are indexed; the writer of the store does.
+//! The index functions come from the program. If a function fails or panics for an object, the index omits
+//! this object. This module does not decide when objects are indexed; the writer of the store does.
 
 use std::{fmt, sync::Arc};
 
@@ -287,7 +287,7 @@ pub enum NotRemovable {
     Namespace,
 }
 
-/// Error of an index function for one object, which the index therefore omits.
+/// Error of an index function for one object. The index omits this object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object} is not in index {index}: {reason}")]
 #[non_exhaustive]

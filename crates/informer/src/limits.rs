@@ -67,10 +67,10 @@ impl Default for Limits {
 /// The longest of these fields is the continue token, which has a few hundred bytes.
 pub const LIST_ENVELOPE_BYTES: usize = 1 << 20;
 
-/// Maximum length in bytes of the continue token that a server sends with a page.
+/// Maximum length in bytes of the continue token that a server sends with a page: 8 KiB.
 ///
-/// The client sends the token in a URL, and proxies accept URLs of this length (`large_client_header_buffers`
-/// of nginx).
+/// The client sends the token in a URL. 8 KiB is the maximum length of a URL that common proxies accept, for
+/// example nginx by its option `large_client_header_buffers`.
 pub const CONTINUE_TOKEN_BYTES: usize = 8 << 10;
 
 /// Maximum length in bytes of an object's name, and also of an object's namespace.

@@ -1,9 +1,9 @@
 //! Defines the metrics of informers, reflectors and work queues, for a collector that the program provides.
 //!
-//! A program passes its collector, an implementation of [`Metrics`], to a builder: of one informer
-//! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), of a factory for all its informers, of a
-//! standalone reflector, or of a work queue. There is no global collector. Without a collector, nothing is
-//! measured.
+//! A collector is an implementation of [`Metrics`]. A program passes it to the builder of an informer
+//! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), of a factory, of a standalone reflector
+//! or of a work queue. The collector of a factory receives the metrics of all its informers. There is no
+//! global collector. Without a collector, nothing is measured.
 //!
 //! The collector reads current values (lengths, sizes, ages, totals) through a sampler. The sampler acquires
 //! no lock that an informer holds while it works. Events are reported to the collector when they happen, as
@@ -46,8 +46,8 @@ use crate::transport::Class;
 /// A collector of metrics. Informers and queues receive it from their builders.
 ///
 /// [`informer`](Self::informer) is called once for each new informer or standalone reflector, and
-/// [`work_queue`](Self::work_queue) once for each new work queue. If the method returns `None`, which is the
-/// default, the new informer, reflector or queue has no metrics.
+/// [`work_queue`](Self::work_queue) once for each new work queue. If the called method returns `None`, which
+/// is the default, the new informer, reflector or queue has no metrics.
 #[doc(alias = "MetricsProvider")]
 #[doc(alias = "InformerMetricsProvider")]
 #[doc(alias = "SetProvider")]
@@ -331,7 +331,7 @@ pub enum Skipped {
     UnknownEvent,
     /// The object is not of the requested kind.
     OtherKind,
-    /// The program modified a cached object, as the mutation detector has found.
+    /// The program modified a cached object. The mutation detector has found the difference.
     Mutated,
 }
 

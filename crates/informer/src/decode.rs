@@ -52,7 +52,7 @@ impl<K> Decoder<K> {
         Self { pruning, ..self }
     }
 
-    /// Sets the form in which the cache stores objects: decoded, lazy or packed.
+    /// Sets the form in which the cache stores objects: decoded, lazy (as received) or packed (compressed).
     pub(crate) fn keeping(self, form: Form<K>) -> Self {
         Self { form, ..self }
     }
@@ -72,15 +72,15 @@ impl<K> Decoder<K> {
         &self.form
     }
 
-    /// Converts decoded objects to the form in which the cache stores objects: decoded, lazy or packed.
+    /// Converts decoded objects to the form in which the cache stores objects.
     pub(crate) fn kept(&self, objects: Vec<Object<K>>) -> Vec<Object<K>> {
         let kept = objects.into_iter().map(|object| self.form.convert(object));
         kept.collect()
     }
 
-    /// Returns whether objects are decoded only when they are read, as with a lazy or packed cache.
+    /// Returns whether the cache stores objects undecoded, and decodes them when they are read.
     ///
-    /// A transform requires that objects are decoded immediately.
+    /// A lazy or packed cache does this, unless the informer has a transform, which needs decoded objects.
     fn is_on_demand(&self) -> bool {
         !self.form.is_decoded() && self.transform.is_none()
     }
@@ -90,7 +90,7 @@ impl<K> Decoder<K> {
 pub(crate) enum Decoded<K> {
     /// A handle to the object. The object is valid, or it is broken, which means that it failed to decode.
     Object(Object<K>),
-    /// The handle that the store already has for this state of the object; nothing was decoded.
+    /// The handle that the store already has for this state of the object. Nothing was decoded.
     Known(Object<K>),
     /// The object can't be stored, because its name, namespace or revision can't be read or is invalid.
     Unreadable(DecodeError),
@@ -108,10 +108,9 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
-    /// Returns whether the object is [`Unreadable`](Self::Unreadable) because it lacks a valid name or
-    /// revision.
+    /// Returns whether the object is [`Unreadable`](Self::Unreadable), and has no name or no valid revision.
     ///
-    /// An object whose namespace is invalid counts too, because the namespace is part of the name.
+    /// Without a name and a revision, the bytes do not identify a state of an object.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -254,7 +253,8 @@ where
 
     /// Decodes the whole object immediately, and converts it to the form in which the cache stores objects.
     ///
-    /// A packed or lazy cache uses this function if the object can't be stored undecoded.
+    /// A cache that usually stores objects undecoded uses this function for objects that it can't store
+    /// undecoded.
     fn converted(&self, encoded: Encoded<'_>, wire_bytes: usize) -> Decoded<K> {
         match self.whole(encoded, wire_bytes) {
             Decoded::Object(object) => Decoded::Object(self.form.convert(object)),
@@ -353,8 +353,8 @@ fn unread<K>(
 /// Decodes an object as a `K`.
 ///
 /// # Errors
-/// The object does not decode as a `K`, or the `Deserialize` of `K` panicked. The error quotes no value of
-/// the object.
+/// Returns an error if the object does not decode as a `K`, or if the `Deserialize` implementation of `K`
+/// panics. The error contains no value of the object.
 pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit> {
     confined(|| encoded.decode()).unwrap_or_else(|Panicked| Err(panicked()))
 }

@@ -332,7 +332,7 @@ impl<K> DerivedIndex<K> {
     /// returns when that handler has ended.
     ///
     /// # Cancel safety
-    /// Dropping the future only ends the wait; the index is not affected.
+    /// Dropping the future only ends the wait. The index is not affected.
     pub async fn settled(&self) {
         let Handlers(handlers) = &self.inner.handlers;
         for handler in handlers {
@@ -341,7 +341,7 @@ impl<K> DerivedIndex<K> {
     }
 }
 
-/// The registrations of both handlers of a derived index; dropping this value removes both handlers.
+/// The registrations of both handlers of a derived index. Dropping this value removes both handlers.
 struct Handlers(Vec<Box<dyn Handler>>);
 
 impl Drop for Handlers {

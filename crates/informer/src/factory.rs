@@ -148,7 +148,8 @@ impl SharedInformerFactory {
         FactoryBuilder::new(Arc::new(client))
     }
 
-    /// Returns the informer of the kind `K` with the factory's default options; the first request creates it.
+    /// Returns the informer of the kind `K` with the factory's default options. The first request creates the
+    /// informer.
     ///
     /// The informer starts at the next [`SharedInformerFactory::start`]. This method must be called inside a
     /// Tokio runtime.
@@ -162,7 +163,7 @@ impl SharedInformerFactory {
         self.get_or_make(request, Want::Pinned).informer
     }
 
-    /// Returns the informer of the kind `K` with the given options; the first request creates the informer.
+    /// Returns the informer of the kind `K` with the given options. The first request creates the informer.
     ///
     /// Requests with different selectors or namespaces return different informers. Requests with equal
     /// selectors and namespaces return the same informer, and their other options must be equal too. This
@@ -184,7 +185,7 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns a lister that reads the cache of the kind `K`; the first request creates the kind's informer.
+    /// Returns a lister that reads the cache of the kind `K`. The first request creates the kind's informer.
     ///
     /// This method must be called inside a Tokio runtime.
     pub fn lister<K>(&self) -> Lister<K>
@@ -195,7 +196,7 @@ impl SharedInformerFactory {
         self.informer::<K>().lister()
     }
 
-    /// Returns the informer of the kind `K`; if there is none yet, `make` creates it.
+    /// Returns the informer of the kind `K`. If there is none, calls `make` to create the informer.
     ///
     /// Every later request without options for the kind returns this informer, and this factory runs it. This
     /// method must be called inside a Tokio runtime.
@@ -324,8 +325,8 @@ impl SharedInformerFactory {
     /// # Ok(()) }
     /// ```
     ///
-    /// This future does not report the failure of an [adopted](Self::adopt) informer; the owner of that
-    /// informer must observe it. The future does not keep the factory alive.
+    /// This future does not report the failure of an [adopted](Self::adopt) informer. The owner of that
+    /// informer must observe the failure. The future does not keep the factory alive.
     ///
     /// # Cancel safety
     /// Dropping the future only ends the wait. A later call still returns the failure.
@@ -343,7 +344,7 @@ impl SharedInformerFactory {
 
     /// Ends all informers except adopted ones, and waits until all their tasks have ended.
     ///
-    /// The method can be called several times, also concurrently; each call waits. Dropping the last clone of
+    /// The method can be called several times, also concurrently. Each call waits. Dropping the last clone of
     /// a factory also ends its informers, but does not wait. Handlers in progress are then cancelled at an
     /// `.await`.
     ///

@@ -1,4 +1,4 @@
-//! Entry points of the project's fuzz targets: functions that call parsers in private modules.
+//! Defines the functions through which the project's fuzz targets call parsers in private modules.
 //!
 //! This module is compiled only with the feature `__fuzzing`. It is not part of the public API and can change
 //! in any version. The fuzz targets, not this module, check the returned values.
@@ -27,7 +27,7 @@ pub struct Split {
     pub end: Result<Ended, String>,
 }
 
-/// The fields of a list response except its items; for a watch, all fields are empty.
+/// The fields of a list response except its items. For a watch, all fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// The field `kind` of the list.
@@ -56,7 +56,7 @@ pub enum Decoded<K> {
     OtherKind(String),
 }
 
-/// Splits the body of a list response into its items; `chunks` are the consecutive parts of the body.
+/// Splits the body of a list response into its items. `chunks` are the consecutive parts of the body.
 pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     let mut splitter = Encoding::Json.list_splitter(crate::limits::Limits::default().object_bytes);
     let mut frames = Vec::new();
@@ -73,7 +73,7 @@ pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     split(frames, end)
 }
 
-/// Splits the body of a watch response into its events; `chunks` are the consecutive parts of the body.
+/// Splits the body of a watch response into its events. `chunks` are the consecutive parts of the body.
 pub fn split_watch(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     let mut splitter = Encoding::Json.watch_splitter(crate::limits::Limits::default().object_bytes);
     let mut frames = Vec::new();
@@ -129,8 +129,8 @@ where
 /// list and watch of the informer).
 ///
 /// # Errors
-/// Returns the reason why an informer would not use the saved store. One reason is a line of more than 4 KiB,
-/// another one is a store with more than 16 objects.
+/// Returns the reason why an informer would not use the saved store. For example, a line of the store is
+/// longer than 4 KiB, or the store has more than 16 objects.
 pub fn load_store<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,

@@ -144,7 +144,7 @@ pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
     (indexer, IndexerWriter::new(root, published))
 }
 
-/// A handle for reading the current objects and indices of a store; cheap to clone.
+/// A handle for reading the current objects and indices of a store. A clone is cheap.
 ///
 /// Each method reads the state of the store at the time of the call. To read the same state several times,
 /// use one [`Indexer::snapshot`].

@@ -9,8 +9,8 @@
 //!
 //! The `informer` span exists from [`build`](crate::shared_informer::Builder::build) until the informer's
 //! last task has ended and its last handle is dropped. The span has no parent, because the informer may
-//! outlive the scope in which it was built. Both spans have level ERROR, so that they exist at every log
-//! level. A standalone reflector has no span; the program that runs the reflector can add one. A
+//! outlive the scope in which it was built. Both spans have level ERROR, so they exist at every log level. A
+//! standalone reflector has no span, but the program that runs the reflector can add one. A
 //! [`Subscription`](crate::shared_informer::Subscription) has no span either, because the program's own task
 //! handles its events.
 //!

@@ -1,8 +1,8 @@
 //! Builds a controller that passes deltas to a user-defined process function ([`Config`]).
 //!
 //! A `Config` combines a reflector, a [`DeltaFifo`] and the function that receives the deltas of each key;
-//! [`ProcessLoop`] runs such a controller, which has no handlers, store or indices. The process function can
-//! write to a store of its own.
+//! [`ProcessLoop`] runs such a controller. The controller has no handlers, store or indices. The process
+//! function can write to a store of its own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -106,7 +106,7 @@ impl<K: Resource> Config<K> {
         self
     }
 
-    /// Sets the resync period; zero, the default, disables resyncs.
+    /// Sets the resync period. Zero, the default, disables resyncs.
     ///
     /// A resync queues all known objects again, as [`DeltaKind::Sync`](crate::reflector::DeltaKind::Sync),
     /// except objects that have deltas in the queue.

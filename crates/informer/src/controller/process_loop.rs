@@ -57,7 +57,7 @@ where
 
     /// Returns a future that completes when the process function has received the whole first list.
     ///
-    /// The future does not borrow the controller, which can run meanwhile.
+    /// The future does not borrow the controller, so the controller can run while the caller waits.
     #[doc(alias = "HasSynced")]
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.reflector.wait_for_sync()

@@ -37,7 +37,7 @@ where
     /// ended. A handler callback that is running is not interrupted. If a [warm start](crate::warm_start) is
     /// configured, the saved store is loaded at the start and the cache is saved at the end.
     ///
-    /// An informer runs only once; the compiler enforces this:
+    /// The method consumes the controller, so an informer runs at most once:
     ///
     /// ```
     /// # async fn example(

@@ -24,7 +24,7 @@ pub(super) struct Unconfirmed {
     ///
     /// Changes that were queued later are not counted. Waiting for an empty queue could take forever.
     left_in_queue: usize,
-    /// Channel for the reply that the loaded objects are in the store; `None` after the reply was sent.
+    /// Sender that reports that the loaded objects are in the store; `None` after the report.
     filled: Option<oneshot::Sender<()>>,
 }
 

@@ -12,7 +12,7 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The objects of one source that a list can reuse; a source is one list and watch of the informer.
+/// The stored objects of one source (one list and watch of the informer) that a new list can reuse.
 #[derive_where(Clone)]
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,

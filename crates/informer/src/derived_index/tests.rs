@@ -76,7 +76,7 @@ enum Operation {
     ///
     /// If the handler has no pending future, it first starts to handle its next event.
     Poll(usize),
-    /// Ends the current call of an index function; has no effect if no index function is being called.
+    /// Ends the current call of an index function, if there is one.
     Answer,
 }
 

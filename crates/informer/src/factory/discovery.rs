@@ -250,7 +250,7 @@ impl Catalogue {
     }
 }
 
-/// Converts one entry of a discovery document; returns `None` if the entry lacks a resource name or a kind.
+/// Converts one entry of a discovery document. Returns `None` if the entry lacks a resource name or a kind.
 fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Option<Discovered> {
     let (plural, kind) = (served.resource?, served.response_kind?.kind?);
     let gvk = GroupVersionKind::gvk(group, version, &kind);

@@ -30,7 +30,7 @@ where
 }
 
 impl SharedInformerFactory {
-    /// Returns the informer of a kind that is known only at run time; the first request creates the informer.
+    /// Returns the informer of a kind that is known only at run time. The first request creates the informer.
     ///
     /// This method must be called inside a Tokio runtime.
     ///

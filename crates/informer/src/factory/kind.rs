@@ -133,7 +133,8 @@ pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
 
 /// Returns whether a name can be used as a segment of a URL path without escaping.
 ///
-/// A valid name consists of ASCII letters and digits; `-` and `.` are also valid except at the start and end.
+/// A valid name consists of ASCII letters and digits. The characters `-` and `.` are also valid, except at
+/// the start and the end.
 fn is_segment(name: &str) -> bool {
     let bytes = name.as_bytes();
     let [first, .., last] = bytes else {

@@ -173,11 +173,11 @@ impl SharedInformerFactory {
     /// handlers and [holds](Hold). The next [`SharedInformerFactory::start`] runs the new informer.
     ///
     /// Existing references to the old informer stay valid. Its cache and its listers keep their last content.
-    /// Its handlers receive no more events; undelivered events are discarded. Registering a handler fails
+    /// Its handlers receive no more events. Undelivered events are discarded. Registering a handler fails
     /// with [`Stopped`](crate::shared_informer::Stopped).
     ///
     /// An adopted informer is removed from the factory and keeps running, because the factory does not run
-    /// it. The method can be called several times, also concurrently; each call waits until the informer has
+    /// it. The method can be called several times, also concurrently. Each call waits until the informer has
     /// ended.
     ///
     /// A handler of `informer` must not wait for this future, because this future waits for the end of the

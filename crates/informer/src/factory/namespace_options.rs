@@ -1,7 +1,7 @@
 //! Defines the options that an informer can have for a single namespace.
 //!
 //! These options are selectors, a transform, and the options of list and watch requests. This module does not
-//! resolve the precedence between options; the modules `scope` and `options` do.
+//! resolve the precedence between options. The modules `scope` and `options` do.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::decode::Transform;
 ///
 /// For [`InformerOptions::namespaces_with`], `T` is the type to which the options apply. For
 /// [`FactoryBuilder::namespaces_with`], the options apply to all kinds, and `T` is `ObjectMeta`. If an option
-/// is not set in this value, a less specific setting applies; see the table at [`InformerOptions`].
+/// is not set in this value, a less specific setting applies, as the table at [`InformerOptions`] states.
 ///
 /// All namespaces of an informer share one queue and one cache. So the options for the queue, for storing and
 /// saving objects, and for the resync cannot differ between namespaces.

@@ -55,7 +55,7 @@ pub enum QueueKind {
 /// namespaces, the name `""` means all namespaces that the list does not name. For a cluster-scoped kind,
 /// only the rows 2, 4 and 6 apply.
 ///
-/// In this table, a type is a Rust type; `DynamicObject` is one type, even for several kinds. An option for
+/// In this table, a type is a Rust type. `DynamicObject` is one type, even for several kinds. An option for
 /// `Pod` also applies to `Pruned<Pod>`, `PartialObjectMeta<Pod>` and `Pruned<PartialObjectMeta<Pod>>`, unless
 /// the option is set for these types themselves. There are two exceptions:
 ///
@@ -94,7 +94,7 @@ pub(super) struct Transforms<K> {
 }
 
 impl<K> Transforms<K> {
-    /// Returns the transform of a namespace; if none is set, returns the transform for all namespaces.
+    /// Returns the transform for a namespace, or the one for all namespaces if the namespace has none.
     pub(super) fn of(&self, namespace: &str) -> Option<&Transform<K>> {
         let here = self.by_namespace.get(namespace);
         here.or(self.everywhere.as_ref())
@@ -142,7 +142,7 @@ impl<K> InformerOptions<K> {
 
     selection_methods!(level.everywhere);
 
-    /// Limits the informer to these namespaces; an empty list means all namespaces.
+    /// Limits the informer to these namespaces. An empty list means all namespaces.
     ///
     /// The entry `""` covers all namespaces without an entry of their own.
     pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {

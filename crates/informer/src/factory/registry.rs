@@ -291,7 +291,7 @@ impl Registry {
     /// signalled to end are omitted.
     ///
     /// Before the first [`start`](Self::start), the result also contains waits for the informers that are not
-    /// started; these waits fail at once.
+    /// started. These waits fail at once.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());

@@ -25,13 +25,13 @@ pub(super) struct Selection {
 /// that stores the selection.
 macro_rules! selection_methods {
     ($($path:ident).+) => {
-        /// Selects only objects that match this label selector; the empty selector selects all objects.
+        /// Selects only objects that match this label selector. The empty selector selects all objects.
         pub fn labels(mut self, labels: crate::selector::Selector) -> Self {
             self.$($path).+.labels = Some(labels);
             self
         }
 
-        /// Selects only objects that match this field selector, for example `spec.nodeName=node-1`; the empty
+        /// Selects only objects that match this field selector, for example `spec.nodeName=node-1`. The empty
         /// string selects all objects.
         pub fn fields(mut self, fields: impl Into<String>) -> Self {
             self.$($path).+.fields = Some(fields.into());
@@ -57,7 +57,7 @@ pub(super) struct Level {
 /// A section contains the namespace and the selectors that apply to its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// The sections of the scope, ordered by namespace; contains at least one section.
+    /// The sections of the scope, ordered by namespace. There is at least one section.
     pub(super) sections: Vec<Section>,
 }
 
@@ -98,8 +98,7 @@ impl Selection {
 }
 
 impl Level {
-    /// Returns this level; each value that this level does not set comes from the less specific level
-    /// `general`.
+    /// Returns this level. Values that this level does not set come from the less specific level `general`.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -131,7 +130,7 @@ impl Level {
 }
 
 impl Scope {
-    /// Combines the levels into a scope; the most specific level is the first one in `levels`.
+    /// Combines the levels into a scope. The first one in `levels` is the most specific level.
     ///
     /// For each selector and each option of list and watch requests, the first level that sets it applies.
     /// Within a level, the selection of the namespace has precedence over the selection for all namespaces. A

@@ -33,7 +33,8 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of `name` in the list without duplicates. Must be called for each name in turn.
+    /// Returns the position of `name` in the list without duplicates. Must be called for each name of the
+    /// list, in order.
     ///
     /// `next` is the position of a new name. If the list contained `name` before, returns the earlier
     /// position.

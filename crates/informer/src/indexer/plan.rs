@@ -27,7 +27,7 @@ use crate::{
 #[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 
-/// The conditions of a query; a search finds the objects that meet all of them.
+/// The conditions of a query. A search finds the objects that meet all of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     sets: Vec<Set>,
@@ -96,7 +96,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds the condition that objects are in this namespace; the empty namespace means cluster-scoped
+    /// Adds the condition that objects are in this namespace. The empty namespace means cluster-scoped
     /// objects.
     pub(crate) fn in_namespace(&mut self, namespace: &str) {
         self.sets

@@ -1,6 +1,6 @@
 //! Finds the objects of a snapshot that meet conditions on several indices.
 //!
-//! [`Query`] has the public methods; the module `plan` contains the search.
+//! [`Query`] has the public methods. The module `plan` contains the search.
 
 use std::{fmt, sync::Arc};
 
@@ -152,7 +152,7 @@ impl<'a, K> Query<'a, K> {
         Ok(self)
     }
 
-    /// Returns the selected objects, ordered by namespace and name; each object occurs once.
+    /// Returns the selected objects, ordered by namespace and name. Each object occurs once.
     pub fn iter(&self) -> impl Iterator<Item = &'a Object<K>> + use<'_, 'a, K> {
         let snapshot = self.snapshot;
         let mut last: Option<&ObjectName> = None;

@@ -28,8 +28,8 @@ pub(super) struct Root<K> {
     pub(super) indices: Arc<Vec<Index<K>>>,
     /// Revision that the store has reached for the first source (one list and watch of the informer).
     ///
-    /// Most informers have only this source. A separate field spares them a copy of the map `revisions` per
-    /// write.
+    /// Most informers have only this source. A write then changes this field, and does not copy the map
+    /// `revisions`.
     first_revision: ResourceVersion,
     /// Revisions that the store has reached for all sources except the first one. Most informers have only
     /// one source.
@@ -96,7 +96,7 @@ impl<K> Root<K> {
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// Returns the last state of an object that handlers have received; `entry` is the object's entry.
+    /// Returns the last state of an object that handlers have received. `entry` is the object's entry.
     ///
     /// If the stored object can't be decoded, this is the object's last valid state. Returns `None` if
     /// handlers have received no state.

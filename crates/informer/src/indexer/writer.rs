@@ -271,7 +271,7 @@ impl<K> IndexerWriter<K> {
         self.take_index(index).map(drop)
     }
 
-    /// Removes an index and returns it, so that the caller can choose the thread that frees the index.
+    /// Removes an index and returns it. The caller can choose the thread that frees the index.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index, or if the index is the built-in

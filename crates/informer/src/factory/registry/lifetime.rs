@@ -1,7 +1,7 @@
 //! Determines when a running informer must end.
 //!
 //! An informer must end when its factory ends, when the program requests it, or some time after the
-//! informer's last hold is dropped. This module does not end the informer's tasks; the function that runs the
+//! informer's last hold is dropped. This module does not end the informer's tasks. The function that runs the
 //! informer does.
 
 use std::{sync::Weak, time::Duration};
@@ -76,7 +76,7 @@ impl Lifetime {
         }
     }
 
-    /// Reports to the registry that the informer's tasks have ended; `failure` is the error of a failed
+    /// Reports to the registry that the informer's tasks have ended. `failure` is the error of a failed
     /// informer.
     pub(in super::super) fn end(self, failure: Option<InformerError>) {
         if let Some(registry) = self.registry.upgrade() {

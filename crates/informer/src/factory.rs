@@ -110,8 +110,8 @@ struct Inner {
     definitions: Option<Definitions>,
 }
 
-/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the same kind, and
-/// that informer has not stopped.
+/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the kind that has
+/// not stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
@@ -298,9 +298,10 @@ impl SharedInformerFactory {
 
     /// Returns a future that waits until all started and all adopted informers have synced.
     ///
-    /// If the factory has created an informer but [`start`](Self::start) was never called, the future fails
-    /// at once with [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted), because the wait
-    /// would never end. client-go's `WaitForCacheSync` returns success in this case.
+    /// If the factory has created an informer but [`start`](Self::start) was never called, the wait would
+    /// never end. The future then fails at once with
+    /// [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted). client-go's `WaitForCacheSync`
+    /// returns success in this case.
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
         WaitForCacheSync(self.inner.registry.waits())
     }

@@ -125,8 +125,8 @@ where
     }
 }
 
-/// Parses a saved store (the warm-start file of an informer), and returns the objects of each source (one
-/// list and watch of the informer).
+/// Parses a saved store (the warm-start file of an informer), and returns its objects. The result contains
+/// one list of objects per source. A source is one list and watch of the informer.
 ///
 /// # Errors
 /// Returns the reason why an informer would not use the saved store. For example, a line of the store is
@@ -140,8 +140,8 @@ where
 
 /// Serializes the objects of each source (one list and watch of an informer) to a saved store.
 ///
-/// Returns `None` if an object can't be serialized, or if the saved store would have a line of more than 4
-/// KiB, more than 64 KiB in total or more than 16 objects.
+/// Returns `None` if an object can't be serialized, or if the saved store would exceed a limit. The limits
+/// are 4 KiB per line, 64 KiB in total and 16 objects.
 pub fn save_store<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     warm_start::fuzzing::save(sources)
 }

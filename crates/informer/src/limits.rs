@@ -44,8 +44,8 @@ pub struct Limits {
     /// Maximum time from the first request of a list to the last byte of its last page. The default is 30
     /// minutes.
     ///
-    /// The limit also applies to a streaming list. The default is far above the limits of API servers, which
-    /// end each request after one minute and reject the continue token of a paged list after at most ten
+    /// The limit also applies to a streaming list. The default is far above the limits of API servers. They
+    /// end each request after one minute, and reject the continue token of a paged list after at most ten
     /// minutes. [`Duration::MAX`] disables the limit.
     pub list_time: Duration,
 }

@@ -86,8 +86,8 @@ impl<K: Resource> Lister<K> {
     /// Returns a snapshot of the cache.
     ///
     /// The methods that list objects omit those that failed to decode, although they may exist on the server.
-    /// A controller that deletes resources because an object is missing must therefore read both the list and
-    /// [`Snapshot::broken_in`], which is the number of omitted objects, from one snapshot.
+    /// [`Snapshot::broken_in`] returns the number of omitted objects. A controller that deletes resources
+    /// because an object is missing must read the objects and this number from one snapshot.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.indexer.snapshot()
     }

@@ -59,9 +59,9 @@
 //!
 //! Changes of objects are not logged, except those that can't be stored or indexed. The library logs names of
 //! objects, and names and positions of fields. It never logs the content of objects, because an object may be
-//! a Secret. Request headers are not logged. The message of a server's `Status`, errors of the program's
-//! transforms and index functions, and panic messages of its handlers are logged as one line of at most 1
-//! KiB.
+//! a Secret. Request headers are not logged. Each text from a server or the program is logged as one line of
+//! at most 1 KiB. Such texts are the message of a `Status`, errors of transforms and index functions, and
+//! panic messages of handlers.
 
 mod log_limiter;
 

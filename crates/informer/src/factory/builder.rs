@@ -27,8 +27,8 @@ const IDLE_GRACE: Duration = Duration::from_secs(60);
 
 /// Configures a [`SharedInformerFactory`]: its client and the options of all its informers.
 ///
-/// The most specific setting of an option applies: first the [`InformerOptions`] of the request, then the
-/// settings of this builder for the type, then the settings of this builder for all informers.
+/// The most specific setting of an option applies. The [`InformerOptions`] of a request are the most specific
+/// settings. This builder's settings for a type follow, and then its settings for all informers.
 /// [`InformerOptions`] has a table of this precedence. If two calls set the same option, the later call
 /// applies.
 #[must_use]

@@ -85,8 +85,8 @@ impl Defaults {
         self.by_type.set(options);
     }
 
-    /// Returns the default options for the type `K` in order of precedence: first the options that are set
-    /// for `K`, then the options that `K` inherits from another type.
+    /// Returns the default options for the type `K` in order of precedence. The options that are set for `K`
+    /// come before the options that `K` inherits from another type.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
         let [near, far] = &self.inherited;
         [&self.by_type, near, far]

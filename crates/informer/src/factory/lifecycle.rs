@@ -27,8 +27,8 @@ use crate::{shared_informer::SharedInformer, status::Status};
 /// period](super::FactoryBuilder::idle_grace), and then ends. Each clone of a hold counts as another hold.
 ///
 /// A hold dereferences to its [`SharedInformer`]. Clones of that `SharedInformer` do not keep the informer
-/// running, and neither do its listers, registrations, subscriptions and waits. Keep the hold for as long as
-/// the informer is needed.
+/// running. Listers, registrations, subscriptions and waits do not either. Keep the hold for as long as the
+/// informer is needed.
 ///
 /// A hold can also be dropped outside of a runtime and inside a handler. The drop does not wait for the
 /// informer to end.

@@ -118,7 +118,8 @@ pub struct Changed {
     pub gone: Vec<ObjectName>,
     /// Names of the objects in the list, in the order of the list, each with a flag.
     ///
-    /// The flag is true if the object may have changed: its revision or uid is different, or the server may
-    /// have used the revision again for another state after a restore from a backup.
+    /// The flag is true if the object may have changed. This is the case if its revision or uid is different.
+    /// It is also the case if the server may have used the revision again for another state, after a restore
+    /// from a backup.
     pub listed: Vec<(ObjectName, bool)>,
 }

@@ -136,8 +136,8 @@ impl<K> Snapshot<K> {
         self.root.revision(source)
     }
 
-    /// Returns the number of times that a source's revision has decreased, or that a restore of the source's
-    /// server from a backup was detected. The number never decreases.
+    /// Returns the number of rollbacks of all sources. The number never decreases. A rollback is a decrease
+    /// of a source's revision, or a detected restore of the source's server from a backup.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
     }

@@ -79,8 +79,8 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from the lower bound `from` on, in the order of their keys, while `within` returns
-    /// true for the key.
+    /// Returns the entries from the lower bound `from` on, in the order of their keys. The iteration ends at
+    /// the first key for which `within` returns false.
     ///
     /// The keys for which `within` returns true must be contiguous, because `within` is usually called only
     /// for the last key of each leaf.

@@ -81,8 +81,7 @@ pub(super) fn read<T>(
     value.filter(|_| reading.is_whole())
 }
 
-/// The largest integer with 18 digits. Up to this integer, `simd-json` and `serde_json` return the same
-/// result.
+/// The largest integer with 18 digits. `simd-json` and `serde_json` decode integers up to this one equally.
 const CERTAIN: u64 = 999_999_999_999_999_999;
 
 /// Returns whether `serde_json` may reject the number in this node, or decode it to a different number than

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A discovery document with three groups: two groups that have a kind `Widget`, and one group whose API
-/// server does not respond.
+/// A discovery document with three groups. Two groups have a kind `Widget`. The API server of the third group
+/// does not respond.
 const DOCUMENT: &str = r#"{
   "kind": "APIGroupDiscoveryList",
   "items": [

@@ -48,9 +48,9 @@ pub(in super::super) struct Lifetime {
 impl Lifetime {
     /// Waits until the informer must end.
     ///
-    /// The wait ends in one of three cases: the factory shuts down or is dropped, the end of the informer is
-    /// requested, or the idle grace period has passed. In the last case, this method also removes the
-    /// informer from the registry.
+    /// The wait ends if the factory shuts down or is dropped, if the end of the informer is requested, or if
+    /// the idle grace period has passed. In the last case, this method also removes the informer from the
+    /// registry.
     pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();

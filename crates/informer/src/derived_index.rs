@@ -15,9 +15,9 @@
 //! - After an event of an indexed object, the index evaluates only that object. After an event of an object
 //!   of the other kind, the index evaluates only the indexed objects that depend on that object. An
 //!   evaluation reads the current state of both caches, not the state in the event.
-//! - If a function of the index fails or panics for an object, the index omits the object. The next event of
-//!   the object or of one of its dependencies starts a new attempt. [`DerivedIndex::errors`] returns the
-//!   reason. Other objects are not affected.
+//! - If a function of the index fails or panics for an object, the index omits the object, and
+//!   [`DerivedIndex::errors`] returns the error. The next event of the object or of one of its dependencies
+//!   starts a new attempt. Other objects are not affected.
 //! - For an object that can't be decoded, the index uses the last state that was decoded and delivered to
 //!   handlers. If there is no such state, the index treats the object as if the cache did not contain it.
 //! - The functions of the index are called only by its two handlers, and never while the index holds a lock.

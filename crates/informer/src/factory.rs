@@ -298,10 +298,9 @@ impl SharedInformerFactory {
 
     /// Returns a future that waits until all started and all adopted informers have synced.
     ///
-    /// If the factory has created an informer but [`start`](Self::start) was never called, the wait would
-    /// never end. The future then fails at once with
-    /// [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted). client-go's `WaitForCacheSync`
-    /// returns success in this case.
+    /// If the factory has created an informer but [`start`](Self::start) was never called, the future fails
+    /// at once with [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted). A wait for that
+    /// informer would never end. client-go's `WaitForCacheSync` returns success in this case.
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
         WaitForCacheSync(self.inner.registry.waits())
     }

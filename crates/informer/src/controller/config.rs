@@ -1,6 +1,6 @@
 //! Builds a controller that passes deltas to a user-defined process function ([`Config`]).
 //!
-//! A `Config` combines a reflector, a [`DeltaFifo`] and the function that receives the deltas of each key;
+//! A `Config` combines a reflector, a [`DeltaFifo`] and the function that receives the deltas of each key.
 //! [`ProcessLoop`] runs such a controller. The controller has no handlers, store or indices. The process
 //! function can write to a store of its own.
 

@@ -10,9 +10,9 @@ use crate::object::ObjectName;
 impl<K: Send + Sync + 'static> Serving<K> {
     /// Marks the stored object `name` as broken, which means that it is stored with its decoding error.
     ///
-    /// Receives further [`Command::FoundBroken`] from the channel, and marks their objects too. Stops at an
-    /// empty channel, after a full batch, or at a command of another type. Such a command is returned, and
-    /// the caller must execute it.
+    /// Receives further [`Command::FoundBroken`] from the channel, and marks their objects too. Stops when
+    /// the channel is empty, when the batch is full, or at a command of another type. Returns that other
+    /// command, and the caller must execute it.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

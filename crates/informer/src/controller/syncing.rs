@@ -82,8 +82,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
     /// Sends the reply to [`Command::Fill`](super::Command::Fill) when the objects of the warm start are in
     /// the store.
     ///
-    /// Also marks the informer as synced when the first list of every source is in the store and the server
-    /// has confirmed a loaded store. Each action happens at most once.
+    /// Also marks the informer as synced when the first list of every source is in the store. If a warm start
+    /// loaded objects, the server must first have confirmed them. Each action happens at most once.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed

@@ -95,7 +95,7 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer with the given options that caches only the metadata of objects.
+    /// Returns the informer that caches only the metadata of objects, with the given options.
     ///
     /// Requests with different selectors or namespaces return different informers. This method must be called
     /// inside a Tokio runtime.

@@ -46,7 +46,7 @@ pub enum Change<K> {
         /// The reason why the update is delivered.
         cause: Cause,
     },
-    /// An object was removed from the cache. The value contains its name and last known state.
+    /// An object was removed from the cache. The value contains the object's name and last known state.
     Deleted(Deleted<K>),
     /// A list was applied to the cache. This one change covers all objects of the list.
     Replaced {

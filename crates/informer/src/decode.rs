@@ -1,8 +1,8 @@
 //! Decodes the bytes of a frame (one list item or one watch event) into an [`Object`].
 //!
-//! Guarantees: an object is decoded once before it is delivered, for any number of handlers; with a packed or
-//! lazy cache, it is decoded when it is read instead. If an object does not decode, or its transform fails,
-//! the result is a broken [`Object`] with the error. Other objects are not affected.
+//! Guarantees: an object is decoded once, before it is delivered, whatever the number of handlers. A lazy or
+//! packed cache without a transform decodes an object when it is read instead. If an object does not decode,
+//! or its transform fails, the result is a broken [`Object`] with the error. Other objects are not affected.
 
 mod known;
 mod restore;
@@ -27,7 +27,8 @@ use crate::{
 /// A function that changes every object of an informer before it is stored or delivered.
 ///
 /// # Errors
-/// The transform failed. The text becomes part of the object's [`DecodeError`], and the object is broken.
+/// Returns a message if the object can't be changed. The object is then stored as broken, with the message in
+/// its [`DecodeError`].
 #[doc(alias = "TransformFunc")]
 pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
@@ -51,7 +52,7 @@ impl<K> Decoder<K> {
         Self { pruning, ..self }
     }
 
-    /// Sets the form in which the cache stores objects: decoded, lazy or packed.
+    /// Sets the form in which the cache stores objects: decoded, lazy (as received) or packed (compressed).
     pub(crate) fn keeping(self, form: Form<K>) -> Self {
         Self { form, ..self }
     }
@@ -71,15 +72,15 @@ impl<K> Decoder<K> {
         &self.form
     }
 
-    /// Converts decoded objects to the form in which the cache stores objects: decoded, lazy or packed.
+    /// Converts decoded objects to the form in which the cache stores objects.
     pub(crate) fn kept(&self, objects: Vec<Object<K>>) -> Vec<Object<K>> {
         let kept = objects.into_iter().map(|object| self.form.convert(object));
         kept.collect()
     }
 
-    /// Returns whether objects are decoded only when they are read, as with a lazy or packed cache.
+    /// Returns whether the cache stores objects undecoded, and decodes them when they are read.
     ///
-    /// A transform requires that objects are decoded immediately.
+    /// A lazy or packed cache does this, unless the informer has a transform, which needs decoded objects.
     fn is_on_demand(&self) -> bool {
         !self.form.is_decoded() && self.transform.is_none()
     }
@@ -87,9 +88,9 @@ impl<K> Decoder<K> {
 
 /// The result of decoding one object.
 pub(crate) enum Decoded<K> {
-    /// The handle to the object, which is valid or broken.
+    /// A handle to the object. The object is valid, or it is broken, which means that it failed to decode.
     Object(Object<K>),
-    /// The handle that the store already has for this state of the object; nothing was decoded.
+    /// The handle that the store already has for this state of the object. Nothing was decoded.
     Known(Object<K>),
     /// The object can't be stored, because its name, namespace or revision can't be read or is invalid.
     Unreadable(DecodeError),
@@ -107,10 +108,9 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
-    /// Returns whether the object is [`Unreadable`](Self::Unreadable) and its bytes contain no valid name or
-    /// no valid revision.
+    /// Returns whether the object is [`Unreadable`](Self::Unreadable), and has no name or no valid revision.
     ///
-    /// Such bytes do not identify a state of an object.
+    /// Without a name and a revision, the bytes do not identify a state of an object.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -157,9 +157,9 @@ where
         self.object(encoded, known)
     }
 
-    /// Returns [`Decoded::OtherKind`] if the object is not valid and has another kind, otherwise `decoded`.
+    /// Returns [`Decoded::OtherKind`] if decoding has failed because the object is of another kind.
     ///
-    /// `decoded` is the result of decoding the object without a check of its kind.
+    /// Otherwise returns `decoded`, the result of decoding the object before its kind was checked.
     fn unless_other(&self, decoded: Decoded<K>, encoded: Encoded<'_>) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,
@@ -193,9 +193,10 @@ where
         }
     }
 
-    /// Reads the object's identity from the metadata at byte `at`, if the identity is needed before decoding.
+    /// Reads the object's name, uid and revision, if the decoder needs them before it decodes the object.
     ///
-    /// Returns `None` if the identity is not needed, or if `at` is `None` because the position is not known.
+    /// `at` is the byte position of the object's `metadata`. Returns `None` if this position is unknown, or
+    /// if the decoder does not need the values.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,
@@ -209,7 +210,7 @@ where
 
     /// Decodes an object that has the expected kind or states no kind.
     ///
-    /// If `identity` is given, it must have been read from the bytes of `encoded`.
+    /// `identity` is the object's name, uid and revision if the caller has already read them from `encoded`.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,
@@ -252,7 +253,8 @@ where
 
     /// Decodes the whole object immediately, and converts it to the form in which the cache stores objects.
     ///
-    /// A packed or lazy cache uses this function if the object can't be stored undecoded.
+    /// A cache that usually stores objects undecoded uses this function for objects that it can't store
+    /// undecoded.
     fn converted(&self, encoded: Encoded<'_>, wire_bytes: usize) -> Decoded<K> {
         match self.whole(encoded, wire_bytes) {
             Decoded::Object(object) => Decoded::Object(self.form.convert(object)),
@@ -331,10 +333,10 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     })
 }
 
-/// Creates an object that keeps its undecoded bytes. Only the object's identity is decoded.
+/// Creates an object that keeps its undecoded bytes. Decodes only the name, uid and revision.
 ///
-/// Errors in the rest of the object are detected when the object is read.
-/// Returns `None` if the identity can't be read. The caller then decodes the whole object to find the error.
+/// Errors in the rest of the object are detected when the object is read. Returns `None` if the name, uid and
+/// revision can't be read. The caller then decodes the whole object to find the error.
 fn unread<K>(
     encoded: Encoded<'_>,
     identity: Option<Identity<'_>>,
@@ -351,8 +353,8 @@ fn unread<K>(
 /// Decodes an object as a `K`.
 ///
 /// # Errors
-/// The object does not decode as a `K`, or the `Deserialize` of `K` panicked. The error quotes no value of
-/// the object.
+/// Returns an error if the object does not decode as a `K`, or if the `Deserialize` implementation of `K`
+/// panics. The error contains no value of the object.
 pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit> {
     confined(|| encoded.decode()).unwrap_or_else(|Panicked| Err(panicked()))
 }

@@ -15,9 +15,9 @@
 //! - After an event of an indexed object, the index evaluates only that object. After an event of an object
 //!   of the other kind, the index evaluates only the indexed objects that depend on that object. An
 //!   evaluation reads the current state of both caches, not the state in the event.
-//! - If a function of the index fails or panics for an object, the index omits the object until an event of
-//!   the object or of one of its dependencies arrives. [`DerivedIndex::errors`] returns the reason. Other
-//!   objects are not affected.
+//! - If a function of the index fails or panics for an object, the index omits the object, and
+//!   [`DerivedIndex::errors`] returns the error. The next event of the object or of one of its dependencies
+//!   starts a new attempt. Other objects are not affected.
 //! - For an object that can't be decoded, the index uses the last state that was decoded and delivered to
 //!   handlers. If there is no such state, the index treats the object as if the cache did not contain it.
 //! - The functions of the index are called only by its two handlers, and never while the index holds a lock.
@@ -257,8 +257,8 @@ impl<K> DerivedIndex<K> {
     /// Returns the objects that are indexed under `value`, in their current state, sorted by name.
     ///
     /// The result omits objects that have been deleted from the cache and objects that can't be decoded. The
-    /// cache may be newer than the index, so the current state of a returned object may no longer have the
-    /// value.
+    /// cache may be newer than the index, so the current state of a returned object may no longer belong to
+    /// `value`.
     #[doc(alias = "ByIndex")]
     pub fn objects(&self, value: &str) -> Vec<Object<K>> {
         let postings = self.inner.board.values();
@@ -332,7 +332,7 @@ impl<K> DerivedIndex<K> {
     /// returns when that handler has ended.
     ///
     /// # Cancel safety
-    /// Dropping the future only ends the wait; the index is not affected.
+    /// Dropping the future only ends the wait. The index is not affected.
     pub async fn settled(&self) {
         let Handlers(handlers) = &self.inner.handlers;
         for handler in handlers {
@@ -341,7 +341,7 @@ impl<K> DerivedIndex<K> {
     }
 }
 
-/// The registrations of both handlers of a derived index; dropping this value removes both handlers.
+/// The registrations of both handlers of a derived index. Dropping this value removes both handlers.
 struct Handlers(Vec<Box<dyn Handler>>);
 
 impl Drop for Handlers {

@@ -2,7 +2,7 @@
 //!
 //! A program writes a handler as a type that implements [`EventHandler`], or as closures in [`Callbacks`].
 //! [`Filtering`] passes selected events to another handler, and [`Enqueue`] adds object names to a work
-//! queue. This module does not buffer or deliver events; the informer does.
+//! queue. This module does not buffer or deliver events. The informer does.
 
 use std::{collections::BTreeSet, future::Future, marker::PhantomData, sync::Arc};
 
@@ -34,7 +34,7 @@ pub enum Event<K> {
         #[doc(alias = "isInInitialList")]
         in_initial_list: bool,
     },
-    /// An object has a new state.
+    /// An object was updated, or its current state is delivered again.
     ///
     /// With [`Cause::Resync`], and sometimes with [`Cause::Relist`], the new state equals the old state.
     #[doc(alias = "OnUpdate")]
@@ -47,7 +47,7 @@ pub enum Event<K> {
         /// Reason for the event: a watch event, a relist or a resync.
         cause: Cause,
     },
-    /// An object was deleted; the value contains the object's name and its last known state.
+    /// An object was deleted. The value contains the object's name and its last known state.
     #[doc(alias = "OnDelete")]
     Deleted(Deleted<K>),
     /// All `Added` events whose `in_initial_list` is true have been delivered to this handler.
@@ -111,8 +111,8 @@ impl<K> Event<K> {
 ///
 /// The informer delivers one event at a time to a handler, and delivers the events of each object in order.
 ///
-/// While a call of `handle` is pending, further events for this handler wait in the handler's own buffer;
-/// other handlers are not affected. Use a work queue for long work. A call that blocks its thread also blocks
+/// While a call of `handle` is pending, further events for this handler wait in the handler's own buffer.
+/// Other handlers are not affected. Use a work queue for long work. A call that blocks its thread also blocks
 /// the runtime. If a handler must block, call `dedicated_thread()` when you register it.
 ///
 /// The informer catches and logs a panic of `handle`. The event counts as handled, and the next event is
@@ -138,7 +138,8 @@ pub trait EventHandler<K>: Send + 'static {
     /// Handles one event. The next event is delivered when the future completes.
     ///
     /// # Cancel safety
-    /// If the informer is dropped instead of shut down, this future is dropped at one of its await points.
+    /// If the future of [`Controller::run`](crate::Controller::run) is dropped before it completes, this
+    /// future is dropped at one of its await points.
     fn handle(&mut self, event: Event<K>) -> impl Future<Output = ()> + Send;
 }
 
@@ -211,7 +212,7 @@ impl<K> Callbacks<K> {
         Self::default()
     }
 
-    /// Sets the closure for [`Event::Added`]; its arguments are the object and `in_initial_list`.
+    /// Sets the closure for [`Event::Added`]. Its arguments are the object and `in_initial_list`.
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     #[must_use]
@@ -225,7 +226,7 @@ impl<K> Callbacks<K> {
         self
     }
 
-    /// Sets the closure for [`Event::Updated`]; its arguments are the old and the new state of the object.
+    /// Sets the closure for [`Event::Updated`]. Its arguments are the old and the new state of the object.
     #[doc(alias = "UpdateFunc")]
     #[doc(alias = "OnUpdate")]
     #[must_use]
@@ -239,7 +240,7 @@ impl<K> Callbacks<K> {
         self
     }
 
-    /// Sets the closure for [`Event::Deleted`]; its argument is the [`Deleted`] value of the event.
+    /// Sets the closure for [`Event::Deleted`]. Its argument is the [`Deleted`] value of the event.
     #[doc(alias = "DeleteFunc")]
     #[doc(alias = "OnDelete")]
     #[must_use]
@@ -280,9 +281,9 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
 /// false. If an update makes an object fail the filter, the inner handler receives `Deleted` with the last
 /// state that passed.
 ///
-/// If the state that this handler received last passed the filter, the inner handler receives the deletion of
-/// the object, even if the last state in the deletion does not pass the filter. client-go drops such a
-/// deletion. For this guarantee, this handler stores the names of all objects that pass the filter.
+/// If an object is deleted, the inner handler receives `Deleted` if the object passed the filter before. The
+/// final state of the object need not pass. client-go drops the deletion if the final state does not pass.
+/// For this guarantee, this handler stores the names of all objects that pass the filter.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
 #[derive_where(Debug)]
@@ -328,10 +329,10 @@ where
         }
     }
 
-    /// Returns whether `object` passes the filter.
+    /// Returns whether `object` passes the filter, and records the result.
     ///
-    /// Adds the object's name to the names of passing objects if the object passes, and removes the name
-    /// otherwise.
+    /// The handler stores the names of the objects that pass. This method adds the object's name to these
+    /// names, or removes it.
     fn admits(&mut self, object: &Object<K>) -> bool {
         let passes = (self.filter)(object);
         if passes {
@@ -356,7 +357,7 @@ where
     }
 }
 
-/// A handler that adds the object name of every event to a work queue; [`enqueue`] creates it.
+/// A handler that adds the object name of every event to a work queue. Created by [`enqueue`].
 #[derive(Debug)]
 pub struct Enqueue {
     queue: Arc<RateLimitingQueue<ObjectName>>,

@@ -110,8 +110,8 @@ struct Inner {
     definitions: Option<Definitions>,
 }
 
-/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the same kind, and
-/// that informer has not stopped.
+/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the kind that has
+/// not stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]
 pub struct AlreadyRegistered {
@@ -148,7 +148,8 @@ impl SharedInformerFactory {
         FactoryBuilder::new(Arc::new(client))
     }
 
-    /// Returns the informer of the kind `K` with the factory's default options; the first request creates it.
+    /// Returns the informer of the kind `K` with the factory's default options. The first request creates the
+    /// informer.
     ///
     /// The informer starts at the next [`SharedInformerFactory::start`]. This method must be called inside a
     /// Tokio runtime.
@@ -162,7 +163,7 @@ impl SharedInformerFactory {
         self.get_or_make(request, Want::Pinned).informer
     }
 
-    /// Returns the informer of the kind `K` with the given options; the first request creates the informer.
+    /// Returns the informer of the kind `K` with the given options. The first request creates the informer.
     ///
     /// Requests with different selectors or namespaces return different informers. Requests with equal
     /// selectors and namespaces return the same informer, and their other options must be equal too. This
@@ -184,7 +185,7 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns a lister that reads the cache of the kind `K`; the first request creates the kind's informer.
+    /// Returns a lister that reads the cache of the kind `K`. The first request creates the kind's informer.
     ///
     /// This method must be called inside a Tokio runtime.
     pub fn lister<K>(&self) -> Lister<K>
@@ -195,13 +196,13 @@ impl SharedInformerFactory {
         self.informer::<K>().lister()
     }
 
-    /// Returns the informer of the kind `K`; if there is none yet, `make` creates it.
+    /// Returns the informer of the kind `K`. If there is none, calls `make` to create the informer.
     ///
     /// Every later request without options for the kind returns this informer, and this factory runs it. This
     /// method must be called inside a Tokio runtime.
     ///
-    /// `make` receives the factory's client and the resync period that the factory has for the type. The
-    /// factory does not apply its namespaces, tweaks and transforms to this informer; `make` must apply them.
+    /// `make` receives the factory's client and the factory's resync period for the type `K`. The factory
+    /// does not apply its namespaces, list options and transforms to this informer. `make` must apply them.
     ///
     /// The factory holds no lock while `make` runs, so `make` can request other informers from this factory.
     /// If several threads call this method at once for the same type, several calls of `make` can run. The
@@ -209,8 +210,8 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// Returns [`RecursiveConstructor`] if `make` requests the informer of the kind `K` from this factory. If
-    /// `make` uses another method than `informer_for` for that request, the factory also creates a default
-    /// informer of the kind, and keeps it.
+    /// that request uses another method than `informer_for`, for example `informer`, the factory also creates
+    /// an informer of the kind with the default options, and keeps it.
     #[doc(alias = "NewInformerFunc")]
     #[doc(alias = "InformerFor")]
     pub fn informer_for<K>(
@@ -298,8 +299,8 @@ impl SharedInformerFactory {
     /// Returns a future that waits until all started and all adopted informers have synced.
     ///
     /// If the factory has created an informer but [`start`](Self::start) was never called, the future fails
-    /// at once with [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted), because the wait
-    /// would never end. client-go's `WaitForCacheSync` returns success in this case.
+    /// at once with [`SyncFailure::NotStarted`](crate::status::SyncFailure::NotStarted). A wait for that
+    /// informer would never end. client-go's `WaitForCacheSync` returns success in this case.
     pub fn wait_for_cache_sync(&self) -> WaitForCacheSync {
         WaitForCacheSync(self.inner.registry.waits())
     }
@@ -324,8 +325,8 @@ impl SharedInformerFactory {
     /// # Ok(()) }
     /// ```
     ///
-    /// This future does not report the failure of an [adopted](Self::adopt) informer; the owner of that
-    /// informer must observe it. The future does not keep the factory alive.
+    /// This future does not report the failure of an [adopted](Self::adopt) informer. The owner of that
+    /// informer must observe the failure. The future does not keep the factory alive.
     ///
     /// # Cancel safety
     /// Dropping the future only ends the wait. A later call still returns the failure.
@@ -343,7 +344,7 @@ impl SharedInformerFactory {
 
     /// Ends all informers except adopted ones, and waits until all their tasks have ended.
     ///
-    /// The method can be called several times, also concurrently; each call waits. Dropping the last clone of
+    /// The method can be called several times, also concurrently. Each call waits. Dropping the last clone of
     /// a factory also ends its informers, but does not wait. Handlers in progress are then cancelled at an
     /// `.await`.
     ///

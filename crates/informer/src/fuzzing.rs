@@ -1,4 +1,4 @@
-//! Entry points of the project's fuzz targets: functions that call parsers in private modules.
+//! Defines the functions through which the project's fuzz targets call parsers in private modules.
 //!
 //! This module is compiled only with the feature `__fuzzing`. It is not part of the public API and can change
 //! in any version. The fuzz targets, not this module, check the returned values.
@@ -27,7 +27,7 @@ pub struct Split {
     pub end: Result<Ended, String>,
 }
 
-/// The fields of a list response except its items; for a watch, all fields are empty.
+/// The fields of a list response except its items. For a watch, all fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// The field `kind` of the list.
@@ -56,7 +56,7 @@ pub enum Decoded<K> {
     OtherKind(String),
 }
 
-/// Splits the body of a list response into its items; `chunks` are the consecutive parts of the body.
+/// Splits the body of a list response into its items. `chunks` are the consecutive parts of the body.
 pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     let mut splitter = Encoding::Json.list_splitter(crate::limits::Limits::default().object_bytes);
     let mut frames = Vec::new();
@@ -73,7 +73,7 @@ pub fn split_list(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     split(frames, end)
 }
 
-/// Splits the body of a watch response into its events; `chunks` are the consecutive parts of the body.
+/// Splits the body of a watch response into its events. `chunks` are the consecutive parts of the body.
 pub fn split_watch(chunks: impl IntoIterator<Item = Bytes>) -> Split {
     let mut splitter = Encoding::Json.watch_splitter(crate::limits::Limits::default().object_bytes);
     let mut frames = Vec::new();
@@ -125,12 +125,12 @@ where
     }
 }
 
-/// Parses a saved store (the warm-start file of an informer), and returns the objects of each source (one
-/// list and watch of the informer).
+/// Parses a saved store (the warm-start file of an informer), and returns its objects. The result contains
+/// one list of objects per source. A source is one list and watch of the informer.
 ///
 /// # Errors
-/// Returns the reason why an informer would not use the saved store. One reason is a line of more than 4 KiB,
-/// another one is a store with more than 16 objects.
+/// Returns the reason why an informer would not use the saved store. For example, a line of the store is
+/// longer than 4 KiB, or the store has more than 16 objects.
 pub fn load_store<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -140,8 +140,8 @@ where
 
 /// Serializes the objects of each source (one list and watch of an informer) to a saved store.
 ///
-/// Returns `None` if an object can't be serialized, or if the saved store would have a line of more than 4
-/// KiB, more than 64 KiB in total or more than 16 objects.
+/// Returns `None` if an object can't be serialized, or if the saved store would exceed a limit. The limits
+/// are 4 KiB per line, 64 KiB in total and 16 objects.
 pub fn save_store<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     warm_start::fuzzing::save(sources)
 }

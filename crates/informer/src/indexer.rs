@@ -33,7 +33,7 @@
 //! # Several indices, fields, and other kinds
 //!
 //! [`Snapshot::by_indices`] and [`Snapshot::query`] intersect several indices. [`Snapshot::by_fields`]
-//! evaluates a field selector with the indices that are named after its fields.
+//! evaluates a field selector. It uses the indices whose names are the fields in the selector.
 //!
 //! To find objects by objects of *another* kind, query both caches. Read the values from the first cache, and
 //! pass them to [`Query::and_any`] on the second cache. Such a query needs no additional index. The result
@@ -144,7 +144,7 @@ pub(crate) fn empty<K>() -> (Indexer<K>, IndexerWriter<K>) {
     (indexer, IndexerWriter::new(root, published))
 }
 
-/// A handle for reading the current objects and indices of a store; cheap to clone.
+/// A handle for reading the current objects and indices of a store. A clone is cheap.
 ///
 /// Each method reads the state of the store at the time of the call. To read the same state several times,
 /// use one [`Indexer::snapshot`].

@@ -1,9 +1,9 @@
 //! Defines the plain informer, which has one list and watch, one store and one handler.
 //!
-//! The handler of a plain informer receives more events than a handler of a [`SharedInformer`]. Each list and
-//! each resync delivers the objects that the store already contains as updates, even if the objects have not
-//! changed. A plain informer can start with objects from an earlier run. If such an object no longer exists,
-//! the handler receives its deletion.
+//! The handler of a plain informer receives more events than a handler of a [`SharedInformer`]. After each
+//! list and each resync, the handler receives an update for every object that the store already contains,
+//! even if the object has not changed. A plain informer can start with objects from an earlier run. If such
+//! an object no longer exists, the handler receives its deletion.
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;

@@ -1,8 +1,8 @@
 //! Runs a `kube_runtime::Controller` on the events and caches of shared informers.
 //!
-//! One informer serves any number of controllers, handlers and listers with one list, one watch and one
-//! decode per object. Scheduling, requeues, error policy, concurrency, graceful shutdown and finalizers
-//! remain those of kube's controller. This module does not implement them.
+//! One informer serves any number of controllers, handlers and listers. It sends one list and one watch, and
+//! decodes each object once. kube's controller implements scheduling, requeues, error policy, concurrency,
+//! graceful shutdown and finalizers. This module does not change them.
 //!
 //! - [`watcher`] returns the events of an informer as events of kube's `watcher`. It replaces
 //!   `watcher(api, config)`, and works with kube's own `reflect`, `applied_objects`, `touched_objects` and
@@ -61,8 +61,8 @@
 //!
 //! A kind that is used only as a trigger (`owns_stream`, `watches_stream`) has no store. For such a kind,
 //! each event of an owned object costs one copy of the object's metadata. If the informer is packed or lazy,
-//! which means that it decodes objects on the first read, the stream also stores the name and a handle of
-//! each object.
+//! it decodes an object when the object is read. The stream of such an informer also stores the name and a
+//! handle of each object.
 //!
 //! # State that a reconciler reads
 //!

@@ -19,33 +19,33 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum length in bytes of the JSON of one object of a list, or of one event of a watch; by default 16
-    /// MiB.
+    /// Maximum length in bytes of the JSON of one object of a list, or of one event of a watch. The default
+    /// is 16 MiB.
     ///
-    /// A list or watch with a larger object fails. The default is about five times the largest request that
-    /// an API server accepts (3 MiB).
+    /// A list or watch with a larger object fails. 16 MiB is about five times the largest request that an API
+    /// server accepts (3 MiB).
     pub object_bytes: usize,
-    /// Maximum number of objects of one source, which is one list and watch; by default 5,000,000. The
-    /// default is ten times the number of objects of one kind in the largest clusters.
+    /// Maximum number of objects of one source, which is one list and watch. The default of 5,000,000 is ten
+    /// times the number of objects of one kind in the largest clusters.
     ///
     /// A list or streaming list with more objects fails. A watch fails when it receives a new object while
     /// the cache contains more than this many objects of the source. Objects that the watch has received and
     /// that are not in the cache yet are not counted.
     pub objects: usize,
-    /// Maximum size in bytes of one list, with all its pages; by default 16 GiB. The limit also applies to a
-    /// streaming list.
+    /// Maximum size in bytes of one list, with all its pages. The default is 16 GiB. The limit also applies
+    /// to a streaming list.
     ///
-    /// The default is twice the maximum size that etcd suggests for its database (8 GiB), because JSON is
-    /// longer than etcd's format.
+    /// 16 GiB is twice the maximum size that etcd suggests for its database (8 GiB), because JSON is longer
+    /// than etcd's format.
     pub list_bytes: u64,
-    /// Maximum number of pages of one list; by default 100,000. With the default page size of 500, a list
+    /// Maximum number of pages of one list. The default is 100,000. With the default page size of 500, a list
     /// with the maximum number of objects has only 10,000 pages.
     pub list_pages: u32,
-    /// Maximum time from the first request of a list to the last byte of its last page; by default 30
+    /// Maximum time from the first request of a list to the last byte of its last page. The default is 30
     /// minutes.
     ///
-    /// The limit also applies to a streaming list. The default is far above the limits of API servers, which
-    /// end each request after one minute and reject the continue token of a paged list after at most ten
+    /// The limit also applies to a streaming list. The default is far above the limits of API servers. They
+    /// end each request after one minute, and reject the continue token of a paged list after at most ten
     /// minutes. [`Duration::MAX`] disables the limit.
     pub list_time: Duration,
 }
@@ -67,10 +67,10 @@ impl Default for Limits {
 /// The longest of these fields is the continue token, which has a few hundred bytes.
 pub const LIST_ENVELOPE_BYTES: usize = 1 << 20;
 
-/// Maximum length in bytes of the continue token that a server sends with a page.
+/// Maximum length in bytes of the continue token that a server sends with a page: 8 KiB.
 ///
-/// The client sends the token in a URL, and proxies accept URLs of this length (`large_client_header_buffers`
-/// of nginx).
+/// The client sends the token in a URL. 8 KiB is the maximum length of a URL that common proxies accept, for
+/// example nginx by its option `large_client_header_buffers`.
 pub const CONTINUE_TOKEN_BYTES: usize = 8 << 10;
 
 /// Maximum length in bytes of an object's name, and also of an object's namespace.
@@ -129,7 +129,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 /// (1.5 MiB).
 pub const NAMESPACE_BYTES: usize = 2 << 20;
 
-/// Maximum length in bytes of one line of a saved store; each object is one line.
+/// Maximum length in bytes of one line of a saved store. Each object is one line.
 ///
 /// The value is about five times the largest request that an API server accepts (3 MiB).
 pub const SAVED_LINE_BYTES: u64 = 16 << 20;

@@ -55,11 +55,11 @@ pub enum GetError {
 }
 
 impl GetError {
-    /// Returns the decoded body of the object `found`.
+    /// Returns the decoded Rust value of the object `found`.
     ///
     /// # Errors
-    /// Returns an error with `kind` and `name` if `found` is `None`, or the decode error if the body fails to
-    /// decode.
+    /// Returns an error with `kind` and `name` if `found` is `None`, or the decode error if the object fails
+    /// to decode.
     pub(crate) fn or_body<K>(
         kind: &str,
         name: &ObjectName,
@@ -85,15 +85,17 @@ impl<K: Resource> Lister<K> {
 
     /// Returns a snapshot of the cache.
     ///
-    /// Lists omit objects that failed to decode, although they may exist on the server. A controller that
-    /// deletes resources because an object is missing must therefore read both the list and
-    /// [`Snapshot::broken_in`], which is the number of omitted objects, from one snapshot.
+    /// The methods that list objects omit those that failed to decode, although they may exist on the server.
+    /// [`Snapshot::broken_in`] returns the number of omitted objects. A controller that deletes resources
+    /// because an object is missing must read the objects and this number from one snapshot.
     pub fn snapshot(&self) -> Snapshot<K> {
         self.indexer.snapshot()
     }
 
-    /// Returns a lister of the objects in one namespace. If `namespace` is empty, lists contain the objects
-    /// of all namespaces, and reads by name return cluster-scoped objects.
+    /// Returns a lister of the objects in one namespace.
+    ///
+    /// If `namespace` is empty, the `list` methods return the objects of all namespaces, and reads by name
+    /// return cluster-scoped objects.
     #[doc(alias = "ByNamespace")]
     pub fn namespace(&self, namespace: impl Into<String>) -> NamespaceLister<K> {
         NamespaceLister {
@@ -132,7 +134,7 @@ impl<K: Resource> Lister<K> {
     /// Each field except `metadata.name` and `metadata.namespace` needs an index with the name of the field.
     ///
     /// # Errors
-    /// Returns an error if there is no index for a field.
+    /// Returns an error if one of the fields has no index.
     #[doc(alias = "MatchingFields")]
     #[doc(alias = "MatchingFieldsSelector")]
     pub fn list_by_fields<'s>(
@@ -157,8 +159,10 @@ where
     }
 }
 
-/// Reads the objects of one namespace in the cache of an informer. If the namespace is empty, lists contain
-/// the objects of all namespaces, and reads by name return cluster-scoped objects.
+/// Reads the objects of one namespace in the cache of an informer.
+///
+/// If the namespace is empty, the `list` methods return the objects of all namespaces, and reads by name
+/// return cluster-scoped objects.
 #[doc(alias = "GenericNamespaceLister")]
 #[derive_where(Clone, Debug)]
 pub struct NamespaceLister<K> {
@@ -195,7 +199,7 @@ impl<K: Resource> NamespaceLister<K> {
     /// Each field except `metadata.name` and `metadata.namespace` needs an index with the name of the field.
     ///
     /// # Errors
-    /// Returns an error if there is no index for a field.
+    /// Returns an error if one of the fields has no index.
     pub fn list_by_fields<'s>(
         &self,
         selector: &'s Selector,

@@ -9,8 +9,8 @@
 //!
 //! The `informer` span exists from [`build`](crate::shared_informer::Builder::build) until the informer's
 //! last task has ended and its last handle is dropped. The span has no parent, because the informer may
-//! outlive the scope in which it was built. Both spans have level ERROR, so that they exist at every log
-//! level. A standalone reflector has no span; the program that runs the reflector can add one. A
+//! outlive the scope in which it was built. Both spans have level ERROR, so they exist at every log level. A
+//! standalone reflector has no span, but the program that runs the reflector can add one. A
 //! [`Subscription`](crate::shared_informer::Subscription) has no span either, because the program's own task
 //! handles its events.
 //!
@@ -59,9 +59,9 @@
 //!
 //! Changes of objects are not logged, except those that can't be stored or indexed. The library logs names of
 //! objects, and names and positions of fields. It never logs the content of objects, because an object may be
-//! a Secret. Request headers are not logged. The message of a server's `Status`, errors of the program's
-//! transforms and index functions, and panic messages of its handlers are logged as one line of at most 1
-//! KiB.
+//! a Secret. Request headers are not logged. Each text from a server or the program is logged as one line of
+//! at most 1 KiB. Such texts are the message of a `Status`, errors of transforms and index functions, and
+//! panic messages of handlers.
 
 mod log_limiter;
 

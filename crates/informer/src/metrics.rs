@@ -1,9 +1,9 @@
 //! Defines the metrics of informers, reflectors and work queues, for a collector that the program provides.
 //!
-//! A program passes its collector, an implementation of [`Metrics`], to a builder: of one informer
-//! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), of a factory for all its informers, of a
-//! standalone reflector, or of a work queue. There is no global collector. Without a collector, nothing is
-//! measured.
+//! A collector is an implementation of [`Metrics`]. A program passes it to the builder of an informer
+//! ([`Builder::metrics`](crate::shared_informer::Builder::metrics)), of a factory, of a standalone reflector
+//! or of a work queue. The collector of a factory receives the metrics of all its informers. There is no
+//! global collector. Without a collector, nothing is measured.
 //!
 //! The collector reads current values (lengths, sizes, ages, totals) through a sampler. The sampler acquires
 //! no lock that an informer holds while it works. Events are reported to the collector when they happen, as
@@ -46,14 +46,15 @@ use crate::transport::Class;
 /// A collector of metrics. Informers and queues receive it from their builders.
 ///
 /// [`informer`](Self::informer) is called once for each new informer or standalone reflector, and
-/// [`work_queue`](Self::work_queue) once for each new work queue. If the method returns `None`, which is the
-/// default, the new informer, reflector or queue has no metrics.
+/// [`work_queue`](Self::work_queue) once for each new work queue. If the called method returns `None`, which
+/// is the default, the new informer, reflector or queue has no metrics.
 #[doc(alias = "MetricsProvider")]
 #[doc(alias = "InformerMetricsProvider")]
 #[doc(alias = "SetProvider")]
 #[doc(alias = "SetInformerMetricsProvider")]
 pub trait Metrics: Send + Sync + 'static {
-    /// Called when an informer or a standalone reflector is created.
+    /// Returns the receiver of a new informer's events. The library calls this method when an informer or a
+    /// standalone reflector is created.
     ///
     /// The returned value receives the informer's events, and is dropped when the informer ends. Until then,
     /// `sampler` returns the current values of the informer. Several informers may have the same identity.
@@ -66,7 +67,8 @@ pub trait Metrics: Send + Sync + 'static {
         None
     }
 
-    /// Called when a work queue is created.
+    /// Returns the receiver of a new work queue's events. The library calls this method when a work queue is
+    /// created.
     ///
     /// The returned value receives the queue's events. It is dropped after the queue's last handle and last
     /// item were dropped. The drop may happen inside [`WorkQueueSampler::sample`]. To avoid a deadlock, don't
@@ -83,7 +85,7 @@ pub trait Metrics: Send + Sync + 'static {
 
 /// Receives the events of one informer. All tasks of the informer call the same value.
 pub trait InformerMetrics: Send + Sync {
-    /// Called by the informer's tasks for each event. The method must not block.
+    /// Receives one event. The informer's tasks call this method for each event, so it must not block.
     ///
     /// If the method panics, the event is lost and the informer continues.
     fn observe(&self, observed: Observed);
@@ -91,7 +93,7 @@ pub trait InformerMetrics: Send + Sync {
 
 /// Receives the events of one work queue. All tasks that use the queue call the same value.
 pub trait WorkQueueMetrics: Send + Sync {
-    /// Called for each event of the queue, by the task that uses the queue. The queue's lock is not held
+    /// Receives one event. The task that uses the queue calls this method. The queue's lock is not held
     /// during the call.
     ///
     /// If the method panics, the event is lost and the queue continues.
@@ -331,7 +333,7 @@ pub enum Skipped {
     UnknownEvent,
     /// The object is not of the requested kind.
     OtherKind,
-    /// The program modified a cached object, as the mutation detector has found.
+    /// The program modified a cached object. The mutation detector has found the difference.
     Mutated,
 }
 

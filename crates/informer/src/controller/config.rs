@@ -1,8 +1,8 @@
 //! Builds a controller that passes deltas to a user-defined process function ([`Config`]).
 //!
-//! A `Config` combines a reflector, a [`DeltaFifo`] and the function that receives the deltas of each key;
-//! [`ProcessLoop`] runs them. Such a controller has no handlers, store or indices. The process function can
-//! write to its own store.
+//! A `Config` combines a reflector, a [`DeltaFifo`] and the function that receives the deltas of each key.
+//! [`ProcessLoop`] runs such a controller. The controller has no handlers, store or indices. The process
+//! function can write to a store of its own.
 
 use std::{sync::Arc, time::Duration};
 
@@ -106,7 +106,7 @@ impl<K: Resource> Config<K> {
         self
     }
 
-    /// Sets the resync period; zero, the default, disables resyncs.
+    /// Sets the resync period. Zero, the default, disables resyncs.
     ///
     /// A resync queues all known objects again, as [`DeltaKind::Sync`](crate::reflector::DeltaKind::Sync),
     /// except objects that have deltas in the queue.
@@ -125,12 +125,14 @@ impl<K: Resource> Config<K> {
 
     /// Sets whether the deltas of a key are queued again after the process function fails or panics.
     ///
-    /// The default is false: the deltas are dropped. If true, the deltas move to the end of the queue, and
-    /// later deltas of the same key follow them in order; no delta is merged or lost. The number of attempts
-    /// is not limited.
+    /// The default is false: the deltas are dropped. If true, the deltas move to the end of the queue. Later
+    /// deltas of the same key are appended to them. No delta is merged or lost, and the number of attempts is
+    /// not limited.
     ///
-    /// When every key in the queue has failed since the last success, the controller pauses: 5 ms at first,
-    /// then twice the previous pause, at most 30 s. A new change or a resync ends the pause.
+    /// The controller pauses after as many consecutive failures as the queue has keys, because every key may
+    /// then have failed. The first pause lasts 5 ms, and each further pause lasts twice as long as the
+    /// previous one, at most 30 s. A success resets the length to 5 ms. A new change or a resync ends a
+    /// pause.
     ///
     /// Deltas of a key that never succeeds stay queued. At 2,000 queued deltas the controller stops receiving
     /// from the watch until some deltas are processed.

@@ -1,8 +1,7 @@
-//! Defines the result of a regular shutdown ([`Ended`]), and runs an informer's loop so that a panic is
-//! caught.
+//! Runs an informer's loop and catches its panics. Defines the result of a regular shutdown ([`Ended`]).
 //!
-//! Guarantees: if the loop panics, the status contains the cause of the failure before it shows that the
-//! informer has stopped. A task that waits for the informer therefore never mistakes a panic for a regular
+//! Guarantees: if the loop panics, the cause of the failure is recorded in the status before the informer is
+//! marked as stopped. A task that waits for the informer therefore never mistakes a panic for a regular
 //! shutdown.
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
@@ -26,8 +25,9 @@ pub struct Ended {
     pub discarded: u64,
 }
 
-/// Guard that, when it is dropped, marks the informer as stopped in its status, and wakes the tasks that wait
-/// for the next batch.
+/// A guard that marks the informer as stopped in its status when the guard is dropped.
+///
+/// The guard then wakes the tasks that wait until the loop has applied a batch. No further batch is applied.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {

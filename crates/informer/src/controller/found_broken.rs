@@ -1,16 +1,18 @@
-//! Marks stored objects of a packed or lazy cache as broken if they fail to decode when they are read.
+//! Marks stored objects as broken if they fail to decode when a reader accesses them.
 //!
-//! Only the informer's loop may modify the store. A reader therefore sends a command, and the loop marks the
-//! object as broken between two batches.
+//! Such failures occur only in a lazy or packed cache, which stores encoded objects. Only the informer's loop
+//! may modify the store. A reader therefore sends a command, and the loop marks the object between two
+//! batches.
 
 use super::{Command, Serving};
 use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Marks the stored object `name` as broken, and the objects of all [`Command::FoundBroken`] that
-    /// directly follow in the channel.
+    /// Marks the stored object `name` as broken, which means that it is stored with its decoding error.
     ///
-    /// If a command of another type was received, returns this command. The caller must execute it.
+    /// Receives further [`Command::FoundBroken`] from the channel, and marks their objects too. Stops when
+    /// the channel is empty, when the batch is full, or at a command of another type. Returns that other
+    /// command, and the caller must execute it.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

@@ -26,8 +26,9 @@ pub(crate) trait Guest<K>: Send + Sync {
 
     /// Performs the guest's final work after the reflectors have stopped.
     ///
-    /// The controller does not call this method if the informer has failed. If the method returns a future,
-    /// the controller runs the future while the handlers stop.
+    /// The controller does not call this method if the informer has failed. The method may return a second
+    /// future for work that the controller runs while the handlers stop. `None` means that there is no such
+    /// work.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         Box::pin(future::ready(None))
     }
@@ -38,16 +39,19 @@ pub(crate) trait Guest<K>: Send + Sync {
 pub(crate) enum NoSnapshot {
     /// The informer has not synced, so its cache is incomplete.
     NotSynced,
-    /// The queue contains changes and does not preserve their order, so no snapshot matches a revision.
+    /// The queue contains changes and can pop them in another order than it received them.
     ///
-    /// The changes wait because the buffer of a handler is full.
+    /// The store may therefore contain a newer change without an older one, and so match no revision of the
+    /// server. The changes wait because the buffer of a handler is full.
     Unsettled,
     /// The informer has stopped.
     Stopped,
 }
 
-/// Requests a snapshot from the informer's loop in which the objects of each source match the source's
-/// revision.
+/// Requests a snapshot of the store from the informer's loop, and waits for the reply.
+///
+/// In the snapshot, the objects of each source (one reflector with its list and watch) match the revision of
+/// this source.
 pub(crate) async fn settled_snapshot<K>(
     commands: &mpsc::UnboundedSender<Command<K>>,
 ) -> Result<Snapshot<K>, NoSnapshot> {

@@ -57,7 +57,7 @@ where
 
     /// Returns a future that completes when the process function has received the whole first list.
     ///
-    /// The future does not borrow the controller, which can run meanwhile.
+    /// The future does not borrow the controller, so the controller can run while the caller waits.
     #[doc(alias = "HasSynced")]
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.reflector.wait_for_sync()
@@ -72,8 +72,8 @@ where
 
     /// Lists, watches and calls the process function until `shutdown` resolves.
     ///
-    /// [`Ended::discarded`] is the number of changes that were received but not processed. A list counts as
-    /// one change until its objects are in the queue.
+    /// [`Ended::discarded`] is the number of changes that were received but not processed. A list that is not
+    /// yet in the queue counts as one change.
     ///
     /// # Errors
     /// Returns an error if the `ListerWatcher`, the known objects or `should_resync` panics. Errors of a

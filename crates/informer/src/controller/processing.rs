@@ -179,8 +179,9 @@ impl<K: Send + Sync + 'static> Processing<K> {
 pub(super) struct ResyncTimer {
     /// Interval between resyncs; zero disables resyncs.
     pub(super) period: Duration,
-    /// Time of the next resync; `None` if resyncs are disabled. The first resync is one period after the
-    /// start.
+    /// Time of the next resync, one period after the loop started or after the previous resync.
+    ///
+    /// `None` if resyncs are disabled.
     pub(super) due: Option<Instant>,
     pub(super) should_resync: Box<dyn FnMut() -> bool + Send>,
 }
@@ -203,10 +204,11 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Records a failure of the process function.
+    /// Records a failure of the process function, and starts a pause if every key in the queue may have
+    /// failed.
     ///
-    /// `waiting` is the number of keys in the queue. A pause starts after `waiting` failures, because every
-    /// key may then have failed.
+    /// `waiting` is the number of keys in the queue. The pause starts after `waiting` failures without a
+    /// success.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

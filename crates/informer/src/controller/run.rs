@@ -23,7 +23,7 @@ use crate::{
     status::{FailureCause, InformerError},
 };
 
-/// Name of the guests' work (additional work, such as consistency checks and warm starts) in error messages.
+/// Name of the guests (consistency check and warm start) in error messages.
 const RUN: &str = "a check, a save or a load";
 
 impl<K> Controller<K>
@@ -33,11 +33,11 @@ where
 {
     /// Lists and watches until `shutdown` resolves, then stops all tasks of the informer.
     ///
-    /// The reflectors stop first, then the loop, then the handlers. The future completes when every task
-    /// has ended. A callback in progress runs to its end. If a [warm start](crate::warm_start) is configured,
-    /// the saved store is loaded at the start and the cache is saved at the end.
+    /// The reflectors stop first, then the loop, then the handlers. The future completes when every task has
+    /// ended. A handler callback that is running is not interrupted. If a [warm start](crate::warm_start) is
+    /// configured, the saved store is loaded at the start and the cache is saved at the end.
     ///
-    /// An informer runs only once; the compiler enforces this:
+    /// The method consumes the controller, so an informer runs at most once:
     ///
     /// ```
     /// # async fn example(
@@ -56,15 +56,15 @@ where
     /// ```
     ///
     /// # Errors
-    /// Returns an error if the informer fails before `shutdown` resolves or while it stops.
-    /// [`FailureCause`] lists the possible causes. Errors of a server, and panics in code that is called
-    /// for a single object or event, do not fail the informer. The first cause is returned after every
-    /// task has ended. After a failure, [`has_synced`](crate::SharedInformer::has_synced) returns false,
-    /// waits return an error, and nothing is saved.
+    /// Returns an error if the informer fails before `shutdown` resolves or while it stops. [`FailureCause`]
+    /// lists the possible causes. Errors of a server, and panics in code that is called for a single object
+    /// or event, do not fail the informer. The first cause is returned after every task has ended. After a
+    /// failure, [`has_synced`](crate::SharedInformer::has_synced) returns false, pending waits for the sync
+    /// return an error, and nothing is saved.
     ///
     /// # Cancel safety
-    /// Dropping the future aborts all tasks at once. Handlers are dropped at an await point, and nothing
-    /// is saved. Only a callback that blocks a dedicated thread continues to run.
+    /// Dropping the future aborts all tasks at once. Handlers are dropped at an await point, and nothing is
+    /// saved. Only a callback that blocks a dedicated thread continues to run.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         self.phase.send_replace(Phase::Running);
         let mut guests = std::mem::take(&mut self.guests);
@@ -102,8 +102,8 @@ where
 
     /// Runs the reflectors and the guests until `shutdown` resolves.
     ///
-    /// Restarts the reflectors when the availability of the kind changes. Reflectors that still run when this
-    /// function returns are left in `reflecting`, and the caller stops them.
+    /// Restarts the reflectors when the server starts or stops serving the informer's kind. On return,
+    /// reflectors that still run are in `reflecting`, and the caller must stop them.
     ///
     /// # Errors
     /// Returns the cause if a part of the informer fails.
@@ -168,7 +168,8 @@ where
 
     /// Returns the cause of the informer's failure after the task of a reflector has ended unexpectedly.
     ///
-    /// If the informer's loop has ended too, the cause is that of the loop.
+    /// A reflector also ends when the informer's loop has ended. In this case, the function returns the cause
+    /// of the loop's end.
     async fn reflector_end(&mut self, ended: Result<FailureCause, JoinError>) -> FailureCause {
         let cause = ended.unwrap_or_else(|error| cancelled("a reflector", &error));
         // A reflector returns when the loop has ended; the cause of the loop's end is more specific.

@@ -1,7 +1,8 @@
 //! Determines when the informer has synced, and replies to requests for a snapshot of the store.
 //!
-//! As in client-go, an informer becomes synced independently of its handlers: first lists, and the changes
-//! that confirm a store loaded by a warm start, are delivered even if the buffers of handlers are full.
+//! As in client-go, full handler buffers do not delay the sync. First lists are applied to the store even if
+//! the buffers are full. After a warm start, the same applies to the changes with which the server confirms
+//! the loaded objects.
 
 use std::collections::BTreeSet;
 
@@ -10,28 +11,27 @@ use tokio::sync::oneshot;
 use super::{Serving, guest::NoSnapshot};
 use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 
-/// Progress of the server's confirmation of a store that a warm start loaded.
+/// Tracks whether the server has confirmed the objects that a warm start loaded into the store.
 ///
-/// The store is confirmed when the reflector of each source has sent a message and the resulting changes are
-/// in the cache.
+/// The objects are confirmed when the reflector of each source has sent its first change, list or bookmark,
+/// and the resulting changes are in the store.
 pub(super) struct Unconfirmed {
-    /// Sources whose reflector has sent no message since the saved store was loaded.
+    /// Sources whose reflector has sent nothing since the saved objects were loaded.
     ///
-    /// The first message of a reflector is a new list, or shows that the reflector has resumed its watch.
+    /// A reflector first sends a new list, or an event that shows that its watch has resumed.
     sources: BTreeSet<SourceId>,
-    /// Number of changes to pop from the queue until the changes in the first messages of all sources are in
-    /// the cache.
+    /// Number of changes to pop from the queue until the first changes of all sources are in the store.
     ///
-    /// Changes that were queued later are not counted, because the queue may never become empty.
+    /// Changes that were queued later are not counted. Waiting for an empty queue could take forever.
     left_in_queue: usize,
-    /// Channel for the reply that the loaded objects are in the store; `None` after the reply was sent.
+    /// Sender that reports that the loaded objects are in the store; `None` after the report.
     filled: Option<oneshot::Sender<()>>,
 }
 
 impl Unconfirmed {
-    /// Records a message from the reflector of a source.
+    /// Records that the reflector of a source has sent a change, a list or a bookmark.
     ///
-    /// `waiting` is the length of the queue after the changes in the message were queued.
+    /// `waiting` is the length of the queue after the resulting changes were queued.
     pub(super) fn told(&mut self, source: SourceId, waiting: usize) {
         if self.sources.remove(&source) {
             self.left_in_queue = waiting;
@@ -59,12 +59,12 @@ impl<K: Send + Sync + 'static> Serving<K> {
         });
     }
 
-    /// Returns the number of changes of single objects that may be popped from the queue.
+    /// Returns the number of changes that may now be popped from the queue. Whole lists are not counted.
     ///
     /// Usually, this number is the free capacity of the fullest handler buffer. The number is unlimited in
     /// two cases:
-    /// - the first list of a source is not completely in the store;
-    /// - after a warm start, every reflector has sent its first message, but the informer has not synced.
+    /// - a first list has been received, but is not completely in the store;
+    /// - after a warm start, every reflector has sent its first change, but the informer has not synced.
     pub(super) fn room(&self) -> usize {
         let unconfirmed = self.unconfirmed.as_ref();
         let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
@@ -82,8 +82,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
     /// Sends the reply to [`Command::Fill`](super::Command::Fill) when the objects of the warm start are in
     /// the store.
     ///
-    /// Also marks the informer as synced when the first list of every source is in the store and the server
-    /// has confirmed a loaded store. Each action happens at most once.
+    /// Also marks the informer as synced when the first list of every source is in the store. If a warm start
+    /// loaded objects, the server must first have confirmed them. Each action happens at most once.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed
@@ -100,10 +100,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns whether the server has confirmed the store that a warm start loaded, and the changes that
-    /// confirm it are in the cache.
+    /// Returns whether the changes with which the server confirms a warm start's objects are in the store.
     ///
-    /// Returns true if no store was loaded.
+    /// Returns true if no objects were loaded.
     fn is_confirmed(&self) -> bool {
         let queue = &self.parts.queue;
         let Some(unconfirmed) = &self.unconfirmed else {

@@ -1,4 +1,4 @@
-//! Tests single steps of the informer's loop: resyncs, snapshots, long lists, and the change to synced.
+//! Tests the informer's loop one iteration at a time: resyncs, snapshots, long lists, and the sync.
 
 use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;

@@ -12,14 +12,15 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The objects of one source that a list can reuse; a source is one list and watch of the informer.
+/// The stored objects of one source (one list and watch of the informer) that a new list can reuse.
 #[derive_where(Clone)]
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
-    /// Epoch of `source` when the list that reuses the objects began. A source begins a new epoch when its
-    /// server may have been restored from a backup, because the server may then use a revision again for
-    /// another state.
+    /// Epoch of `source` when the list started. Only stored objects of the same epoch are reused.
+    ///
+    /// A source starts a new epoch when its server may have been restored from a backup. A restored server
+    /// may use the same revision again for another state.
     pub(crate) epoch: Epoch,
 }
 

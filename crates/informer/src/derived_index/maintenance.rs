@@ -14,7 +14,7 @@
 //!   the evaluation misses a change of a dependency, the handler of the dependencies receives the event of
 //!   that change later. That handler then finds the object by the recorded name, and evaluates it again.
 //!
-//! This module does not register the handlers; its parent module registers them.
+//! This module does not register the handlers. The parent module does.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -89,7 +89,7 @@ impl Board {
     }
 }
 
-/// Lock of one handler on the index entries of one object; dropping this value releases the lock.
+/// Lock of one handler on the index entries of one object. Dropping this value releases the lock.
 struct Claim {
     board: Arc<Board>,
     name: ObjectName,

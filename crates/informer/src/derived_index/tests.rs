@@ -1,7 +1,7 @@
 //! Tests that the two handlers of a derived index keep the index up to date with both caches.
 //!
 //! The tests use an index that finds pods by the zones of their nodes. A property test changes the two caches
-//! at any time, also during a call of an index function.
+//! between the polls of the handlers, and during calls of the index functions.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -71,10 +71,12 @@ enum Operation {
     DeletePod(usize),
     PutNode(usize, usize),
     DeleteNode(usize),
-    /// Polls the future of the handler with this number once. If the handler has no pending future, it first
-    /// starts to handle its next event.
+    /// Polls the pending future of a handler once. The number is 0 for the pod handler and 1 for the node
+    /// handler.
+    ///
+    /// If the handler has no pending future, it first starts to handle its next event.
     Poll(usize),
-    /// Ends the current call of an index function; has no effect if no index function is being called.
+    /// Ends the current call of an index function, if there is one.
     Answer,
 }
 
@@ -119,7 +121,7 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs the next operations of the test, up to the next `Answer`. Called by the index functions.
+/// Runs the remaining operations of the test until an `Answer` has run. The index functions call this.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }

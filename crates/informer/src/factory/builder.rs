@@ -1,6 +1,6 @@
 //! Builds an informer factory from a client and the default options of the factory's informers.
 //!
-//! This module does not decide which option applies to an informer; the module `defaults` does.
+//! This module does not decide which option applies to an informer. The module `defaults` does.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -27,8 +27,8 @@ const IDLE_GRACE: Duration = Duration::from_secs(60);
 
 /// Configures a [`SharedInformerFactory`]: its client and the options of all its informers.
 ///
-/// The most specific setting of an option applies: first the [`InformerOptions`] of the request, then the
-/// settings of this builder for the type, then the settings of this builder for all informers.
+/// The most specific setting of an option applies. The [`InformerOptions`] of a request are the most specific
+/// settings. This builder's settings for a type follow, and then its settings for all informers.
 /// [`InformerOptions`] has a table of this precedence. If two calls set the same option, the later call
 /// applies.
 #[must_use]
@@ -59,7 +59,7 @@ impl FactoryBuilder {
         }
     }
 
-    /// Sets the default options for all informers of the type `K`; the options of a request have precedence.
+    /// Sets the default options for all informers of the type `K`. The options of a request have precedence.
     ///
     /// If two calls for one type set the same option, the later call applies. [`InformerOptions`] has a table
     /// of the precedence. This setting corresponds to `ByObject` in controller-runtime.
@@ -85,7 +85,7 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the resync period for informers of the type `K`; zero disables the resync.
+    /// Sets the resync period for informers of the type `K`. Zero disables resyncs.
     ///
     /// This method is a short form of [`FactoryBuilder::for_type`] with a resync period.
     #[doc(alias = "WithCustomResyncConfig")]
@@ -124,7 +124,7 @@ impl FactoryBuilder {
         self
     }
 
-    /// Limits the informers of namespaced kinds to these namespaces; an empty list means all namespaces.
+    /// Limits the informers of namespaced kinds to these namespaces. An empty list means all namespaces.
     ///
     /// Each kind has one informer, which covers all these namespaces.
     #[doc(alias = "WithNamespace")]
@@ -136,9 +136,9 @@ impl FactoryBuilder {
 
     /// Limits the informers of namespaced kinds to these namespaces, each with its own options.
     ///
-    /// The name `""` means all namespaces that `namespaces` does not contain by name. The requests for `""`
-    /// exclude the named namespaces with the field selector `metadata.namespace!=…`, so no object is listed
-    /// twice.
+    /// An entry with the name `""` covers all namespaces without an entry of their own. For this entry, the
+    /// field selector `metadata.namespace!=…` excludes the namespaces of the other entries, so no object is
+    /// listed twice.
     ///
     /// The namespaces of an informer are fixed when it is created. To add or remove a namespace, request an
     /// informer with other [namespaces](super::InformerOptions::namespaces), and stop the old informer.
@@ -171,7 +171,7 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the time for which an unused informer runs after its last hold is dropped; the default is one
+    /// Sets the time for which an unused informer runs after its last hold is dropped. The default is one
     /// minute.
     ///
     /// This time applies to an informer that was requested only with [`hold`](SharedInformerFactory::hold).
@@ -201,7 +201,8 @@ impl FactoryBuilder {
     /// requests, and its status is [`NotServed`](crate::status::Activity::NotServed).
     ///
     /// When the definition exists again, the informer lists at once and continues with the same handlers. An
-    /// informer that waits after a 404 response also lists at once when its definition is created or changes.
+    /// informer whose last request received a 404 response waits before it retries. It also lists at once
+    /// when its definition is created or changes.
     ///
     /// Without this option, the informer keeps its cache when its definition is deleted. With this option,
     /// the informer still keeps its cache after a 404 response alone, because this response does not prove

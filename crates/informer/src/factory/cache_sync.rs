@@ -50,7 +50,7 @@ impl WaitForCacheSync {
     }
 }
 
-/// Error of a wait for several informers: contains the informers that did not sync, each with the reason.
+/// Error of a wait for the sync of several informers. It contains one error per informer that did not sync.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CacheSyncError {

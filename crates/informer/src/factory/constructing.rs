@@ -62,9 +62,9 @@ impl Drop for Constructing {
     }
 }
 
-/// Returns whether this thread is constructing the informer with this registry and key.
+/// Returns whether this thread is constructing the informer that `registry` and `key` identify.
 ///
-/// If the result is `true`, also records that the constructor has requested the informer that it creates.
+/// If so, also records that the informer's constructor has requested its own informer.
 pub(super) fn note(registry: RegistryId, key: &Key) -> bool {
     CONSTRUCTING.with_borrow_mut(|constructing| {
         let mut constructing = constructing.iter_mut();

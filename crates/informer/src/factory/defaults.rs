@@ -28,7 +28,7 @@ pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct Defaults {
-    /// Selectors, request options and namespaces that apply to all kinds.
+    /// Selectors, namespaces, and options of list and watch requests, as defaults for all kinds.
     pub(super) level: Level,
     pub(super) loop_options: LoopOptions,
     pub(super) metadata: Option<MetadataTransform>,
@@ -85,8 +85,8 @@ impl Defaults {
         self.by_type.set(options);
     }
 
-    /// Returns the default options for the type `K` in order of precedence: first the options that are set
-    /// for `K`, then the options that `K` inherits from another type.
+    /// Returns the default options for the type `K` in order of precedence. The options that are set for `K`
+    /// come before the options that `K` inherits from another type.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
         let [near, far] = &self.inherited;
         [&self.by_type, near, far]
@@ -102,10 +102,10 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// Returns the options of a request, completed with the defaults of the type and of all kinds.
+    /// Returns the options `own` of an informer, completed with the defaults of the type and of all kinds.
     ///
-    /// The result does not contain the final selectors, request options and transforms, because these can
-    /// differ between namespaces. [`Defaults::scope`] and [`Defaults::transform`] return them.
+    /// The result does not contain the final selectors, transforms, and options of list and watch requests.
+    /// These can differ between namespaces. [`Defaults::scope`] and [`Defaults::transform`] return them.
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);
@@ -115,10 +115,10 @@ impl Defaults {
         }
     }
 
-    /// Returns the transform of an informer, or `None` if the informer needs none.
+    /// Returns the function that transforms an informer's objects, or `None` if no transform is set.
     ///
-    /// The transform first calls the function from `transform_metadata`, and then the most specific transform
-    /// that is set for the object's namespace.
+    /// This function first calls the function from `transform_metadata`. It then calls the most specific
+    /// transform for the object's namespace: that of `own`, of the type `K`, or of all kinds.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

@@ -24,7 +24,7 @@ use crate::{
     shared_informer::{SharedInformer, Stopped},
 };
 
-/// The cached form of a `CustomResourceDefinition`: only its metadata.
+/// A cached `CustomResourceDefinition`, of which only the metadata is stored.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
 /// The two values that an informer keeps to receive changes of its kind's `CustomResourceDefinition`.
@@ -33,15 +33,14 @@ type Metadata = PartialObjectMeta<DynamicObject>;
 /// definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
-/// The `CustomResourceDefinition` objects to whose changes a factory's informers react, and the informer that
-/// receives these definitions.
+/// State for the `CustomResourceDefinition` objects that a factory watches for its informers.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// Sender of the state of each followed definition. The key is the definition's name, `<plural>.<group>`.
+    /// One sender per definition, which sends the definition's state to the informers of the defined kind.
+    /// The key is the definition's name, `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// The informer with which the event handler for `CustomResourceDefinition` objects is registered;
-    /// `None` before the first registration. If this informer has stopped, the next registration uses a new
-    /// informer.
+    /// The informer of definitions at which the event handler is registered; `None` before the registration.
+    /// If this informer has stopped, the next registration uses a new informer.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 

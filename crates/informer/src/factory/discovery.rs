@@ -158,8 +158,8 @@ impl<'a> Wanted<'a> {
     ///
     /// Examples of names are `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`. The empty
     /// group in `pods.v1.` is the core group. If the text after the resource name contains a dot, such as
-    /// `v1.apps`, the text is interpreted first as a version and a group, and then as a group. The result is
-    /// empty if the name is empty or starts with a dot.
+    /// `v1.apps`, the text has two interpretations. The first is a version and a group, and the second is a
+    /// group. The result is empty if the name is empty or starts with a dot.
     fn all(name: &'a str) -> Vec<Self> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();
@@ -250,7 +250,7 @@ impl Catalogue {
     }
 }
 
-/// Converts one entry of a discovery document; returns `None` if the entry lacks a resource name or a kind.
+/// Converts one entry of a discovery document. Returns `None` if the entry lacks a resource name or a kind.
 fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Option<Discovered> {
     let (plural, kind) = (served.resource?, served.response_kind?.kind?);
     let gvk = GroupVersionKind::gvk(group, version, &kind);

@@ -1,7 +1,8 @@
 //! Adds methods to the factory for kinds that are known only at run time.
 //!
-//! Some methods return informers of such kinds, which cache whole objects or only their metadata. Other
-//! methods look up kinds on the server with discovery requests. The results of discovery are not cached.
+//! Some methods return informers of such kinds. These informers cache whole objects or only their metadata.
+//! Other methods look up kinds on the server with discovery requests. The results of discovery are not
+//! cached.
 
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 
@@ -30,14 +31,14 @@ where
 }
 
 impl SharedInformerFactory {
-    /// Returns the informer of a kind that is known only at run time; the first request creates the informer.
+    /// Returns the informer of a kind that is known only at run time. The first request creates the informer.
     ///
     /// This method must be called inside a Tokio runtime.
     ///
-    /// The informer is limited to the factory's namespaces. This limit does not apply if `kind` states that
-    /// the kind is cluster-scoped; the result of [discovery](SharedInformerFactory::discover) contains this
-    /// information. If the server does not serve the kind, the informer does not sync. With
-    /// [`fail_fast`](crate::status::WaitForSync::fail_fast), the wait for the sync then returns the error.
+    /// The informer is limited to the factory's namespaces. This limit does not apply if `kind` reports a
+    /// cluster-scoped kind, as a result of [discovery](SharedInformerFactory::discover) does. If the server
+    /// does not serve the kind, the informer does not sync. A wait for the sync with
+    /// [`fail_fast`](crate::status::WaitForSync::fail_fast) then returns an error.
     ///
     /// # Errors
     /// Returns [`KindError`] if a name of the kind is missing or is not valid in a URL, or if discovery
@@ -73,7 +74,8 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer that caches only the metadata of a kind that is known only at run time.
+    /// Returns the informer that caches only the metadata of objects, for a kind that is known only at run
+    /// time.
     ///
     /// The server sends only the metadata, so this informer needs less memory than the informer of the whole
     /// objects. The two informers have separate watches and caches. This method must be called inside a Tokio
@@ -93,7 +95,7 @@ impl SharedInformerFactory {
         Ok(found.informer)
     }
 
-    /// Returns the informer that caches only the metadata of a kind, with the given options.
+    /// Returns the informer that caches only the metadata of objects, with the given options.
     ///
     /// Requests with different selectors or namespaces return different informers. This method must be called
     /// inside a Tokio runtime.
@@ -116,11 +118,12 @@ impl SharedInformerFactory {
     /// Examples of names are `pods`, `pod`, `Pod`, `po`, `deployments.apps` and `deployments.v1.apps`. Upper
     /// and lower case are equivalent in the part before the first dot. If the name has no group, the core
     /// group has precedence, then the other groups in the server's order. If the name has no version, the
-    /// result is in the group's preferred version. A short name matches only if no full name matches.
+    /// result is in the group's preferred version. A short name such as `po` is used only if no plural name,
+    /// singular name or kind equals the name.
     ///
-    /// The method sends one request if the name contains its group or is a full name in the core group, and
-    /// two requests otherwise. The result is not cached, so a new `CustomResourceDefinition` is found at
-    /// once.
+    /// The method sends one request if the name contains its group, or is a plural name, singular name or
+    /// kind in the core group. Otherwise it sends two requests. The result is not cached, so a new
+    /// `CustomResourceDefinition` is found at once.
     ///
     /// ```no_run
     /// # async fn example(
@@ -132,9 +135,9 @@ impl SharedInformerFactory {
     /// ```
     ///
     /// # Errors
-    /// Returns [`DiscoverError`] if the server does not know the kind, does not respond within one minute,
-    /// does not support aggregated discovery (Kubernetes before 1.27), or if a request fails for another
-    /// reason.
+    /// Returns [`DiscoverError`] if the server does not know the kind, or if a request fails. A request also
+    /// fails if the server does not respond within one minute, or does not support aggregated discovery
+    /// (Kubernetes before 1.27).
     ///
     /// # Cancel safety
     /// Dropping the future cancels the request.

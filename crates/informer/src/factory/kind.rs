@@ -14,9 +14,9 @@ use super::{
 
 /// Describes a kind that is known only at run time.
 ///
-/// An `ApiResource` contains only the names of the kind. The results of discovery also contain whether the
-/// kind is namespaced and can be watched: [`Discovered`], and the pair `(ApiResource, ApiCapabilities)` from
-/// `kube_client::discovery`.
+/// An `ApiResource` contains only the names of the kind. A result of discovery also contains whether the kind
+/// is namespaced and can be watched. Such results are [`Discovered`], and the pair
+/// `(ApiResource, ApiCapabilities)` from `kube_client::discovery`.
 pub trait KindRef {
     /// Returns the group, version, kind and plural name of the kind.
     fn api_resource(&self) -> &ApiResource;
@@ -133,7 +133,8 @@ pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
 
 /// Returns whether a name can be used as a segment of a URL path without escaping.
 ///
-/// A valid name consists of ASCII letters and digits; `-` and `.` are also valid except at the start and end.
+/// A valid name consists of ASCII letters and digits. The characters `-` and `.` are also valid, except at
+/// the start and the end.
 fn is_segment(name: &str) -> bool {
     let bytes = name.as_bytes();
     let [first, .., last] = bytes else {

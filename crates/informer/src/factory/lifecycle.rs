@@ -27,8 +27,8 @@ use crate::{shared_informer::SharedInformer, status::Status};
 /// period](super::FactoryBuilder::idle_grace), and then ends. Each clone of a hold counts as another hold.
 ///
 /// A hold dereferences to its [`SharedInformer`]. Clones of that `SharedInformer` do not keep the informer
-/// running, and neither do its listers, registrations, subscriptions and waits. Keep the hold for as long as
-/// the informer is needed.
+/// running. Listers, registrations, subscriptions and waits do not either. Keep the hold for as long as the
+/// informer is needed.
 ///
 /// A hold can also be dropped outside of a runtime and inside a handler. The drop does not wait for the
 /// informer to end.
@@ -173,11 +173,11 @@ impl SharedInformerFactory {
     /// handlers and [holds](Hold). The next [`SharedInformerFactory::start`] runs the new informer.
     ///
     /// Existing references to the old informer stay valid. Its cache and its listers keep their last content.
-    /// Its handlers receive no more events; undelivered events are discarded. Registering a handler fails
+    /// Its handlers receive no more events. Undelivered events are discarded. Registering a handler fails
     /// with [`Stopped`](crate::shared_informer::Stopped).
     ///
     /// An adopted informer is removed from the factory and keeps running, because the factory does not run
-    /// it. The method can be called several times, also concurrently; each call waits until the informer has
+    /// it. The method can be called several times, also concurrently. Each call waits until the informer has
     /// ended.
     ///
     /// A handler of `informer` must not wait for this future, because this future waits for the end of the

@@ -71,7 +71,7 @@ pub trait Sealed {}
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Coverage {
-    /// One section per covered namespace, ordered by name; contains at least one section.
+    /// One section per covered namespace, ordered by name. There is at least one section.
     ///
     /// A section whose `namespace` is `None` covers all namespaces that have no section of their own. The
     /// coverage of a cluster-scoped kind has only such a section.
@@ -96,9 +96,9 @@ pub struct CoveredNamespace {
     /// Name of the namespace that this section covers. `None` if this section covers all namespaces that
     /// have no section of their own.
     pub namespace: Option<String>,
-    /// Label selector of the informer in this namespace; the empty selector selects all objects.
+    /// Label selector of the informer in this namespace. The empty selector selects all objects.
     pub labels: Selector,
-    /// Field selector of the informer in this namespace; the empty string selects all objects.
+    /// Field selector of the informer in this namespace. The empty string selects all objects.
     pub fields: String,
 }
 

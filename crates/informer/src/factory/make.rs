@@ -147,7 +147,8 @@ impl SharedInformerFactory {
         builder.build()
     }
 
-    /// Returns the source that sends the lists and watches of one section of the informer's scope.
+    /// Returns the [`ListWatch`] that sends the list and watch requests for one section of the informer's
+    /// scope.
     ///
     /// A section covers one namespace, or all namespaces that have no section of their own.
     fn source<K: Resource>(&self, dyntype: &K::DynamicType, section: &Section) -> ListWatch<K> {
@@ -162,7 +163,7 @@ impl SharedInformerFactory {
     }
 }
 
-/// Returns the function that runs an informer until the informer must end.
+/// Returns the function that runs an informer until the factory ends it.
 ///
 /// `follow` is called when the informer starts. If `follow` returns a value, the informer reacts to changes
 /// of its kind's `CustomResourceDefinition`, and keeps the factory's informer of definitions running.

@@ -1,7 +1,7 @@
-//! Defines the options that an informer can have for a single namespace: selectors, request options and a
-//! transform.
+//! Defines the options that an informer can have for a single namespace.
 //!
-//! This module does not resolve the precedence between options; the modules `scope` and `options` do.
+//! These options are selectors, a transform, and the options of list and watch requests. This module does not
+//! resolve the precedence between options. The modules `scope` and `options` do.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::decode::Transform;
 ///
 /// For [`InformerOptions::namespaces_with`], `T` is the type to which the options apply. For
 /// [`FactoryBuilder::namespaces_with`], the options apply to all kinds, and `T` is `ObjectMeta`. If an option
-/// is not set in this value, a less specific setting applies; see the table at [`InformerOptions`].
+/// is not set in this value, a less specific setting applies, as the table at [`InformerOptions`] states.
 ///
 /// All namespaces of an informer share one queue and one cache. So the options for the queue, for storing and
 /// saving objects, and for the resync cannot differ between namespaces.
@@ -49,8 +49,8 @@ impl<T> NamespaceOptions<T> {
 
 /// Splits the options of several namespaces into two maps, each with the namespace names as keys.
 ///
-/// The first map contains the selectors and request options of each namespace. The second map contains the
-/// transforms of the namespaces that have one.
+/// The first map contains each namespace's selectors and options of list and watch requests. The second map
+/// contains the transforms of the namespaces that have one.
 pub(super) fn split<T, S: Into<String>>(
     namespaces: impl IntoIterator<Item = (S, NamespaceOptions<T>)>,
 ) -> (BTreeMap<String, Selection>, BTreeMap<String, Transform<T>>) {

@@ -55,7 +55,7 @@ pub enum QueueKind {
 /// namespaces, the name `""` means all namespaces that the list does not name. For a cluster-scoped kind,
 /// only the rows 2, 4 and 6 apply.
 ///
-/// In this table, a type is a Rust type; `DynamicObject` is one type, even for several kinds. An option for
+/// In this table, a type is a Rust type. `DynamicObject` is one type, even for several kinds. An option for
 /// `Pod` also applies to `Pruned<Pod>`, `PartialObjectMeta<Pod>` and `Pruned<PartialObjectMeta<Pod>>`, unless
 /// the option is set for these types themselves. There are two exceptions:
 ///
@@ -94,7 +94,7 @@ pub(super) struct Transforms<K> {
 }
 
 impl<K> Transforms<K> {
-    /// Returns the transform of a namespace; if none is set, returns the transform for all namespaces.
+    /// Returns the transform for a namespace, or the one for all namespaces if the namespace has none.
     pub(super) fn of(&self, namespace: &str) -> Option<&Transform<K>> {
         let here = self.by_namespace.get(namespace);
         here.or(self.everywhere.as_ref())
@@ -111,7 +111,8 @@ impl<K> Transforms<K> {
         }
     }
 
-    /// Returns the memory address of each transform, with the transform's namespace (`None`: all namespaces).
+    /// Returns the memory address of each transform, with the transform's namespace or `None` for all
+    /// namespaces.
     ///
     /// Two transforms are compared by address, because closures cannot be compared in another way.
     fn addresses(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
@@ -141,9 +142,9 @@ impl<K> InformerOptions<K> {
 
     selection_methods!(level.everywhere);
 
-    /// Limits the informer to these namespaces; an empty list means all namespaces.
+    /// Limits the informer to these namespaces. An empty list means all namespaces.
     ///
-    /// The name `""` means all namespaces that `namespaces` does not contain by name.
+    /// The entry `""` covers all namespaces without an entry of their own.
     pub fn namespaces<S: Into<String>>(self, namespaces: impl IntoIterator<Item = S>) -> Self {
         let namespaces = namespaces.into_iter();
         self.namespaces_with(namespaces.map(|name| (name, NamespaceOptions::new())))
@@ -151,7 +152,7 @@ impl<K> InformerOptions<K> {
 
     /// Limits the informer to these namespaces, each with its own options.
     ///
-    /// The name `""` means all namespaces that `namespaces` does not contain by name.
+    /// An entry with the name `""` covers all namespaces without an entry of their own.
     pub fn namespaces_with<S: Into<String>>(
         mut self,
         namespaces: impl IntoIterator<Item = (S, NamespaceOptions<K>)>,
@@ -179,10 +180,10 @@ impl<K> InformerOptions<K> {
 
     keeping_methods!(keeping);
 
-    /// Returns these options, and replaces each option that is not set with the value of `general`.
+    /// Returns these options, in which each unset option is replaced by the value from `general`.
     ///
-    /// The transforms of single namespaces come from these options if they set namespaces, and from `general`
-    /// otherwise.
+    /// The transforms for single namespaces are not merged. They come from these options if these options set
+    /// namespaces, and from `general` otherwise.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {

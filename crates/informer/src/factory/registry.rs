@@ -76,12 +76,12 @@ pub(super) struct RegistryId(usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryId(u64);
 
-/// Time for which a request needs the informer.
+/// Determines how long a request for an informer keeps the informer running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// The request needs the informer from the start of the factory until its shutdown.
+    /// The informer runs from the start of the factory until the factory is shut down.
     Pinned,
-    /// The request needs the informer until the returned [`Hold`](super::Hold) is dropped.
+    /// The informer runs until the returned [`Hold`](super::Hold) is dropped.
     Held,
 }
 
@@ -107,9 +107,10 @@ pub(super) struct Registry {
     stop: watch::Sender<bool>,
     /// Sends the error of the first informer that failed; `None` until an informer fails.
     pub(super) failure: watch::Sender<Option<InformerError>>,
-    /// Tasks of the running informers. This lock is never held together with the lock of `state`. The reason
-    /// is that spawning a task on a runtime that shuts down drops the task at once. This drop runs user code,
-    /// which may lock `state`.
+    /// Tasks of the running informers. This lock is never held together with the lock of `state`.
+    ///
+    /// A runtime that shuts down drops a newly spawned task at once. The drop runs user code, which may lock
+    /// `state`.
     running: Mutex<JoinSet<()>>,
 }
 
@@ -161,12 +162,13 @@ impl Registry {
         self.state.lock().entries.len()
     }
 
-    /// Returns the informer of a key. Creates it if there is none, or if the existing informer has ended or
-    /// is ending. After the shutdown, an existing informer is always returned.
+    /// Returns the informer of a key, and calls `make` to create it if there is none.
     ///
-    /// `accept` receives the options of the existing or new informer. If `accept` returns an error, the
-    /// request neither pins nor holds the informer. After a successful request with [`Want::Held`], the
-    /// informer runs.
+    /// An informer that has ended or is ending is replaced, except after the shutdown. `accept` checks the
+    /// options of the existing or new informer. With [`Want::Held`], the informer is started if necessary.
+    ///
+    /// # Errors
+    /// Returns the error of `accept`. The request then neither pins nor holds the informer.
     pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -289,7 +291,7 @@ impl Registry {
     /// signalled to end are omitted.
     ///
     /// Before the first [`start`](Self::start), the result also contains waits for the informers that are not
-    /// started; these waits fail at once.
+    /// started. These waits fail at once.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());
@@ -303,7 +305,7 @@ impl Registry {
 
     /// Signals all running informers to end, and ends the informers that were never started.
     ///
-    /// After this call, no informer is started any more.
+    /// No informer starts after this call.
     pub(super) fn shut_down(&self) {
         let mut state = self.state.lock();
         state.shut_down = true;
@@ -353,7 +355,7 @@ impl Registry {
         Ending::Told(Arc::clone(&entry.demand))
     }
 
-    /// Adds a hold to the informer with this identity. Called when an existing hold of the informer is
+    /// Adds a hold to the informer with this identity. [`Hold`](super::Hold) calls this method when it is
     /// cloned.
     pub(super) fn hold(self: &Arc<Self>, id: EntryId) {
         let mut state = self.state.lock();
@@ -399,7 +401,8 @@ impl Registry {
         true
     }
 
-    /// Removes an informer from the registry if it was signalled to end. Called when the informer has ended.
+    /// Removes an informer from the registry if it was signalled to end. The informer's [`Lifetime`] calls
+    /// this method when the informer has ended.
     pub(super) fn clear(&self, id: EntryId) {
         let mut state = self.state.lock();
         let ended = state.entry(id).is_some_and(|entry| entry.is_ending());

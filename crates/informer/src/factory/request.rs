@@ -1,4 +1,4 @@
-//! Defines a caller's request for an informer of a factory, without the factory's default options.
+//! Defines a request to a factory for an informer. The request contains only the options that the caller set.
 
 use std::any::TypeId;
 

@@ -1,16 +1,17 @@
-//! Resolves the scope of an informer: its namespaces, and the selectors and request options in each of them.
+//! Resolves the scope of an informer: its namespaces, and a [`Selection`] for each of them.
 //!
-//! A [`Selection`] consists of selectors and request options. Selections can be set for one informer, for its
-//! type and for all kinds. This module combines them by precedence into one [`Scope`]. It sends no requests.
+//! A [`Selection`] consists of selectors and of options for list and watch requests. Selections can be set
+//! for one informer, for its type and for all kinds. This module combines them by precedence into one
+//! [`Scope`]. It sends no requests.
 
 use std::collections::BTreeMap;
 
 use crate::{logs, reflector::RequestOptions, selector::Selector};
 
-/// Name in a list of namespaces that means all namespaces that the list does not contain by name.
+/// Namespace entry that covers all namespaces without an entry of their own.
 const ALL: &str = "";
 
-/// The selectors and request options that are set for one namespace or for all namespaces.
+/// Selectors, and options of list and watch requests, for one namespace or for all namespaces.
 ///
 /// If a field is not set, the value of a less specific [`Level`] applies. An empty selector counts as set.
 #[derive(Clone, Debug, Default)]
@@ -24,13 +25,13 @@ pub(super) struct Selection {
 /// that stores the selection.
 macro_rules! selection_methods {
     ($($path:ident).+) => {
-        /// Selects only objects that match this label selector; the empty selector selects all objects.
+        /// Selects only objects that match this label selector. The empty selector selects all objects.
         pub fn labels(mut self, labels: crate::selector::Selector) -> Self {
             self.$($path).+.labels = Some(labels);
             self
         }
 
-        /// Selects only objects that match this field selector, for example `spec.nodeName=node-1`; the empty
+        /// Selects only objects that match this field selector, for example `spec.nodeName=node-1`. The empty
         /// string selects all objects.
         pub fn fields(mut self, fields: impl Into<String>) -> Self {
             self.$($path).+.fields = Some(fields.into());
@@ -51,15 +52,16 @@ pub(super) struct Level {
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
-/// The objects that an informer covers: in each section's namespace, the objects that match the section's
-/// selectors.
+/// The objects that an informer covers. Each section selects the objects of one namespace.
+///
+/// A section contains the namespace and the selectors that apply to its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// The sections of the scope, ordered by namespace; contains at least one section.
+    /// The sections of the scope, ordered by namespace. There is at least one section.
     pub(super) sections: Vec<Section>,
 }
 
-/// One namespace of an informer's scope, with the selectors and request options for this namespace.
+/// One namespace of an informer's scope, with its selectors and its options of list and watch requests.
 ///
 /// The informer lists and watches each section separately.
 #[derive(Clone, Debug)]
@@ -72,7 +74,7 @@ pub(super) struct Section {
     pub(super) requests: RequestOptions,
 }
 
-/// Two sections are equal if their namespaces and selectors are equal; request options are not compared.
+/// Compares the namespaces and selectors of two sections. The options of list and watch requests are ignored.
 impl PartialEq for Section {
     fn eq(&self, other: &Self) -> bool {
         let key = |of: &Self| (of.namespace.clone(), of.labels.clone(), of.fields.clone());
@@ -96,8 +98,7 @@ impl Selection {
 }
 
 impl Level {
-    /// Returns this level; each value that this level does not set comes from the less specific level
-    /// `general`.
+    /// Returns this level. Values that this level does not set come from the less specific level `general`.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -105,17 +106,19 @@ impl Level {
         }
     }
 
-    /// Returns the selectors and request options that this level sets for a namespace.
+    /// Returns the selection that this level sets for a namespace.
     ///
-    /// Each selector or option that is not set for the namespace comes from the level's selection for all
-    /// namespaces.
+    /// Each value that is not set for the namespace comes from the level's selection for all namespaces.
     fn of(&self, namespace: &str) -> Selection {
         let named = self.namespaces.as_ref();
         let here = named.and_then(|named| named.get(namespace)).cloned();
         here.unwrap_or_default().or(Some(&self.everywhere))
     }
 
-    /// Returns the name of the first request option that differs between the two levels in any namespace.
+    /// Returns the name of an option of list and watch requests that differs between the two levels.
+    ///
+    /// Compares the selections for all namespaces first, and then the selections of single namespaces.
+    /// Returns `None` if no option differs.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let named = [self, other].map(|level| level.namespaces.iter().flatten());
         let mut named = named.into_iter().flatten();
@@ -127,11 +130,11 @@ impl Level {
 }
 
 impl Scope {
-    /// Combines the levels into a scope; the most specific level is the first one in `levels`.
+    /// Combines the levels into a scope. The first one in `levels` is the most specific level.
     ///
-    /// For each selector and request option, the first level that sets it applies. Within a level, the
-    /// selection of the namespace has precedence over the selection for all namespaces. A cluster-scoped kind
-    /// has one section, and the namespaces of all levels are ignored.
+    /// For each selector and each option of list and watch requests, the first level that sets it applies.
+    /// Within a level, the selection of the namespace has precedence over the selection for all namespaces. A
+    /// cluster-scoped kind has one section, and the namespaces of all levels are ignored.
     pub(super) fn resolve(levels: &[&Level], is_namespaced: bool) -> Self {
         let nothing = Selection::default;
         let selected = |namespace: &str| {
@@ -202,10 +205,10 @@ impl Section {
         }
     }
 
-    /// Excludes the given namespaces from this section with the field selector.
+    /// Adds conditions to this section's field selector that exclude the given namespaces.
     ///
-    /// Called for the section that covers all namespaces that have no section of their own. Without the
-    /// exclusion, the informer would list the objects in `namespaces` twice.
+    /// The section must be the one that covers all namespaces without a section of their own. Without these
+    /// conditions, the informer would list the objects in `namespaces` twice.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

@@ -2,7 +2,7 @@
 //!
 //! [`IndexBuild`] runs in its own task, in rounds. The first round indexes all objects of the store. Each
 //! later round indexes the objects that changed during the previous round. The writer indexes the objects
-//! that change during the last round. This module does not add the new indices to the store; the writer does.
+//! that change during the last round. This module does not add the new indices to the store. The writer does.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,11 +20,10 @@ use crate::object::ObjectName;
 /// If an index function decodes packed objects, this number of objects takes about 2 ms.
 const SLICE: usize = 100;
 
-/// An [`IndexBuild`] starts no further round after a round that indexes at most this number of objects.
+/// A round of an [`IndexBuild`] is the last one if it indexes at most this number of objects.
 ///
-/// Each round after the first indexes the objects that changed during the previous round. The writer of the
-/// store indexes the objects that change during the last round. This limit equals the maximum size of a batch
-/// that the writer applies.
+/// The limit equals the maximum size of a batch that the store's writer applies. Usually, few objects change
+/// during the last round, and the writer indexes them.
 const NEAR: usize = crate::queue::BATCH;
 
 /// Maximum number of rounds of an [`IndexBuild`]. The first round indexes all objects of the store. Each
@@ -33,11 +32,10 @@ const NEAR: usize = crate::queue::BATCH;
 /// Without this limit, the build would never end if objects change faster than the build indexes them.
 const ROUNDS: usize = 8;
 
-/// New indices that are not part of the store yet; they cover the objects of the snapshot in the field
-/// `base`.
+/// New indices that are not part of the store yet. They cover the objects of the snapshot in `base`.
 ///
-/// Advancing to a later snapshot costs time in proportion to the number of changed objects, not to the size
-/// of the store.
+/// Updating them to a later snapshot costs time in proportion to the number of changed objects, not to the
+/// size of the store.
 pub(crate) struct IndexBuild<K> {
     base: Snapshot<K>,
     indices: Vec<Index<K>>,
@@ -45,7 +43,7 @@ pub(crate) struct IndexBuild<K> {
 }
 
 impl<K> IndexBuild<K> {
-    /// Creates one empty index for each index function in `indexers`; indexes no objects yet.
+    /// Creates one empty index for each index function in `indexers`.
     ///
     /// # Errors
     /// Returns an error if two indices in `indexers` have the same name, or if one of them has the name of an
@@ -88,7 +86,7 @@ impl<K> IndexBuild<K> {
         seen
     }
 
-    /// Indexes the objects of `root` that are not indexed yet, and returns the complete indices.
+    /// Indexes the objects of the store `root` that are not indexed yet, and returns the complete indices.
     ///
     /// Also returns one error for each object and index for which the index function failed.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {

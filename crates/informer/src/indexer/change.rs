@@ -16,8 +16,10 @@ use crate::{
 pub enum Cause {
     /// The watch received an event for the object.
     Watch,
-    /// A list after the first one contained the object. The object may have changed several times or not at
-    /// all. After a restore of the server from a backup, the state may differ although the revision is equal.
+    /// The object was in a list, and this list was not the first one.
+    ///
+    /// The object may have changed several times or not at all. After a restore of the server from a backup,
+    /// the state may differ although the revision is equal.
     Relist,
     /// The object has not changed. The update is delivered because the handler's resync period has elapsed.
     Resync,
@@ -44,7 +46,7 @@ pub enum Change<K> {
         /// The reason why the update is delivered.
         cause: Cause,
     },
-    /// An object was removed from the cache. The value contains its name and last known state.
+    /// An object was removed from the cache. The value contains the object's name and last known state.
     Deleted(Deleted<K>),
     /// A list was applied to the cache. This one change covers all objects of the list.
     Replaced {
@@ -116,7 +118,8 @@ pub struct Changed {
     pub gone: Vec<ObjectName>,
     /// Names of the objects in the list, in the order of the list, each with a flag.
     ///
-    /// The flag is true if the object may have changed: its revision or uid is different, or the server may
-    /// have used the revision again for another state after a restore from a backup.
+    /// The flag is true if the object may have changed. This is the case if its revision or uid is different.
+    /// It is also the case if the server may have used the revision again for another state, after a restore
+    /// from a backup.
     pub listed: Vec<(ObjectName, bool)>,
 }

@@ -23,7 +23,7 @@ use crate::{
     status::Status,
 };
 
-/// Writes the changes that a reflector receives directly to a store.
+/// Writes the changes of a reflector to a store, without a queue between them.
 ///
 /// [`ReflectorBuilder::into_indexer`] creates this value from the [`IndexerWriter`] of the store.
 ///

@@ -16,9 +16,9 @@ impl Indexers<DynamicObject> {
     /// as in the `selectableFields` of a `CustomResourceDefinition`, is removed. `kind` and `apiVersion` are
     /// valid paths too.
     ///
-    /// The value of a string is the string itself; the value of a number or a boolean is its JSON form. An
+    /// The value of a string is the string itself. The value of a number or a boolean is its JSON form. An
     /// array has one value for each element that is a string, a number or a boolean. A missing field, null
-    /// and a JSON object have no value; field selectors treat such a field as an empty string. For a field
+    /// and a JSON object have no value. Field selectors treat such a field as an empty string. For a field
     /// whose name contains a dot, use [`Indexers::with`] or [`Indexers::with_label`].
     ///
     /// ```

@@ -1,9 +1,8 @@
 //! Decides which task frees the memory of an old state of a store. A state of a store is called a root.
 //!
-//! All roots of a store between two lists form a generation. Dropping a large root of an ended generation
-//! frees the root in Tokio's pool for blocking work. The task that drops any other root also frees the root.
-//! This is fast, because the root is small or shares nearly all of its memory with the next root. This module
-//! does not free memory itself.
+//! The roots of a store between two lists form a generation. They share most of their memory. Usually, the
+//! task that drops a root also frees it, because this is fast. A large root is freed in Tokio's pool for
+//! blocking work if a later list has ended the root's generation. This module does not free memory itself.
 
 use std::sync::{
     Arc,
@@ -29,9 +28,9 @@ pub(super) struct Garbage<K> {
 
 /// Decides which task frees a dropped root (an old state of a store).
 ///
-/// All roots of a store between two lists share one such value. These roots share most of their memory, so
-/// dropping one of them frees little. Dropping the last one frees all entries that the next list did not
-/// keep.
+/// All roots of a store between two lists share one `Generation`. These roots share most of their memory, so
+/// dropping one of them usually frees little. Dropping the last of them frees all entries that the next list
+/// has removed or replaced.
 pub(super) struct Generation<K> {
     /// Whether a list has ended this generation, or the writer of the store was dropped.
     is_over: AtomicBool,
@@ -53,7 +52,7 @@ impl<K> Generation<K> {
 
     /// Ends this generation, and returns the next one.
     ///
-    /// Called before a list is applied, and when the writer of the store is dropped.
+    /// The store calls this method before it applies a list, and when its writer is dropped.
     pub(super) fn end(&self) -> Self {
         self.is_over.store(true, Ordering::Relaxed);
         Self::new(self.free)

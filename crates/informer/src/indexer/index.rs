@@ -1,7 +1,7 @@
-//! Defines the named indices of a store; an index maps objects to values, and values to objects.
+//! Defines the named indices of a store. An index maps objects to values, and values to objects.
 //!
-//! The index functions come from the program. If a function fails or panics, the index omits that object.
-//! This module does not decide when objects are indexed; the writer of the store does.
+//! The index functions come from the program. If a function fails or panics for an object, the index omits
+//! this object. This module does not decide when objects are indexed. The writer of the store does.
 
 use std::{fmt, sync::Arc};
 
@@ -108,7 +108,8 @@ impl<K> Indexers<K> {
 
     /// Adds an index whose function reads only an object's name, namespace, labels or revision.
     ///
-    /// A packed or lazy cache does not decode objects for this index.
+    /// A packed or lazy cache, which decodes an object when it is read, does not decode objects for this
+    /// index.
     #[must_use]
     pub fn with_metadata<V>(
         mut self,
@@ -127,9 +128,10 @@ impl<K> Indexers<K> {
         self
     }
 
-    /// Adds an index over the values of the label `key`; objects without this label are not indexed.
+    /// Adds an index over the values of the label `key`. Objects without this label are not indexed.
     ///
-    /// A packed or lazy cache does not decode objects for this index.
+    /// A packed or lazy cache, which decodes an object when it is read, does not decode objects for this
+    /// index.
     #[must_use]
     pub fn with_label(self, name: &str, key: impl Into<String>) -> Self
     where
@@ -287,7 +289,7 @@ pub enum NotRemovable {
     Namespace,
 }
 
-/// Error of an index function for one object, which the index therefore omits.
+/// Error of an index function for one object. The index omits this object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object} is not in index {index}: {reason}")]
 #[non_exhaustive]

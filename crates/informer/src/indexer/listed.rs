@@ -15,8 +15,8 @@ pub(super) enum Listed {
     /// The list is sorted by name and has no duplicates. Merging the list with the sorted stored names finds
     /// the stored objects that the list does not contain.
     InOrder,
-    /// The list is not sorted, or has duplicates. The map contains the position of each name that was passed
-    /// to [`Listed::position`].
+    /// The list is not sorted, or has duplicates. The map contains the names that were passed to
+    /// [`Listed::position`], each with its position in the list without duplicates.
     Hashed(Positions),
 }
 
@@ -33,9 +33,11 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of `name` in the list after the removal of duplicates.
+    /// Returns the position of `name` in the list without duplicates. Must be called for each name of the
+    /// list, in order.
     ///
-    /// If the name has not occurred yet, its position is `next`, and this position is recorded.
+    /// `next` is the position of a new name. If the list contained `name` before, returns the earlier
+    /// position.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,

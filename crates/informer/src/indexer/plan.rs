@@ -1,7 +1,7 @@
 //! Defines [`Plan`]: the conditions of a query on a store, and the search for objects that meet all of them.
 //!
-//! A plan uses an index of the store for each condition that allows this. The caller passes the state of the
-//! store to each search.
+//! A search uses an index for the conditions that select objects by namespace or index value. It checks the
+//! other conditions for each object. The caller passes the state of the store to each search.
 
 use std::{
     ops::Bound::{self, Excluded, Included, Unbounded},
@@ -19,23 +19,25 @@ use crate::{
     selector::{FieldOperator, FieldSelector},
 };
 
-/// Error of a field selector: the store has no index for a selected field. The value is the field's name.
+/// Error of a query by a field selector: the store has no index for a field in the selector.
+///
+/// The value is the field's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field {0} can't be selected: no index has its name; add an index named {0}")]
 #[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 
-/// The conditions of a query; a search finds the objects that meet all of them.
+/// The conditions of a query. A search finds the objects that meet all of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     sets: Vec<Set>,
     tests: Vec<Test>,
 }
 
-/// A condition for which an index finds the next matching object after a given name.
+/// A condition on a namespace or on an index. The next object that meets it is found without a scan.
 ///
-/// An object matches if it has one of the variant's values, which are sorted. The number in `Values` is the
-/// position of the index among the store's indices.
+/// An object meets the condition if it has one of the listed namespaces or values, which are sorted. The
+/// number in `Values` is the position of the index among the store's indices.
 #[derive(Clone, Debug)]
 enum Set {
     Namespaces(Values),
@@ -50,7 +52,8 @@ enum Test {
     NotInNamespace(String),
     /// The object must not have this value in the index.
     Not(usize, Arc<str>),
-    /// The object must have a non-empty value in the index if the flag is true, and none if it is false.
+    /// If the flag is true, the object must have a non-empty value in the index. If it is false, it must have
+    /// none.
     Filled(usize, bool),
     /// The object's `metadata.name` must equal this name if the flag is true, and differ if it is false.
     Named(String, bool),
@@ -93,7 +96,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds the condition that objects are in this namespace; the empty namespace means cluster-scoped
+    /// Adds the condition that objects are in this namespace. The empty namespace means cluster-scoped
     /// objects.
     pub(crate) fn in_namespace(&mut self, namespace: &str) {
         self.sets
@@ -103,7 +106,7 @@ impl Plan {
     /// Adds the condition that objects match a field selector.
     ///
     /// # Errors
-    /// Returns an error if the store has no index with the name of a selected field. The fields
+    /// Returns an error if the store has no index with the name of a field in the selector. The fields
     /// `metadata.name` and `metadata.namespace` need no index.
     pub(super) fn select<K>(
         &mut self,

@@ -1,6 +1,6 @@
 //! Defines [`Postings`]: the content of one index, which maps values to objects and objects to values.
 //!
-//! This module stores the values that its caller passes; it does not call index functions.
+//! This module stores the values that its caller passes. It does not call index functions.
 
 use std::{ops::Bound, sync::Arc};
 
@@ -41,7 +41,7 @@ impl Postings {
         self.values.get(object).map_or(&[], |values| values)
     }
 
-    /// Replaces the values of an object; if `values` is empty, removes the object from the index.
+    /// Replaces the values of an object. If `values` is empty, removes the object from the index.
     pub(crate) fn set_values(&mut self, object: &ObjectName, values: &Values) {
         let old = if values.is_empty() {
             self.values.remove(object)

@@ -1,6 +1,6 @@
 //! Finds the objects of a snapshot that meet conditions on several indices.
 //!
-//! [`Query`] has the public methods; the module `plan` contains the search.
+//! [`Query`] has the public methods. The module `plan` contains the search.
 
 use std::{fmt, sync::Arc};
 
@@ -19,9 +19,8 @@ use derive_where::derive_where;
 ///
 /// [`Snapshot::query`] creates a query without conditions, which selects all objects.
 ///
-/// The query builds no intermediate list. The number of its index searches is at most the number of objects
-/// that match the *most selective* condition, times the number of conditions. The order of the conditions
-/// does not matter.
+/// The query builds no intermediate list. It searches each index at most once per object that meets the *most
+/// selective* condition. The order of the conditions does not matter.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -67,11 +66,11 @@ impl<K> Snapshot<K> {
     /// Returns a query for the objects that match a field selector.
     ///
     /// For each field in the selector, the store must have an index with the name of the field. The fields
-    /// `metadata.name` and `metadata.namespace` need no index. For an object without a value in the index,
-    /// the selector compares with the empty string, as an API server does.
+    /// `metadata.name` and `metadata.namespace` need no index. An object without a value in the index counts
+    /// as an object with the empty string, as in an API server.
     ///
     /// # Errors
-    /// Returns an error if the store has no index with the name of a selected field.
+    /// Returns an error if the store has no index with the name of a field in the selector.
     #[doc(alias = "MatchingFields")]
     #[doc(alias = "MatchingFieldsSelector")]
     pub fn by_fields(&self, fields: &FieldSelector) -> Result<Query<'_, K>, FieldNotIndexed> {
@@ -80,10 +79,10 @@ impl<K> Snapshot<K> {
         Ok(query)
     }
 
-    /// Adds the conditions of a field selector to a plan.
+    /// Adds the conditions of a field selector to a plan of a query on this snapshot.
     ///
     /// # Errors
-    /// Returns an error if the store has no index with the name of a selected field.
+    /// Returns an error if the store has no index with the name of a field in the selector.
     pub(crate) fn select(
         &self,
         fields: &FieldSelector,
@@ -153,7 +152,7 @@ impl<'a, K> Query<'a, K> {
         Ok(self)
     }
 
-    /// Returns the selected objects, ordered by namespace and name; each object occurs once.
+    /// Returns the selected objects, ordered by namespace and name. Each object occurs once.
     pub fn iter(&self) -> impl Iterator<Item = &'a Object<K>> + use<'_, 'a, K> {
         let snapshot = self.snapshot;
         let mut last: Option<&ObjectName> = None;

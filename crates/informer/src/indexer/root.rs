@@ -28,7 +28,7 @@ pub(super) struct Root<K> {
     pub(super) indices: Arc<Vec<Index<K>>>,
     /// Revision that the store has reached for the first source (one list and watch of the informer).
     ///
-    /// This source has its own field, so that a write of an informer with one source does not copy the map
+    /// Most informers have only this source. A write then changes this field, and does not copy the map
     /// `revisions`.
     first_revision: ResourceVersion,
     /// Revisions that the store has reached for all sources except the first one. Most informers have only
@@ -96,7 +96,7 @@ impl<K> Root<K> {
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// Returns the last state of an object that handlers have received; `entry` is the object's entry.
+    /// Returns the last state of an object that handlers have received. `entry` is the object's entry.
     ///
     /// If the stored object can't be decoded, this is the object's last valid state. Returns `None` if
     /// handlers have received no state.
@@ -216,8 +216,9 @@ impl<K> Root<K> {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the current generation, which is the set of all roots since the last list. Called before a list
-    /// is applied, and when the writer is dropped.
+    /// Ends the current generation, which is the set of all roots since the last list.
+    ///
+    /// The writer calls this method before it applies a list, and when it is dropped.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

@@ -136,8 +136,8 @@ impl<K> Snapshot<K> {
         self.root.revision(source)
     }
 
-    /// Returns the number of times that a source's revision has decreased, or that a restore of the source's
-    /// server from a backup was detected. The number never decreases.
+    /// Returns the number of rollbacks of all sources. The number never decreases. A rollback is a decrease
+    /// of a source's revision, or a detected restore of the source's server from a backup.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
     }
@@ -316,11 +316,10 @@ impl<K> Snapshot<K> {
         Some(entry.object())
     }
 
-    /// Returns the first object after `name`, in the order of the snapshot, that handlers have received. If
-    /// `name` is `None`, returns the first object that handlers have received.
+    /// Returns the next object that handlers have received, in the state that they received last.
     ///
-    /// The returned state is the last one that handlers have received. If the stored state failed to decode,
-    /// the returned state is an older one.
+    /// The search starts after `name`, or at the first object if `name` is `None`. If the stored state of an
+    /// object failed to decode, the returned state is an older one.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         entries.find_map(|(name, entry)| self.root.told(name, entry))

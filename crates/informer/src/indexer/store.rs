@@ -161,7 +161,7 @@ impl<K> Root<K> {
     /// Fills an empty store with the objects of a list. The list must be ordered by name and contain each
     /// name once.
     ///
-    /// Returns the name of each object, and whether the object is new or changed, which is always `true`.
+    /// Returns the name of each object, with the flag `true`, because each object is new to the store.
     fn fill(
         &mut self,
         source: SourceId,

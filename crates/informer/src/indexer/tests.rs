@@ -1,5 +1,6 @@
-//! Tests of the store. A script describes batches of deltas. A test compares the reported changes and the
-//! final content of the store with the expected ones.
+//! Tests the store with scripts that describe batches of deltas.
+//!
+//! A test compares the reported changes and the final content of the store with the expected ones.
 
 mod broken;
 mod brought_back;

@@ -79,8 +79,8 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from the lower bound `from` on, in the order of their keys, while `within` returns
-    /// true for the key.
+    /// Returns the entries from the lower bound `from` on, in the order of their keys. The iteration ends at
+    /// the first key for which `within` returns false.
     ///
     /// The keys for which `within` returns true must be contiguous, because `within` is usually called only
     /// for the last key of each leaf.
@@ -172,7 +172,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord, V> Branch<K, V> {
-    /// Returns the position of the child whose subtree contains the key if the tree contains the key.
+    /// Returns the position of the only child whose subtree can contain the key.
     fn position(&self, key: &K) -> usize {
         match search(&self.keys, key) {
             Ok(at) => at + 1,
@@ -295,10 +295,10 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
         (between, Arc::new(Node::Branch(Self { keys, children })))
     }
 
-    /// Removes the child at position `at` if it is empty, or merges the child with a neighbour if it is
-    /// small. Called after an entry was removed from the child.
+    /// Repairs this node after an entry was removed from the child at position `at`.
     ///
-    /// A child is merged if it is at most a quarter full and the merged node is at most three quarters full.
+    /// An empty child is removed. A child that is at most a quarter full is merged with a neighbor, if the
+    /// merged node is at most three quarters full.
     fn mend<const WIDTH: usize>(&mut self, at: usize) {
         let len = self.children[at].len();
         if len == 0 {

@@ -85,8 +85,9 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Ends the count of undecoded objects for the snapshots that readers have now: their
-    /// [`Snapshot::unread_count`] no longer changes. Must be called before the objects of the store change.
+    /// Freezes [`Snapshot::unread_count`], the number of undecoded objects, of all existing snapshots.
+    ///
+    /// Must be called before the objects of the store change, because the count then refers to other objects.
     fn begin(&mut self) {
         if let Some(moment) = &self.root.unread {
             self.root.unread = Some(Arc::new(moment.next()));
@@ -161,8 +162,8 @@ impl<K> IndexerWriter<K> {
         applied
     }
 
-    /// Adds or updates one object. If the object has a revision, the store's revision is set to it. Returns
-    /// the change.
+    /// Adds or updates one object. Sets the store's revision to the object's revision, if the object has one.
+    /// Returns the change.
     ///
     /// # Errors
     /// Returns an error if the object has no name.
@@ -242,9 +243,10 @@ impl<K> IndexerWriter<K> {
         Ok(self.install(build)?.1)
     }
 
-    /// Adds indices that another task has filled from an earlier snapshot. Before that, updates the indices
-    /// with the objects that have changed since that snapshot. Returns the tokens of the indices and the
-    /// errors of index functions.
+    /// Adds indices that another task has filled with the objects of an earlier snapshot.
+    ///
+    /// First updates the indices with the objects that have changed since that snapshot. Returns the tokens
+    /// of the indices and the errors of index functions.
     ///
     /// # Errors
     /// Returns an error if an index with one of these names exists. No index is then added.
@@ -269,7 +271,7 @@ impl<K> IndexerWriter<K> {
         self.take_index(index).map(drop)
     }
 
-    /// Removes an index and returns it, so that the caller can choose the thread that frees the index.
+    /// Removes an index and returns it. The caller can choose the thread that frees the index.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index, or if the index is the built-in

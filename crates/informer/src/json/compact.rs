@@ -20,8 +20,10 @@ impl<'a> CompactReader<'a> {
         Self(json)
     }
 
-    /// Reads a JSON object. Calls `read` once for each member, with the key and with this reader at the start
-    /// of the member's value. `read` must read this value.
+    /// Reads a JSON object. Calls `read` once for each member.
+    ///
+    /// The arguments of `read` are the member's key, and this reader, which is at the start of the member's
+    /// value. `read` must read this value.
     pub(crate) fn members(
         &mut self,
         mut read: impl FnMut(&'a str, &mut Self) -> Option<()>,

@@ -42,7 +42,7 @@ const BLOCK: usize = 64;
 static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
 /// Positions of quotes, backslashes and brackets in a block of 64 bytes, as bit masks. The lowest bit of a
-/// mask stands for the first byte of the block.
+/// mask represents the first byte of the block.
 struct Marks {
     quotes: u64,
     escapes: u64,

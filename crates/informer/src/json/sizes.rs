@@ -43,7 +43,7 @@ pub(crate) fn measured<K: DeserializeOwned>(json: &[u8]) -> Result<Measured<K>, 
 /// Decodes a value with any deserializer, and estimates its heap memory in bytes.
 ///
 /// # Errors
-/// The errors of the deserializer.
+/// Returns the errors of the deserializer.
 pub(crate) fn counted<'de, K: DeserializeOwned, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Measured<K>, D::Error> {
@@ -96,8 +96,9 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Size in bytes of the type to which the current value is decoded, for example the type of a field. A
-    /// struct of a larger size must be in a box, and its size is counted as heap memory.
+    /// Size in bytes of the memory that already counts for the current value, for example that of a field.
+    ///
+    /// A decoded struct that is larger must be in a `Box`. Its size is then counted as heap memory.
     room: usize,
 }
 
@@ -180,11 +181,12 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// Decodes a value that a type converts from text, and estimates the heap bytes of the converted value.
+    /// Decodes a value of a type that converts text to another form, and estimates the heap bytes of the
+    /// result.
     ///
-    /// A type that stores the text, such as `String`, calls `deserialize_string` instead. The estimate is
-    /// three quarters of the text's length, as for base64. The estimate is zero for a type that is smaller
-    /// than a `Vec`, such as a time, because the type has no heap memory.
+    /// The estimate is three quarters of the text's length, as for bytes in base64. It is zero for a type
+    /// that is smaller than a `Vec`, such as a time, because such a type has no heap memory. A type that
+    /// stores the text, such as `String`, calls `deserialize_string` instead of this method.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

@@ -22,8 +22,9 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum length in bytes of a JSON text whose decoding buffers a thread keeps for the next text. After a
-/// longer text, the thread frees the buffers.
+/// Maximum length in bytes of a JSON text after which the thread keeps its decoding buffers.
+///
+/// The thread reuses the buffers for its next JSON text. After a longer text, it frees them.
 const KEPT_MAX: usize = 256 * 1024;
 
 /// Maximum length in bytes of a JSON text that `simd-json` decodes. Longer texts are decoded with
@@ -80,8 +81,7 @@ pub(super) fn read<T>(
     value.filter(|_| reading.is_whole())
 }
 
-/// The largest integer with 18 digits. Up to this integer, `simd-json` and `serde_json` return the same
-/// result.
+/// The largest integer with 18 digits. `simd-json` and `serde_json` decode integers up to this one equally.
 const CERTAIN: u64 = 999_999_999_999_999_999;
 
 /// Returns whether `serde_json` may reject the number in this node, or decode it to a different number than

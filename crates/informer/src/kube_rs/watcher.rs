@@ -36,9 +36,9 @@ use crate::{
 /// Events wait in the subscription's buffer until the stream is polled. For the reconciled kind, use a buffer
 /// that merges the events of an object ([`Coalesce`](crate::shared_informer::ListenerBuffer::Coalesce), with
 /// [`subscribe_with`](crate::SharedInformer::subscribe_with)). Merged events are sufficient, because kube
-/// keeps only one reconciliation request per object. Do not use such a buffer for an owned kind: it drops the
-/// events of an object that is added and deleted before the stream is polled, and kube then does not
-/// reconcile the owner.
+/// keeps only one reconciliation request per object. Do not use such a buffer for an owned kind. It drops the
+/// events of an object that is added and deleted before the stream is polled. kube then does not reconcile
+/// the owner.
 ///
 /// # Decode errors and transforms
 ///

@@ -1,5 +1,5 @@
-//! Tests that `limits.md` lists every limit with its current value, and that a text is converted to one line
-//! of limited length.
+//! Tests that `limits.md` lists every limit with its current value. Also tests the conversion of a text to
+//! one line of limited length.
 
 use super::*;
 use crate::reflector::TimeoutConfig;

@@ -1,4 +1,4 @@
-//! Tests of reads from a cache by name, namespace, labels and fields.
+//! Tests reads from a cache by name, namespace, labels and fields.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;

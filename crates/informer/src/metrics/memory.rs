@@ -1,13 +1,15 @@
-//! Defines [`Memory`], which reports the memory of an informer's cache, and the numbers of changes that wait
-//! for the cache or for handlers.
+//! Defines [`Memory`], which reports the memory of an informer's cache and the number of pending changes.
+//!
+//! Pending changes have not been applied to the cache, or have not been delivered to all handlers.
 
 use std::fmt;
 
 use super::StoreSample;
 
-/// The memory of an informer's cache, with the numbers of changes that wait for the cache or for handlers.
+/// The memory of an informer's cache, and the number of pending changes.
 ///
-/// `Display` formats the values as one line, without any content of objects.
+/// Pending changes have not been applied to the cache, or have not been delivered to all handlers. `Display`
+/// formats the values as one line, without any content of objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {

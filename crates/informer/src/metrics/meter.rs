@@ -93,7 +93,7 @@ impl Meter {
     /// Starts to measure a batch. Returns `None` without a collector.
     ///
     /// `batch` returns the number of changes in the batch, and the time at which the oldest watch event of
-    /// the batch was received.
+    /// the batch was received. The time is `None` if the batch contains no watch event.
     pub(crate) fn batch(
         &self,
         batch: impl FnOnce() -> (usize, Option<Instant>),

@@ -1,9 +1,9 @@
-//! Tests of the parsing of kind names and discovery documents, without a server.
+//! Tests the parsing of kind names and discovery documents, without a server.
 
 use super::*;
 
-/// A discovery document with three groups: two groups that have a kind `Widget`, and one group whose API
-/// server does not respond.
+/// A discovery document with three groups. Two groups have a kind `Widget`. The API server of the third group
+/// does not respond.
 const DOCUMENT: &str = r#"{
   "kind": "APIGroupDiscoveryList",
   "items": [

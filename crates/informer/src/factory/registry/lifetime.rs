@@ -1,7 +1,8 @@
-//! Decides when a running informer must end: when its factory ends, on request, or after its last hold is
-//! dropped.
+//! Determines when a running informer must end.
 //!
-//! This module does not end the informer's tasks; the function that runs the informer does.
+//! An informer must end when its factory ends, when the program requests it, or some time after the
+//! informer's last hold is dropped. This module does not end the informer's tasks. The function that runs the
+//! informer does.
 
 use std::{sync::Weak, time::Duration};
 
@@ -47,9 +48,9 @@ pub(in super::super) struct Lifetime {
 impl Lifetime {
     /// Waits until the informer must end.
     ///
-    /// The wait ends in one of three cases: the factory shuts down or is dropped, the end of the informer is
-    /// requested, or the idle grace period has passed. In the last case, this method also removes the
-    /// informer from the registry.
+    /// The wait ends if the factory shuts down or is dropped, if the end of the informer is requested, or if
+    /// the idle grace period has passed. In the last case, this method also removes the informer from the
+    /// registry.
     pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();
@@ -75,7 +76,7 @@ impl Lifetime {
         }
     }
 
-    /// Reports to the registry that the informer's tasks have ended; `failure` is the error of a failed
+    /// Reports to the registry that the informer's tasks have ended. `failure` is the error of a failed
     /// informer.
     pub(in super::super) fn end(self, failure: Option<InformerError>) {
         if let Some(registry) = self.registry.upgrade() {

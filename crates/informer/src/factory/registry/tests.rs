@@ -1,4 +1,4 @@
-//! Tests of the registry in races between requests. Each test runs the steps of a race in a fixed order.
+//! Tests races between requests to the registry. Each test runs the steps of a race in a fixed order.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! Tests of broken objects, which are those that failed to decode.
+//! Tests how the store handles broken objects, which are objects that failed to decode.
 
 use super::*;
 

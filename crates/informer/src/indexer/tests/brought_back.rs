@@ -1,5 +1,6 @@
-//! Tests of lists and resyncs that deliver an object which the store already contains, with a changed or an
-//! unchanged state.
+//! Tests lists and resyncs that deliver an object which the store already contains.
+//!
+//! The delivered state is either changed or unchanged.
 
 use super::*;
 

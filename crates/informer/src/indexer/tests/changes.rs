@@ -1,4 +1,4 @@
-//! Tests of the changes that the store reports for handlers when a batch is applied.
+//! Tests which changes the store reports for handlers when it applies a batch.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests of the contents of indices. Some indices are added to an empty store, and others to a store with
+//! Tests the contents of indices. Some indices are added to an empty store, and others to a store with
 //! objects.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -105,8 +105,8 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// The expected content of the store: the colours of each valid object, and the positions in [`INDICES`] of
-/// the store's indices.
+/// The expected content of the store. It consists of the colours of each valid object, and of the positions
+/// in [`INDICES`] of the store's indices.
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,
@@ -212,8 +212,8 @@ fn ask(snapshot: &Snapshot<K>, conditions: &[Condition]) -> Option<Vec<ObjectNam
     Some(found)
 }
 
-/// State of one test run: the tested store, its expected content, an unfinished index build, and earlier
-/// snapshots with their expected content.
+/// State of one test run. It contains the tested store, its expected content, an unfinished index build, and
+/// earlier snapshots with their expected content.
 struct Played {
     indexer: Indexer<K>,
     writer: IndexerWriter<K>,

@@ -1,4 +1,4 @@
-//! Tests that an index is found by its name and by its token, and that a store created from a clone of
+//! Tests that an index is found by its name and by its token. Also tests that a store created from a clone of
 //! [`Indexers`] has the same indices.
 
 use super::*;

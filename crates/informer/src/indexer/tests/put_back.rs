@@ -1,4 +1,4 @@
-//! Tests of changes after a server was restored from a backup.
+//! Tests how the store applies changes after a server was restored from a backup.
 //!
 //! A restore starts a new epoch. In the new epoch, a revision may identify a different state than in the
 //! previous epoch.

@@ -1,4 +1,4 @@
-//! Tests of queries with conditions on several indices, and of field selectors.
+//! Tests queries with conditions on several indices, and queries by field selectors.
 
 use super::*;
 use crate::selector::FieldSelector;

@@ -1,4 +1,4 @@
-//! Tests of snapshots, and of reads during changes of the store.
+//! Tests snapshots, and reads during changes of the store.
 
 use std::sync::{
     Arc, OnceLock,

@@ -1,4 +1,4 @@
-//! Tests of a store that application code writes directly, without an informer.
+//! Tests a store that application code writes directly, without an informer.
 
 use super::*;
 

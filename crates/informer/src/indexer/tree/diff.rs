@@ -19,8 +19,9 @@ impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
     }
 }
 
-/// Iterator over the differences between two trees: each key that only one of the trees contains or that has
-/// different values in the two trees, with its value in the second tree. [`Tree::diff`] creates the iterator.
+/// Iterator over the differences between two trees. [`Tree::diff`] creates it. It returns each key that only
+/// one of the trees contains, and each key whose values differ. Each key is returned with its value in the
+/// second tree, or with `None`.
 pub(crate) struct Diff<'a, K, V> {
     old: Cursor<'a, K, V>,
     new: Cursor<'a, K, V>,

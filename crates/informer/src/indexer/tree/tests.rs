@@ -1,5 +1,5 @@
-//! Tests of the tree. They compare the tree with a `BTreeMap`, check the invariants of its nodes, and count
-//! the nodes that an operation visits or copies.
+//! Tests the tree. The tests compare it with a `BTreeMap`, check the invariants of its nodes, and count the
+//! nodes that an operation visits or copies.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 

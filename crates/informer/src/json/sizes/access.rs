@@ -43,8 +43,9 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<'_, A> {
     }
 }
 
-/// Wraps the [`MapAccess`] of a map or struct. At the end of a map, adds the size of the map's `BTreeMap`
-/// nodes to the heap counter.
+/// Wraps the [`MapAccess`] of a map or struct, and counts heap memory.
+///
+/// At the end of a map, this wrapper adds the size of the map's `BTreeMap` nodes to the heap counter.
 pub(super) struct Entries<'h, A> {
     inner: A,
     heap: &'h Heap,

@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json, value::RawValue};
 use super::{CERTAIN, decode, has_surrogates};
 
 /// Decodes a JSON text with `simd-json`, and checks that a decoded value equals that of `serde_json`. Returns
-/// whether the text yielded a value.
+/// whether `simd-json` decoded the text.
 fn agrees<K: DeserializeOwned + PartialEq + fmt::Debug>(json: &[u8]) -> bool {
     let Some(made) = decode::<K>(json) else {
         return false;

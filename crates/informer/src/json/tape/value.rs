@@ -63,8 +63,7 @@ impl de::Error for Refused {
 pub(super) struct Reading {
     /// Number of nested arrays and maps that are being read, including the innermost one.
     depth: Cell<u8>,
-    /// Whether the decoded type's `Deserialize` implementation has stopped reading an array or map before the
-    /// end of that array or map.
+    /// Whether a `Deserialize` implementation has stopped reading before the end of an array or map.
     left_some: Cell<bool>,
 }
 

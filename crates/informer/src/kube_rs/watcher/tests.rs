@@ -1,4 +1,4 @@
-//! Tests of the conversion of an informer's events to kube's events. Some of the objects fail to decode.
+//! Tests the conversion of an informer's events to kube's events. Some of the objects fail to decode.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;

@@ -18,8 +18,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InformerSample {
-    /// Status of the informer: the activity and progress of each source, decode errors, and errors of index
-    /// functions.
+    /// Status of the informer. It contains the progress of each reflector, decode errors and index function
+    /// errors.
     pub status: Status,
     /// Number of changes in the channel from the reflectors and in the queue. A list counts as one change.
     pub queued: usize,
@@ -35,29 +35,33 @@ pub struct InformerSample {
 pub struct StoreSample {
     /// Number of objects in the cache, excluding those that failed to decode.
     pub items: usize,
-    /// Number of JSON bytes that the server sent for the objects, or that the informer read at its start from
-    /// a saved store.
+    /// Sum of [`Object::wire_bytes`](crate::object::Object::wire_bytes) over the objects in the cache.
     ///
-    /// This number is not the memory that the objects use, which is [`rest_bytes`](Self::rest_bytes).
+    /// The sum is the number of bytes that the server sent for the objects, in JSON or protobuf.
+    /// [`rest_bytes`](Self::rest_bytes) is the memory that the objects use in the cache.
     pub wire_bytes: u64,
-    /// Estimated memory of the objects and their handles, in bytes.
+    /// Estimated memory in bytes that the objects and their [`Object`](crate::object::Object) handles use.
     ///
-    /// - The number is exact for packed objects.
-    /// - For decoded objects, the heap memory is counted while decoding. The number is within a few percent
-    ///   for Kubernetes' own types. It is less exact for types that convert decoded values, such as untagged
-    ///   enums.
+    /// - The number is exact for packed objects, which the cache stores as compressed bytes.
+    /// - For objects that the cache stores decoded, the heap memory is counted while decoding. The number is
+    ///   within a few percent for Kubernetes' own types. It is less exact for types that convert decoded
+    ///   values, such as untagged enums.
     /// - Fields that a transform drops are included.
-    /// - The heap memory is not included for objects that were not received as JSON, and for lazy objects
-    ///   that have been read.
+    /// - The heap memory is not included for objects that the program created with `Object::new`.
+    /// - The heap memory is not included for lazy objects, which the cache decodes at the first read, after
+    ///   that read.
     /// - Indices, the tree of names and the allocator's overhead are not included.
     pub rest_bytes: u64,
-    /// Size in bytes of the compression dictionaries, and of the samples for the next dictionary.
+    /// Size in bytes of the compression dictionaries and of the samples for the next dictionary.
+    ///
+    /// The samples are objects from which the cache trains the next dictionary.
     ///
     /// The size does not include the buffers for compression, which use about 200 KB per thread that
     /// compresses objects.
     pub dictionary_bytes: u64,
-    /// The revision up to which the cache contains all changes of the informer's first source. A source is
-    /// one list and watch.
+    /// Revision up to which the cache contains all changes that the informer's first reflector received.
+    ///
+    /// An informer of several namespaces has one reflector per namespace.
     pub revision: ResourceVersion,
     /// The sizes of the indices, in the order in which the indices were added. The built-in index by
     /// namespace is not included.

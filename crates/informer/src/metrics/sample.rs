@@ -48,8 +48,8 @@ pub struct StoreSample {
     ///   values, such as untagged enums.
     /// - Fields that a transform drops are included.
     /// - The heap memory is not included for objects that the program created with `Object::new`.
-    /// - The heap memory is not included for lazy objects, which the cache decodes at the first read, after
-    ///   that read.
+    /// - A lazy object is stored as bytes until its first read, and decoded after it. The heap memory of the
+    ///   decoded object is not included.
     /// - Indices, the tree of names and the allocator's overhead are not included.
     pub rest_bytes: u64,
     /// Size in bytes of the compression dictionaries and of the samples for the next dictionary.
@@ -89,8 +89,9 @@ pub struct HandlerSample {
     /// Number of notifications that wait for the handler, including the one in progress. A list counts as one
     /// notification.
     pub depth: usize,
-    /// Time since the change of the oldest waiting notification was applied to the cache. Zero if no
-    /// notification waits.
+    /// Age of the oldest waiting notification; zero if no notification waits.
+    ///
+    /// The age begins when the cache has applied the notification's change.
     pub lag: Duration,
     /// Number of panics of the handler since its registration.
     pub panics: u64,
@@ -124,12 +125,13 @@ pub struct InformerSampler(Weak<dyn Sampled>);
 #[derive(Clone, Debug)]
 pub struct WorkQueueSampler(Weak<dyn SampledWorkQueue>);
 
-/// Implemented by informers and standalone reflectors, whose values an [`InformerSampler`] returns.
+/// Provides the values that an [`InformerSampler`] returns. An informer and a standalone reflector implement
+/// it.
 pub(crate) trait Sampled: Send + Sync {
     fn sample(&self) -> InformerSample;
 }
 
-/// Implemented by work queues, whose values a [`WorkQueueSampler`] returns.
+/// Provides the values that a [`WorkQueueSampler`] returns. A work queue implements this trait.
 pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }

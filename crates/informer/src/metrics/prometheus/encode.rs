@@ -88,8 +88,7 @@ struct Informer {
     gauges: Gauges,
 }
 
-/// Values of the gauges and sampled counters for one scrape, combined over all informers with the same
-/// labels.
+/// Sampled values for one scrape, combined over all informers that have the same labels.
 #[derive(Default)]
 struct Gauges {
     queued: usize,

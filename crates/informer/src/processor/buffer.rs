@@ -24,8 +24,10 @@ use crate::{
     offload::{OFFLOADED_MIN, offload},
 };
 
-/// Number of waiting notifications above which the buffer logs a warning, equal to client-go's
+/// Number of waiting notifications above which a buffer logs a warning, once. Equal to client-go's
 /// `initialBufferSize`.
+///
+/// A `Coalesce` buffer logs no warning.
 const WARN_DEPTH: usize = 1024;
 
 /// Determines what a closed buffer does with its waiting notifications.
@@ -45,7 +47,7 @@ pub(crate) struct Buffer<K> {
     caller: OnceLock<Caller>,
     /// Wakes the listener when a notification was pushed or the buffer was closed.
     ready: Notify,
-    /// Wakes tasks that wait until the listener has handled notifications or has ended.
+    /// Wakes tasks that wait until the listener has handled a certain notification, or until it has ended.
     idle: Notify,
     /// Wakes the controller when a full buffer can accept a notification again.
     room: Arc<Notify>,
@@ -66,8 +68,10 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// Summary of the waiting notifications while another thread expands a list into its events, otherwise
-    /// `None`. The listener receives no notification during the expansion.
+    /// Summary of the waiting notifications while [`Buffer::deliver`] expands a list on the pool for blocking
+    /// work.
+    ///
+    /// The listener receives no notification during the expansion. Otherwise `None`.
     unfolding: Option<Unfolding>,
     /// The notification whose events the listener is delivering to the handler; `None` between notifications.
     call: Option<CallInProgress>,
@@ -104,7 +108,7 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the waiting notifications while another thread owns them and expands them.
+/// Summary of the waiting notifications while they are expanded on the pool for blocking work.
 struct Unfolding {
     messages: usize,
     /// Sequence number of the oldest waiting notification, and the time at which its changes were applied to
@@ -224,9 +228,11 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Appends notifications like [`push_all`](Self::push_all), but a `Coalesce` buffer expands a long list
-    /// into its events on the pool for blocking work, without holding the buffer's lock. The caller must not
-    /// push other notifications until the future completes.
+    /// Appends notifications in order, and wakes the listener. The task does not do long work itself.
+    ///
+    /// A `Coalesce` buffer expands a list into its events. If the list is long, the expansion runs on the
+    /// pool for blocking work, without the buffer's lock. The caller must not push other notifications until
+    /// the future completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses the notifications if the expansion has not started.
@@ -357,8 +363,9 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether the next event may be delivered, and counts the event as delivered if so. If the
-    /// result is false, the caller must discard the remaining events.
+    /// Returns whether the next event may be delivered. If it may, the call counts the event as delivered.
+    ///
+    /// If the result is false, the caller must discard the remaining events.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
         let may = state.closing != Some(Closing::Discard);
@@ -387,7 +394,8 @@ impl<K> Buffer<K> {
         self.state.lock().discarded += events;
     }
 
-    /// Returns whether the buffer is closed. A closed buffer may still deliver its waiting notifications.
+    /// Returns whether the buffer is closed. A closed buffer accepts no notifications, but may deliver
+    /// waiting ones.
     pub(super) fn is_closed(&self) -> bool {
         self.state.lock().closing.is_some()
     }

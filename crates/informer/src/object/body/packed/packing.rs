@@ -1,5 +1,6 @@
-//! [`Packing`] compresses the encoded bytes of an informer's objects, in JSON or protobuf, with a dictionary.
-//! It trains the dictionary from samples of these objects.
+//! [`Packing`] compresses the bytes of an informer's objects, which are JSON or protobuf.
+//!
+//! It compresses them with a dictionary, which it trains from samples of these objects.
 //!
 //! Objects stay uncompressed until there are enough samples for a dictionary. Another dictionary is trained
 //! when new objects no longer compress well with the current one. At most two dictionaries are in use: before
@@ -132,10 +133,9 @@ impl Packing {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
-    /// Trains a dictionary if [`is_due`](Self::is_due) returns true for `more_comes`, and uses it for later
-    /// objects.
+    /// Trains a dictionary if [`is_due`](Self::is_due) returns true for `more_comes`.
     ///
-    /// Returns whether a new dictionary was trained. The call blocks during the training.
+    /// Later objects are compressed with the new dictionary. Returns whether a new dictionary was trained. The call blocks during the training.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;

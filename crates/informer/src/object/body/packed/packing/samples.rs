@@ -90,8 +90,7 @@ impl Samples {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the added objects are large enough to train a dictionary before `objects` of them were
-    /// added.
+    /// Returns whether the added objects are so large that fewer than `objects` of them are enough.
     ///
     /// This requires a total size of [`SEEN_BYTES_MAX`]. It also requires the smaller number of `objects` and
     /// [`TAKEN_MAX`] added objects.
@@ -128,8 +127,9 @@ impl Samples {
 /// Number of consecutive objects over which the compression ratio is measured.
 const WINDOW: u32 = 1000;
 
-/// Minimum number of windows of [`WINDOW`] objects that a dictionary compresses before it is replaced. The
-/// minimum prevents frequent trainings if the content of objects alternates.
+/// Minimum number of groups of [`WINDOW`] objects that a dictionary compresses before it is replaced.
+///
+/// The minimum prevents frequent trainings if the content of objects alternates.
 const WINDOWS_MIN: u32 = 8;
 
 /// Detects when new objects no longer compress well with a dictionary. It compares the compression ratio of

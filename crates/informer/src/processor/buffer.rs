@@ -24,10 +24,8 @@ use crate::{
     offload::{OFFLOADED_MIN, offload},
 };
 
-/// Number of waiting notifications above which a buffer logs a warning, once. Equal to client-go's
-/// `initialBufferSize`.
-///
-/// A `Coalesce` buffer logs no warning.
+/// Number of waiting notifications above which a `Grow` or `Block` buffer logs a warning. Equal to
+/// client-go's `initialBufferSize`.
 const WARN_DEPTH: usize = 1024;
 
 /// Determines what a closed buffer does with its waiting notifications.
@@ -68,10 +66,8 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// Summary of the waiting notifications while [`Buffer::deliver`] expands a list on the pool for blocking
-    /// work.
-    ///
-    /// The listener receives no notification during the expansion. Otherwise `None`.
+    /// Summary of the waiting notifications while they are expanded on the pool for blocking work, otherwise
+    /// `None`. During the expansion, the listener receives no notification.
     unfolding: Option<Unfolding>,
     /// The notification whose events the listener is delivering to the handler; `None` between notifications.
     call: Option<CallInProgress>,
@@ -108,7 +104,7 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the waiting notifications while they are expanded on the pool for blocking work.
+/// Summary of the notifications that the pool for blocking work is expanding.
 struct Unfolding {
     messages: usize,
     /// Sequence number of the oldest waiting notification, and the time at which its changes were applied to
@@ -228,11 +224,9 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Appends notifications in order, and wakes the listener. The task does not do long work itself.
-    ///
-    /// A `Coalesce` buffer expands a list into its events. If the list is long, the expansion runs on the
-    /// pool for blocking work, without the buffer's lock. The caller must not push other notifications until
-    /// the future completes.
+    /// Appends notifications like [`push_all`](Self::push_all). If a `Coalesce` buffer must expand a long
+    /// list into its events, it does so on the pool for blocking work, without the buffer's lock. The caller
+    /// must not push other notifications until the future completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses the notifications if the expansion has not started.
@@ -364,7 +358,6 @@ impl<K> Buffer<K> {
     }
 
     /// Returns whether the next event may be delivered. If it may, the call counts the event as delivered.
-    ///
     /// If the result is false, the caller must discard the remaining events.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
@@ -394,8 +387,7 @@ impl<K> Buffer<K> {
         self.state.lock().discarded += events;
     }
 
-    /// Returns whether the buffer is closed. A closed buffer accepts no notifications, but may deliver
-    /// waiting ones.
+    /// Returns whether the buffer is closed. A closed buffer may still deliver its waiting notifications.
     pub(super) fn is_closed(&self) -> bool {
         self.state.lock().closing.is_some()
     }
@@ -462,7 +454,7 @@ impl<K> Buffer<K> {
             || state.call.as_ref().is_some_and(|call| call.is_resync)
     }
 
-    /// Waits until all notifications that were pushed before this call have been handled, or the listener has
+    /// Waits until the listener has handled all notifications that were pushed before this call, or has
     /// ended.
     pub(crate) async fn until_idle(&self) {
         let _watching = Watching::new(self);

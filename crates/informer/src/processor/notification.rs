@@ -13,15 +13,17 @@ use crate::{
     object::{Deleted, ObjectName},
 };
 
-/// A message in a listener's buffer, with the events of one object or of many objects. A list is one message
-/// for each listener.
+/// A message in a listener's buffer, with the events of one object or of many objects.
+///
+/// A list or a resync of any size is one message.
 pub(crate) enum Notification<K> {
     One(Event<K>),
     /// A deletion of an object and a later addition of an object with the same name, in this order.
     Both(Event<K>, Event<K>),
     /// The initial state of a listener: all objects that were in the cache when the listener was added.
     Join(Snapshot<K>),
-    /// The changes from a list that was applied to the cache.
+    /// The changes from a list that was applied to the cache. `old` is the cache before the list, and `new`
+    /// after it.
     Replaced {
         old: Snapshot<K>,
         new: Snapshot<K>,

@@ -327,8 +327,8 @@ impl<K> PackedBody<K> {
 
     /// Returns whether the decoder still has a weak reference to this object's decoded form.
     ///
-    /// The decoder stores the reference when it decodes the object. The decoding of another object may replace
-    /// it. The decoded object may already have been dropped.
+    /// The decoder stores the reference when it decodes the object, until it decodes certain other objects.
+    /// The decoded object may already have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }

@@ -135,7 +135,8 @@ impl Packing {
 
     /// Trains a dictionary if [`is_due`](Self::is_due) returns true for `more_comes`.
     ///
-    /// Later objects are compressed with the new dictionary. Returns whether a new dictionary was trained. The call blocks during the training.
+    /// Later objects are compressed with the new dictionary. Returns whether a new dictionary was trained.
+    /// The call blocks during the training.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;

@@ -105,8 +105,10 @@ pub(crate) trait Events<K> {
 #[derive_where(Default)]
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
-    /// Index of the next event in a [`Notification::Both`] or [`Notification::Replaced`]. Not used for a
-    /// snapshot, for which `after` contains the name of the last returned object.
+    /// Index of the next event. Used only for [`Notification::Both`] and [`Notification::Replaced`].
+    ///
+    /// For [`Notification::Join`] and [`Notification::Resync`], `after` contains the name of the last
+    /// returned object.
     at: usize,
     after: Option<ObjectName>,
     /// Number of events that have been returned.
@@ -211,8 +213,9 @@ impl<K> Events<K> for Expansion<K> {
     }
 }
 
-/// Returns the deletion event for an object of the snapshot `old` that a later list does not contain. Returns
-/// `None` if handlers never received the object.
+/// Returns the deletion event for an object that is in the snapshot `old`, but not in a later list.
+///
+/// Returns `None` if handlers never received the object.
 fn gone<K>(old: &Snapshot<K>, name: &ObjectName) -> Option<Event<K>> {
     let last_known = old.told(name)?.clone();
     Some(Event::Deleted(Deleted::FinalStateUnknown {

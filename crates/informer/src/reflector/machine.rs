@@ -3,11 +3,13 @@
 //!
 //! Terms in the following tables:
 //!
-//! - A *list* is a streaming list (a watch with `sendInitialEvents`) if the options request one and the
-//!   server is not known to reject it, and otherwise a LIST.
+//! - A *LIST* is an ordinary list request, in one page or several. A *streaming list* is a watch with
+//!   `sendInitialEvents`.
+//! - A *list*, in lower case, is a streaming list if the options request one and the server is not known to
+//!   reject it. Otherwise it is a LIST.
 //! - The *last revision* is the newest revision that the store has accepted.
-//! - *At once if healthy*: the first such request after a healthy period or an outage is sent at once, and
-//!   each further such request after a pause.
+//! - *At once if healthy*: after a healthy period or an outage, the first such request is sent at once. The
+//!   following ones are sent after a pause.
 //! - *Bad data* is unreadable, or was rejected by the store.
 //! - `TooLarge` is the error "too large resource version".
 //!
@@ -39,7 +41,7 @@
 //! | was closed after five minutes or more, without an end bookmark | a LIST, at once; no streaming list for an hour |
 //! | was closed within five minutes, without an end bookmark | another streaming list, at once if healthy |
 //! | lost its connection, got no response, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
-//! | ended as in the two rows above, for the third time in a row | a LIST, at once; no streaming list for an hour |
+//! | was closed within five minutes, lost its connection, got no response, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
 //! | sent objects that the store rejected | another streaming list, after a pause |
 //! | is complete with objects taken from the cache, after a consistency check requested a list (also applies to a LIST) | a list at `""`, at once if healthy |
 //!

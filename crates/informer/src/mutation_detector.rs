@@ -144,7 +144,7 @@ impl<K> MutationDetector<K> {
     /// Compares up to [`SLICE`] object states with their copies. Returns an error for each mutated state.
     ///
     /// The next call continues with the states that were not compared yet. After a call has compared the last
-    /// state, [`due`](Self::due) is [`PERIOD`] later. The following call starts with the first state again.
+    /// state, the next call must follow after [`PERIOD`], and starts with the first state again.
     pub(crate) fn check(&mut self) -> Vec<Error> {
         let mut mutated = Vec::new();
         for _ in 0..SLICE {

@@ -206,7 +206,7 @@ pub(crate) struct Machine {
     refusals: Refusals,
     /// Time before which no watch is requested. Set when a probe in parallel to an open watch has failed.
     ///
-    /// `None` if there was no such failure since the last list.
+    /// `None` without such a failure during the last open watch.
     held_until: Option<Instant>,
     /// Whether a watch was opened since the last list. Also true if the store was filled before the reflector
     /// started.

@@ -131,7 +131,7 @@ impl ReflectorMeter {
         });
     }
 
-    /// Returns the change with the receive time of the current event, as set by [`received`](Self::received).
+    /// Returns the change with the receive time of the current event, as set by `received`.
     ///
     /// A complete list gets no receive time.
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {

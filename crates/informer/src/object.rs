@@ -268,8 +268,8 @@ impl<K> Object<K> {
     /// Returns the object as JSON, after pruning and after the transform.
     ///
     /// Returns `None` if the object failed to decode, or if the cache stores no bytes of it. A packed cache
-    /// always stores an object's bytes, in compressed form. A lazy cache stores the bytes until the first
-    /// read. Other caches store no bytes.
+    /// stores an object's bytes in compressed form. A lazy cache stores the bytes until the first read. Other
+    /// caches store no bytes.
     pub fn json(&self) -> Option<Vec<u8>> {
         self.with_encoded(|encoded| encoded.json().into_owned())
     }

@@ -49,8 +49,9 @@ pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     runtime.unwrap().block_on(async { test(Held::new).await });
 }
 
-/// A test's occupation of the runtime's only thread for blocking work. Offloaded work starts only after this
-/// value is dropped.
+/// Occupies the runtime's only thread for blocking work, until this value is dropped.
+///
+/// Work that a test offloads starts only after the drop.
 #[cfg(test)]
 pub(crate) struct Held(
     #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,

@@ -42,8 +42,8 @@ const READ_MIN: u32 = 12;
 /// Maximum number of events in a window. A window is a group of consecutive events whose objects are
 /// prefetched together.
 ///
-/// A packed cache finds a prefetched object through a weak reference, and holds a limited number of them.
-/// This value must be less than half that number. Otherwise the handler's read may not find the object, and
+/// A packed cache finds a prefetched object through a weak reference. This value must be less than half the
+/// number of weak references that the cache holds. Otherwise the handler's read may not find the object, and
 /// decodes it again.
 const WINDOW: usize = 32;
 

@@ -168,8 +168,7 @@ pub struct Reflector<K, S> {
     ///
     /// All reflectors that run for the source, one after the other, share this value.
     pub(crate) reached: Reached,
-    /// Revision from which this reflector starts with a watch instead of a list. Set if the store was filled
-    /// before.
+    /// Revision from which this reflector watches first, because the store was already filled up to it.
     ///
     /// `None` if the reflector starts with a list. Also `None` after the store has accepted a change of this
     /// reflector.

@@ -125,8 +125,9 @@ pub struct InformerSampler(Weak<dyn Sampled>);
 #[derive(Clone, Debug)]
 pub struct WorkQueueSampler(Weak<dyn SampledWorkQueue>);
 
-/// Provides the values that an [`InformerSampler`] returns. An informer and a standalone reflector implement
-/// it.
+/// Provides the values that an [`InformerSampler`] returns.
+///
+/// An informer and a standalone reflector implement this trait.
 pub(crate) trait Sampled: Send + Sync {
     fn sample(&self) -> InformerSample;
 }

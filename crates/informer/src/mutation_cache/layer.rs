@@ -56,8 +56,7 @@ pub(super) struct Layer<K> {
     written: BTreeMap<ObjectName, PendingWrite<K>>,
     /// The objects that were deleted through the overlay, by name and uid, with the time of each deletion.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Number of writes and deletions that were ever added. It is the order number of the next addition's
-    /// [`Since`].
+    /// Number of writes and deletions that were ever added. The last one has this number as its `order`.
     came: u64,
     /// Value of [`Snapshot::rollbacks`] in the last snapshot that the layer received.
     ///

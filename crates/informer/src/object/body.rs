@@ -29,8 +29,9 @@ use crate::codec::{Encoded, Identity, Unfit};
 /// A function that decodes the bytes of one object into `K`.
 pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
-/// A callback that receives the decode error of an object. The cache calls it once per object that fails to
-/// decode on a read.
+/// A callback that receives the decode error of an object.
+///
+/// The cache calls it once per object, when a read of the object fails to decode it.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
 /// The content of one object, stored in the form that the cache uses.
@@ -361,9 +362,9 @@ impl<K> Form<K> {
         }
     }
 
-    /// Trains a compression dictionary if one is needed, and compresses `objects` with it. Blocks until this
-    /// is done.
+    /// Trains a compression dictionary if one is needed, and compresses `objects` with it.
     ///
+    /// The call blocks until the objects are compressed.
     /// The objects are not in a store yet. `more_comes` is whether the caller will load more objects. The
     /// decoded form and the lazy form do nothing.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {

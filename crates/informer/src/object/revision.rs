@@ -46,11 +46,9 @@ enum Shown<'a> {
 }
 
 impl ResourceVersion {
-    /// The unset revision. The server responds to a list request with this revision with the most recent
-    /// state.
+    /// The unset revision. A list request with the unset revision returns the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
-    /// The revision `"0"`. The server responds to a list request with this revision with any state that it
-    /// has cached.
+    /// The revision `"0"`. A list request with this revision returns any state that the server has cached.
     ///
     /// The cached state may be old.
     pub const ZERO: Self = Self(Repr::Number(Epoch::FIRST, 0));

@@ -20,14 +20,13 @@ pub struct BackoffConfig {
     /// Default: 800 ms, as in client-go's `NewReflectorWithOptions`. Values above `cap` count as `cap`, and
     /// values below 1 ms count as 1 ms.
     pub initial: Duration,
-    /// Maximum of d, the minimum of a pause. Each failure doubles d, and each pause is less than 2d.
+    /// Limit for the minimum of a pause. Each failure doubles the minimum, up to this value.
     ///
-    /// Default: 30 s, so a pause is less than 60 s.
+    /// A pause is less than twice its minimum. Default: 30 s, so a pause is less than 60 s.
     pub cap: Duration,
-    /// Time without failures after which d is reset to `initial`. It begins with the first success after a
-    /// failure.
+    /// Time without failures after which the next failure starts with `initial` again. Default: 2 min.
     ///
-    /// Default: 2 min.
+    /// The time is counted from the first success after a failure.
     pub reset_after: Duration,
 }
 

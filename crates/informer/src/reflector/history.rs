@@ -69,15 +69,15 @@ impl History {
         self.is_unavailable
     }
 
-    /// Returns whether `revision` is the one from which a watch most recently expired or sent unusable data.
+    /// Returns whether a watch from `revision` was the last one that expired or sent unusable data.
     pub(super) fn is_stuck_at(&self, revision: &ResourceVersion) -> bool {
         self.stuck_at.as_ref() == Some(revision)
     }
 
     /// Returns whether equal revisions of an object mean equal states.
     ///
-    /// They do not while the server has not reached the last revision. The result is false from a response
-    /// that says so, until the store has accepted the next list.
+    /// The result is false after the server has responded that it has not reached the last revision. The
+    /// result is true again when the store has accepted the next list.
     pub(super) fn believes_revisions(&self) -> bool {
         !self.is_server_behind
     }

@@ -33,7 +33,7 @@ const WATCH_DURATION: [f64; 7] = [1.0, 10.0, 60.0, 180.0, 300.0, 600.0, 1200.0];
 
 const COUNTS: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 
-/// Upper bounds of the buckets for the time in the work queue and the time in a worker, in seconds.
+/// Upper bounds of the buckets for an item's time in the work queue and in a worker, in seconds.
 ///
 /// The bounds are those of client-go: 10 ns to 10 s.
 const WORK: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];

@@ -18,7 +18,7 @@ const RETRIED_FOR: Duration = Duration::from_secs(600);
 /// Minimum time that the reflector waits for the response headers of a watch.
 const HEADERS_MIN: Duration = Duration::from_millis(1);
 
-/// Records the watches since the last opened one that were rejected or received no response headers.
+/// Records, since a watch was last opened, which watches were rejected or received no response headers.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     /// Time of the first rejected watch since a watch was opened or a list was accepted; `None` if there is

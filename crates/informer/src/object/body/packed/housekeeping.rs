@@ -78,8 +78,7 @@ enum Walk {
 /// Progress of the background work that compresses all objects of the store again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// Value of [`Packing::generation`](super::packing::Packing::generation) for the dictionary with which
-    /// the objects are compressed.
+    /// Number of dictionaries that had been trained when the first iteration over the store started.
     generation: u64,
     walk: Walk,
     /// Whether a second iteration over the store follows the current one.

@@ -92,8 +92,8 @@ impl Samples {
 
     /// Returns whether the added objects are so large that fewer than `objects` of them are enough.
     ///
-    /// This requires a total size of [`SEEN_BYTES_MAX`]. It also requires the smaller number of `objects` and
-    /// [`TAKEN_MAX`] added objects.
+    /// This requires a total size of [`SEEN_BYTES_MAX`]. It also requires `objects` or [`TAKEN_MAX`] added
+    /// objects, whichever number is smaller.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }

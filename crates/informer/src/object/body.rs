@@ -364,9 +364,8 @@ impl<K> Form<K> {
 
     /// Trains a compression dictionary if one is needed, and compresses `objects` with it.
     ///
-    /// The call blocks until the objects are compressed.
-    /// The objects are not in a store yet. `more_comes` is whether the caller will load more objects. The
-    /// decoded form and the lazy form do nothing.
+    /// The call blocks until the objects are compressed. The objects are not in a store yet. `more_comes` is
+    /// whether the caller will load more objects. The decoded form and the lazy form do nothing.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}

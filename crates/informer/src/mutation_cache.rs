@@ -5,9 +5,9 @@
 //!   it.
 //! - A write is dropped when the revision of the cache reaches the write's revision. The cache then contains
 //!   the write or a newer state, or the object was deleted.
-//! - Each write and deletion has a maximum lifetime, and the number of writes and of deletions is limited.
-//! - [`MutationCache::lapsed`] reports the writes that were dropped although the cache never contained them.
-//!   Reads then return the cached state, although handlers may receive no event.
+//! - Writes and deletions have a maximum lifetime, and their numbers are limited.
+//! - [`MutationCache::lapsed`] reports each write or deletion that was dropped before the cache contained its
+//!   result. Reads then return the cached state again, and handlers may receive no event for this change.
 //!
 //! If the caller can wait for the cache, [`wait_for_revision`](SharedInformer::wait_for_revision) is simpler.
 //!
@@ -49,8 +49,9 @@ use crate::{
     shared_informer::SharedInformer,
 };
 
-/// Default maximum number of writes in an overlay, and also of deletions. Equal to client-go's
-/// `defaultMaxSize`.
+/// Default maximum number of writes in an overlay. The same number limits the deletions.
+///
+/// Equal to client-go's `defaultMaxSize`.
 pub const CAPACITY: usize = 100;
 
 /// Default maximum time for which an overlay keeps a write or a deletion. Equal to client-go's default.
@@ -64,9 +65,10 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 /// transform. A write is visible even if the informer's selector excludes it. The write remains visible until
 /// the cache has reached the write's revision.
 ///
-/// After a deletion, reads do not return the object with the deleted uid. They return a newer object of the
-/// same name. A deletion is kept for its whole lifetime. During this time, new writes of the deleted uid are
-/// ignored.
+/// After a deletion, reads do not return the object with the deleted uid. If the cache contains an object
+/// with the same name and another uid, reads return that object. The overlay keeps a deletion after the cache
+/// has applied it, until the deletion's lifetime ends. During this time, the overlay ignores new writes of
+/// the deleted uid.
 ///
 /// If the server's revision decreases after a restore, all writes and deletions are dropped, because
 /// revisions before and after the restore are not comparable.
@@ -74,8 +76,8 @@ pub const TTL: Duration = Duration::from_secs(5 * 60);
 /// # Limits
 ///
 /// Above its capacity, the overlay drops the oldest write or deletion. Reads then return the cached state
-/// again. Lifetimes are measured with tokio's clock. There is no background task: expired writes and
-/// deletions stay in memory until the next call.
+/// again. Lifetimes are measured with tokio's clock. There is no background task. Expired writes and
+/// deletions stay in memory until the next call of a method of the overlay.
 ///
 /// # Event-driven programs
 ///
@@ -146,7 +148,9 @@ where
 // === impl Builder ===
 
 impl<K> Builder<K> {
-    /// Sets the maximum number of writes in the overlay, and also of deletions. Zero is raised to one.
+    /// Sets the maximum number of writes in the overlay. The same number limits the deletions.
+    ///
+    /// The method raises zero to one.
     pub fn capacity(mut self, objects: usize) -> Self {
         self.limits.capacity = objects.max(1);
         self
@@ -225,28 +229,31 @@ where
         Ok(name)
     }
 
-    /// Records a deletion, so that reads no longer return the object with this name and uid. Call this method
-    /// after the server has deleted the object.
+    /// Records a deletion. Reads then no longer return the object with this name and uid.
     ///
-    /// If the object has finalizers or a grace period, the server only marks the object as deleted, and
-    /// returns the marked object. Pass this object to [`put`](MutationCache::put) instead.
+    /// Call this method after the server has deleted the object. If the object has finalizers or a grace
+    /// period, the server does not delete the object. It sets `metadata.deletionTimestamp` and returns the
+    /// changed object. Pass this object to [`put`](MutationCache::put) instead.
     #[doc(alias = "OnDelete")]
     pub fn delete(&self, name: &ObjectName, uid: impl Into<Arc<str>>) {
         let uid = uid.into();
         self.with(|layer, cache| layer.delete(name.clone(), uid, cache));
     }
 
-    /// Returns the object with this name, from the overlay or the cache.
+    /// Returns the newest known state of the object with this name, from the overlay or the cache.
     ///
     /// # Errors
-    /// Returns an error if neither the overlay nor the cache has the object, or if its current state failed
+    /// Returns an error if the overlay and the cache do not contain the object, or if the newest state failed
     /// to decode.
     pub fn get(&self, name: &ObjectName) -> Result<Arc<K>, GetError> {
         GetError::or_body(&self.kind, name, self.find(name))
     }
 
-    /// Returns a handle to the object with this name, from the overlay or the cache, even if the object's
-    /// current state failed to decode. Returns `None` if neither has the object.
+    /// Returns a handle to the newest known state of the object with this name, from the overlay or the
+    /// cache.
+    ///
+    /// The state may be one that failed to decode. Returns `None` if the overlay and the cache do not contain
+    /// the object.
     #[doc(alias = "GetByKey")]
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         let (seen, cached) = self.with(|layer, cache| {
@@ -263,7 +270,8 @@ where
     /// Returns the objects of the overlay and the cache that match a label selector, ordered by namespace and
     /// name.
     ///
-    /// All cached objects are from one snapshot.
+    /// If both contain the object, the result contains only the newer state. All cached objects are from one
+    /// snapshot.
     pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
         let (views, cache) = self.views();
         let matches = |object: &Object<K>| selector.matches(|key| object.labels().get(key));
@@ -297,11 +305,11 @@ where
         self.with(Layer::pending)
     }
 
-    /// Returns a stream of the names whose write or deletion lapses after this call.
+    /// Returns a stream of the names of objects whose write or deletion lapses after this call.
     ///
-    /// A write or deletion lapses when the overlay drops it although the cache has never contained its
-    /// result. Readers of the overlay then see another state than before, although handlers may receive no
-    /// event. A program that reads the overlay should therefore add each name to its work queue, or resync:
+    /// A write or deletion lapses when the overlay drops it before the cache has contained its result. Reads
+    /// of the overlay then return another state than before, and handlers may receive no event for this
+    /// change. A program that reads the overlay should therefore add each name to its work queue, or resync:
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -316,36 +324,44 @@ where
     ///
     /// A write lapses when
     ///
-    /// - the cache passes the write's revision and has never contained the object. The object was deleted
+    /// - the cache reaches the write's revision, and has never contained the object. The object was deleted
     ///   before the cache received it, or the informer's selector excludes it;
     /// - the write's lifetime ends, or newer writes exceed the capacity;
     /// - the server's revision decreases after a restore.
     ///
-    /// A deletion lapses in the last two of these cases, if the cache still contains the object.
+    /// A deletion lapses if the cache still contains the object when
+    ///
+    /// - the deletion's lifetime ends, or newer deletions exceed the capacity;
+    /// - the server's revision decreases after a restore.
     ///
     /// A write does not lapse when
     ///
-    /// - the cache contains the write, or a newer state of an object with its name;
-    /// - the cache has contained the object and has removed it;
-    /// - a later write replaces it;
+    /// - the cache contains the written state, or a newer state of an object with the same name. Handlers
+    ///   receive an event;
+    /// - the cache has contained the object and has removed it. Handlers receive an event;
+    /// - a later write to the overlay replaces it;
     /// - [`MutationCache::delete`] drops it.
     ///
-    /// Handlers receive an event in the first two of these cases. If an object is created and deleted between
-    /// two of the overlay's reads of the cache, the stream reports the object's name although handlers may
-    /// have received events.
+    /// The overlay reads the cache at each call of its methods. An object can be created and deleted between
+    /// two of these reads. The stream then reports the object's name, although handlers may have received
+    /// events.
     #[must_use]
     pub fn lapsed(&self) -> Lapsed {
         Lapsed::new(self.clone())
     }
 
-    /// Returns a snapshot of the cache, and the state for each name for which the overlay differs from the
-    /// snapshot. This method calls no code of the user.
+    /// Returns a snapshot of the cache, and the states that readers see instead of the cached states.
+    ///
+    /// The map contains only the names of objects for which the overlay changes the cached state. The method
+    /// calls no code of the user.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
-    /// Drops the writes whose revision the cache has reached, and all expired writes and deletions. Returns
-    /// the time at which the next write or deletion expires, or `None` if the overlay is empty.
+    /// Drops the writes whose revision the cache has reached, and all expired writes and deletions.
+    ///
+    /// Returns the earliest time at which a remaining write or deletion expires; `None` if the overlay is
+    /// empty.
     fn settle(&self) -> Option<Instant> {
         self.with(|layer, cache| {
             layer.settle(cache);
@@ -374,8 +390,10 @@ where
     }
 }
 
-/// Merges cached objects with local writes. Returns the cached objects for which `views` has no entry, and
-/// the writes in `views` for which `matches` returns true. The objects are ordered by namespace and name.
+/// Merges cached objects with the states in `views`, which readers see instead of the cached states.
+///
+/// Returns the cached objects for which `views` has no entry, and the writes in `views` for which `matches`
+/// returns true. The objects are ordered by namespace and name.
 fn merge<'a, K: 'a>(
     cached: impl Iterator<Item = &'a Object<K>>,
     views: &BTreeMap<ObjectName, View<K>>,

@@ -43,7 +43,9 @@ pub(crate) struct MutationDetector<K> {
     is_equal: fn(&K, &K) -> bool,
     /// Copies of the object states, in no particular order.
     copies: Vec<Copied<K>>,
-    /// Number of copies that the current check has already compared.
+    /// Number of copies, from the start of `copies`, that the current pass has already compared.
+    ///
+    /// A pass consists of several calls of [`check`](MutationDetector::check).
     checked: usize,
     due: Instant,
 }
@@ -70,8 +72,9 @@ impl<K> MutationDetector<K> {
         }
     }
 
-    /// Copies the object states that the change `delta` contains. If the change is a list, skips the states
-    /// that the detector has already copied.
+    /// Copies the object states in one change. The change may be a single object, or a whole list of objects.
+    ///
+    /// For a list, the method skips the states that the detector has already copied.
     pub(crate) fn take_in(&mut self, delta: &DeltaKind<K>) {
         let objects = match delta {
             DeltaKind::Added(object)
@@ -140,8 +143,8 @@ impl<K> MutationDetector<K> {
 
     /// Compares up to [`SLICE`] object states with their copies. Returns an error for each mutated state.
     ///
-    /// Consecutive calls continue with the remaining states. After all states have been compared, the next
-    /// call is due after [`PERIOD`].
+    /// The next call continues with the states that were not compared yet. After a call has compared the last
+    /// state, the next call must follow after [`PERIOD`], and starts with the first state again.
     pub(crate) fn check(&mut self) -> Vec<Error> {
         let mut mutated = Vec::new();
         for _ in 0..SLICE {

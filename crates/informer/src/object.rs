@@ -47,8 +47,8 @@ use crate::codec::{Encoded, Identity};
 
 /// Identifies one source of an informer's objects. A source is one reflector with its own list and watch.
 ///
-/// An informer of several namespaces has one source per namespace. A relist of one source deletes only
-/// objects of that source.
+/// An informer of several namespaces has one source per namespace. A new list of one source never deletes the
+/// objects of another source from the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
 
@@ -78,7 +78,9 @@ pub struct Object<K> {
 struct Inner<K> {
     name: ObjectName,
     revision: ResourceVersion,
-    /// Number of bytes that the server sent for the object; 0 if the object did not come from a server.
+    /// Number of bytes that the server sent for the object, or the object's size in a saved cache file.
+    ///
+    /// Zero if the object failed to decode, or if the program created it.
     wire_bytes: u32,
     uid: UidHash,
     body: Body<K>,
@@ -108,7 +110,7 @@ impl<K> Object<K> {
 
     /// Returns `metadata.resourceVersion`.
     ///
-    /// If this handle is the final state of an object whose deletion the watch reported, the result is the
+    /// A `DELETED` watch event contains the final state of an object. For that state, the result is the
     /// revision of the deletion.
     pub fn revision(&self) -> &ResourceVersion {
         &self.inner.revision
@@ -141,11 +143,11 @@ impl<K> Object<K> {
         self.inner.body.live()
     }
 
-    /// Returns the decode error of an object that failed to decode, if the error was known when this handle
-    /// was created.
+    /// Returns the error of an object that failed to decode; `None` if no decoding has failed yet.
     ///
-    /// In a packed or lazy cache, which decodes objects on demand, the error is known after the first read. A
-    /// handle that the cache created before that read returns `None`, and a later handle returns the error.
+    /// A packed or lazy cache decodes an object on the first read. If the read fails, the cache replaces its
+    /// handle with a new handle, which returns the error. Handles that were cloned before continue to return
+    /// `None`.
     pub fn broken(&self) -> Option<&DecodeError> {
         self.inner.body.broken()
     }
@@ -156,16 +158,18 @@ impl<K> Object<K> {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Returns whether the object was decoded recently and its cache is packed, which means that the cache
-    /// stores objects as compressed bytes.
+    /// Returns whether the cache is packed and still has a weak reference to this object's decoded form.
+    ///
+    /// A packed cache stores objects as compressed bytes, and keeps some weak references to recently decoded
+    /// objects. The decoded object may already have been dropped.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }
 
-    /// Decodes an object of a packed cache ahead of a read, and returns the decoded object. The read does not
-    /// decode the object again if the caller keeps the result alive until the read.
+    /// Decodes an object of a packed cache before a reader needs it, and returns the decoded object.
     ///
-    /// Returns `None` if the cache is not packed or if decoding fails.
+    /// While the caller holds the result, [`Object::get`] returns it without decoding again. Returns `None`
+    /// if the cache is not packed, or if decoding fails. A packed cache stores objects as compressed bytes.
     pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
         self.inner.body.prefetched(&self.inner.name)
     }
@@ -205,17 +209,18 @@ impl<K> Object<K> {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Returns the number of JSON bytes that the server sent for the object.
+    /// Returns the number of bytes that the server sent for the object, in JSON or protobuf.
     ///
     /// If the object was loaded from a saved cache file at a warm start, the result is the object's size in
-    /// that file. The result is 0 if the object failed to decode, or if it does not come from a server.
+    /// that file. The result is 0 if the object failed to decode, or if the program created the object.
     pub fn wire_bytes(&self) -> u64 {
         self.inner.wire_bytes.into()
     }
 
-    /// Creates a handle to a decoded object. The parameters `name`, `revision` and `uid` are those that the
-    /// server sent, even if a transform changed the metadata of `object`. `wire_bytes` is the number of bytes
-    /// that the server sent for the object.
+    /// Creates a handle to a decoded object.
+    ///
+    /// `name`, `revision` and `uid` are the values that the server sent, even if a transform has changed the
+    /// metadata of `object`. `wire_bytes` is the number of bytes that the server sent for the object.
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
@@ -260,11 +265,11 @@ impl<K> Object<K> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
 
-    /// Returns the object as JSON, as the cache stores it: after pruning and after the transform.
+    /// Returns the object as JSON, after pruning and after the transform.
     ///
-    /// The result is `None` if the object failed to decode, or if the cache stores the decoded object instead
-    /// of JSON. A packed cache stores JSON in compressed form. A lazy cache stores JSON until the
-    /// first read. Other caches store decoded objects.
+    /// Returns `None` if the object failed to decode, or if the cache stores no bytes of it. A packed cache
+    /// stores an object's bytes in compressed form. A lazy cache stores the bytes until the first read. Other
+    /// caches store no bytes.
     pub fn json(&self) -> Option<Vec<u8>> {
         self.with_encoded(|encoded| encoded.json().into_owned())
     }
@@ -310,7 +315,7 @@ impl<K: Resource> Object<K> {
     /// Creates a handle to a decoded object.
     ///
     /// # Errors
-    /// `metadata.name` is missing or empty, so the object has no key. The error contains the object.
+    /// Returns an error if `metadata.name` is missing or empty. The error contains the object.
     pub fn new(object: K) -> Result<Self, Nameless<K>> {
         let Some((name, revision)) = name_and_revision(&object) else {
             return Err(Nameless(Box::new(object)));

@@ -49,8 +49,9 @@ pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     runtime.unwrap().block_on(async { test(Held::new).await });
 }
 
-/// Occupies the runtime's only thread for blocking work in a test. Offloaded work starts only after this
-/// value is dropped.
+/// Occupies the runtime's only thread for blocking work, until this value is dropped.
+///
+/// Work that a test offloads starts only after the drop.
 #[cfg(test)]
 pub(crate) struct Held(
     #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,
@@ -74,9 +75,10 @@ pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     }
 }
 
-/// Returns the number of tasks that can run in parallel with the calling task: the number of the runtime's
-/// workers minus one, and at most [`WIDTH_MAX`]. The result is 0 on a current-thread runtime and without a
-/// runtime.
+/// Returns the number of tasks that can run in parallel with the calling task.
+///
+/// This is the number of the runtime's workers minus one, and at most [`WIDTH_MAX`]. The result is 0 on a
+/// current-thread runtime and without a runtime.
 pub(crate) fn width_here() -> usize {
     let width = Handle::try_current().map_or(0, |handle| match handle.runtime_flavor() {
         RuntimeFlavor::CurrentThread => 0,

@@ -42,8 +42,9 @@ const READ_MIN: u32 = 12;
 /// Maximum number of events in a window. A window is a group of consecutive events whose objects are
 /// prefetched together.
 ///
-/// The value must be less than half the number of weak references to recently decoded objects that a packed
-/// cache holds. Otherwise the handler's read may not find the prefetched object, and decodes it again.
+/// A packed cache finds a prefetched object through a weak reference. This value must be less than half the
+/// number of weak references that the cache holds. Otherwise the handler's read may not find the object, and
+/// decodes it again.
 const WINDOW: usize = 32;
 
 /// Total size of the encoded objects, in bytes, at which no more events are added to a window. A window is a
@@ -75,8 +76,10 @@ pub(crate) struct Prefetch<K> {
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
-    /// The object of the last returned event, if the next call of `next` must check whether the handler has
-    /// read that object. Otherwise `None`.
+    /// The object of the last returned event, until the next call of `next` checks whether the handler has
+    /// read it.
+    ///
+    /// `None` if there is nothing to check.
     last: Option<Object<K>>,
     /// Channels to the decoding threads, one per thread. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,
@@ -86,8 +89,10 @@ pub(crate) struct Prefetch<K> {
 /// Counts how many of the delivered objects the handler reads.
 #[derive(Clone, Copy, Default)]
 enum ReadCount {
-    /// Reads are not counted and objects are not prefetched, because the handler does not read its objects,
-    /// the notification has fewer than [`EVENTS_MIN`] events, or the runtime has only one thread.
+    /// Reads are not counted, and objects are not prefetched.
+    ///
+    /// This applies if the handler does not read its objects. It also applies if the notification has fewer
+    /// than [`EVENTS_MIN`] events, or if the runtime has only one thread.
     #[default]
     Off,
     /// The handler has read `read` of the last `seen` counted objects. Objects assigned to a decoding thread
@@ -199,7 +204,8 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Starts up to `width` decoding threads for this handler, as far as [`THREADS`] permits.
+    /// Starts up to `width` decoding threads for this handler. Starts fewer if [`THREADS`] has no more
+    /// permits.
     fn start(&mut self) {
         if !self.decoders.is_empty() {
             return;
@@ -230,8 +236,9 @@ fn window<K>(expansion: &mut Expansion<K>) -> VecDeque<Event<K>> {
     events
 }
 
-/// Runs on a decoding thread: decodes the objects from the channel until the channel's sender is dropped, and
-/// keeps each object decoded until the handler has received it.
+/// Decodes the objects from the channel, until the channel's sender is dropped. Runs on a decoding thread.
+///
+/// The function keeps each decoded object in memory until the handler has received the object.
 fn decode_all<K>(
     upcoming: &Receiver<Vec<Upcoming<K>>>,
     given: &AtomicUsize,

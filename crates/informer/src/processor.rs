@@ -65,7 +65,7 @@ where
     /// `None`.
     ///
     /// A listener with [`Delivery::Changes`] first receives the objects of `cache`. Every listener receives
-    /// all later changes. `synced` says whether the informer has synced.
+    /// all later changes. `synced` is whether the informer has synced.
     pub(crate) fn add(
         &mut self,
         listener: Listener<K>,
@@ -154,8 +154,8 @@ where
         self.due.contains(&listener.id)
     }
 
-    /// Returns the number of single-object changes that every listener's buffer can still accept. The result
-    /// is 0 while a `Block` buffer is full.
+    /// Returns how many more single-object changes the fullest buffer can accept; 0 while a `Block` buffer is
+    /// full.
     pub(crate) fn room(&self) -> usize {
         let rooms = self.listeners.iter().map(|listener| listener.buffer.room());
         rooms.min().unwrap_or(usize::MAX)

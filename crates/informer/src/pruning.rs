@@ -3,10 +3,10 @@
 //! A [`FieldPath`] names a field, and [`Pruned`] is an object that may lack fields.
 //!
 //! A pruned field is never decoded, copied or stored. For a plain type `K`, only managed fields and
-//! annotations can be pruned. Without this restriction, a client could write a pruned object back to the
-//! server, which would then delete the pruned fields. For [`Pruned<K>`](Pruned), any field can be pruned
-//! except those that identify the object or that selectors read. Invalid JSON is left unchanged, so that the
-//! decoder reports the error.
+//! annotations can be pruned. Otherwise a client could write a pruned object back to the server, and the
+//! server would delete the pruned fields. For [`Pruned<K>`](Pruned), any field can be pruned except those
+//! that identify the object or that selectors read. If the bytes of an object are invalid, they are left
+//! unchanged, and the decoder reports the error.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -156,8 +156,7 @@ const IDENTITY: [&[&str]; 7] = [
     &["metadata", "labels"],
 ];
 
-/// The pruning of an informer: defines which fields are removed from every object before the object is
-/// decoded.
+/// Defines which fields an informer removes from every object before the object is decoded.
 ///
 /// The fields in `pruned` are removed. If there is a keep-list `kept`, all fields that the list does not name
 /// are removed too.
@@ -202,7 +201,7 @@ impl PartialEq for Pruning {
 impl Eq for Pruning {}
 
 impl Pruning {
-    /// Returns the keep-list (`None` if none is set) and the list of pruned paths.
+    /// Returns the keep-list and the list of pruned paths. The keep-list is `None` if none is set.
     pub(crate) fn fields(&self) -> (Option<&[FieldPath]>, &[FieldPath]) {
         (self.kept.as_deref(), &self.pruned)
     }

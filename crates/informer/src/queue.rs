@@ -1,12 +1,14 @@
 //! Queues the changes that reflectors receive, until the controller applies them to the store.
 //!
-//! [`Queue`] is the trait of these queues, and has two implementations. [`InOrder`] returns all changes in
-//! the order in which they were queued, and a list as one atomic change, as client-go does since 1.36.
-//! [`DeltaFifo`] returns keys in the order in which they were queued, each with all its changes since the key
-//! was last popped, as client-go did before 1.36.
+//! [`Queue`] is the trait of these queues, and has two implementations:
+//!
+//! - [`InOrder`] corresponds to client-go's queue since 1.36. It returns all changes in the order in which
+//!   they were queued. A list is one change.
+//! - [`DeltaFifo`] corresponds to client-go's queue before 1.36. It returns keys in the order in which they
+//!   were queued. With each key, it returns all changes of the key since the key was last popped.
 //!
 //! Both queues are plain structs that do not block and take no locks. They do not keep a reference to the
-//! store: methods that need the stored objects receive the store as an argument.
+//! store. Methods that need the stored objects receive the store as an argument.
 
 mod delta_fifo;
 mod in_order;
@@ -50,8 +52,8 @@ pub trait Queue<K>: Send {
 
     /// Queues a complete list of one source. `known` is the current content of the store.
     ///
-    /// Objects of the source that the list does not contain are deleted: the queue adds a deletion for each
-    /// such object, or the store deletes the objects when it applies the list.
+    /// The list deletes the objects of the source that it does not contain. [`DeltaFifo`] queues a deletion
+    /// for each of them. With [`InOrder`], the store deletes them when it applies the list.
     ///
     /// # Errors
     /// Returns an error if the key function fails for some objects of the list. The queue does not queue
@@ -62,8 +64,8 @@ pub trait Queue<K>: Send {
     /// Queues a resync, which delivers all objects of the store to the handlers again. `known` is the current
     /// content of the store.
     ///
-    /// If an object has a queued change, the resync skips the object, or delivers the state that the object
-    /// has when the resync is applied. A handler therefore never receives an old state after a newer one.
+    /// A handler never receives an old state after a newer one. [`DeltaFifo`] therefore skips objects with
+    /// queued changes. [`InOrder`] delivers the states that the objects have when the resync is applied.
     #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
@@ -80,8 +82,8 @@ pub trait Queue<K>: Send {
 
     /// Returns whether the queue preserves the order of changes of different objects.
     ///
-    /// If true, the objects of each source in the store match one revision of the source after every applied
-    /// batch. If false, they match only after all queued changes were applied. The default is `false`.
+    /// If true, the store contains the objects of each source at one revision after every applied batch. If
+    /// false, this holds only after all queued changes were applied. The default is `false`.
     fn keeps_order(&self) -> bool {
         false
     }
@@ -118,12 +120,13 @@ pub struct Batch<K> {
     pub in_initial_list: bool,
     /// The source whose first list ends with this batch; `None` if no first list ends.
     pub completes: Option<SourceId>,
-    /// Revisions that the store reaches by applying this batch, each with its source. The store then contains
-    /// all changes of the source up to the revision. A revision below one that the store has already reached
-    /// has no effect.
+    /// Revisions that the store reaches by applying this batch, each with its source.
     ///
-    /// The revisions of the changed objects can be higher, because a queue may return a newer change of one
-    /// object before an older change of another object.
+    /// The store then contains all changes of the source up to the revision. If the store has already reached
+    /// a higher revision, the entry has no effect.
+    ///
+    /// A changed object can have a higher revision than its source reaches, because a queue may return a
+    /// newer change of one object before an older change of another object.
     pub reached: Vec<(SourceId, ResourceVersion)>,
 }
 
@@ -177,11 +180,12 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// Returns the revisions that the store reaches by applying these changes, one for each source. The store
-/// must have applied all earlier changes. The revisions of lists are not included.
+/// Returns the revisions that the store reaches by applying these changes, one for each source.
 ///
-/// For each source, the result contains the largest revision among those changes of the source that have the
-/// same epoch as the source's last change. A new epoch begins after a server was restored from a backup.
+/// The store must have applied all earlier changes. The revisions of lists are not included.
+///
+/// The revision of a source is the largest one among its changes with the same epoch as its last change. A
+/// new epoch begins after a server was restored from a backup.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {
@@ -205,11 +209,11 @@ pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)
     reached
 }
 
-/// Counts, for each source, the items of the first list that were not popped from the queue yet. A count of
-/// zero means that the first list was popped completely.
+/// For each source, the number of items of its first list that were not popped from the queue yet.
 ///
-/// A source without any queued list or change has no count. If a single change is queued before the first
-/// list, the count is set to zero.
+/// An item is one queued change. The number is zero after the first list was popped completely. It is also
+/// zero if a single change was queued before the first list. A source for which nothing was queued has no
+/// entry.
 #[derive(Debug, Default)]
 struct Population {
     /// Number of items of each source's first list that were not popped yet.

@@ -1,12 +1,12 @@
-//! Lists and watches one source, and delivers every change to a store.
+//! Lists and watches the objects of one kind and scope, and delivers every change to a store.
 //!
 //! A [`Reflector`] delivers [`Delta`]s to a [`ReflectorStore`] in order, one at a time. The reflector waits
-//! until the store has accepted a change before it delivers the next one, so a slow store slows down the
-//! watch and does not increase memory use. After a failure, the reflector pauses and retries. The module has
-//! no queues, indices or handlers.
+//! until the store has accepted a change before it delivers the next one. A slow store therefore slows down
+//! the watch and does not increase memory use. After a failure, the reflector pauses and retries. The module
+//! has no queues, indices or handlers.
 //!
-//! An informer contains its reflectors. A standalone reflector updates an indexer, or a store of your own,
-//! without a queue and handlers:
+//! An informer contains its reflectors. A standalone reflector updates an indexer, or a store that the
+//! program implements, without a queue and handlers:
 //!
 //! ```no_run
 //! # use k8s_openapi::api::core::v1::Pod;
@@ -164,20 +164,24 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
-    /// Revision up to which the store has accepted the changes of this source. The value is shared with the
-    /// reflectors that run for the same source before or after this reflector.
+    /// Revision up to which the store has accepted the changes of this source.
+    ///
+    /// All reflectors that run for the source, one after the other, share this value.
     pub(crate) reached: Reached,
-    /// Revision up to which the store was filled before the first reflector of the source started. The first
-    /// request of this reflector is then a watch from this revision. `None` if the first request is a list,
-    /// and once the store has accepted a change of this reflector.
+    /// Revision from which this reflector watches first, because the store was already filled up to it.
+    ///
+    /// `None` if the reflector starts with a list. Also `None` after the store has accepted a change of this
+    /// reflector.
     pub(crate) from: Option<ResourceVersion>,
     /// Reason for the first list of this reflector, for the metrics; `None` for the first reflector of the
     /// source.
     pub(crate) relists: Option<RelistReason>,
     /// Receives requests from the consistency check to list the source again.
     pub(crate) relist: RelistSignal,
-    /// Guard of a standalone reflector, which reports on drop that the reflector has stopped. `None` inside
-    /// an informer. This is the last field, so the guard is dropped after all other fields.
+    /// Guard of a standalone reflector; `None` inside an informer.
+    ///
+    /// When the guard is dropped, it reports that the reflector has stopped. It is the last field and is
+    /// therefore dropped after all other fields.
     pub(crate) alone: Option<StoppedGuard>,
 }
 
@@ -259,12 +263,11 @@ where
         run::Running::new(self).run().await;
     }
 
-    /// Runs instead of [`run_inside`](Self::run_inside) while the server does not serve the kind of the
-    /// objects.
+    /// Replaces [`run_inside`](Self::run_inside) while the server does not serve the kind of the objects.
     ///
-    /// If the store has accepted a list before, sends an empty list to the store, so that the store deletes
-    /// all objects of the source. Sends no requests to the server. The future completes only if the store
-    /// rejects the empty list.
+    /// If the store has accepted a list from a reflector of this source, this method sends an empty list to
+    /// the store. The store then deletes all objects of the source. The method sends no requests to the
+    /// server. The future completes only if the store rejects the empty list.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status

@@ -23,13 +23,14 @@ use super::{
 /// The series of an informer have the labels `name`, `group`, `version` and `resource`, as in client-go, and
 /// `namespace`, which is empty for all namespaces. The series of a work queue have the label `name`.
 ///
-/// Informers with equal labels share their series: counters, lengths and sizes are added, and the greatest
-/// age is exported. Handlers with equal names, and work queues with equal names, share their series in the
-/// same way.
+/// Informers with equal labels share their series. A shared series contains the sum of the informers'
+/// counters, lengths or sizes. A shared series of a lag or of the time since an event contains the greatest
+/// value. `informer_synced` is 1 if all these informers have synced. Handlers with equal names, and work
+/// queues with equal names, share their series in the same way.
 ///
-/// The totals of index errors, panics, adds and retries are sums over the running informers or queues. If
-/// several informers or queues share a series, the total decreases when one of them ends, and Prometheus
-/// interprets the decrease as a counter reset. Different names avoid this problem.
+/// The totals of index errors, handler panics, queue adds and queue retries are sums over the running
+/// informers or queues. If several informers or queues share such a series, the total decreases when one of
+/// them ends. Prometheus interprets the decrease as a counter reset. Different names avoid this problem.
 ///
 /// | series | type | further labels |
 /// | --- | --- | --- |
@@ -61,10 +62,12 @@ use super::{
 ///
 /// [`Observed`] and [`InformerSample`](super::InformerSample) document the values.
 ///
-/// `informer_store_resource_version` contains the last 15 digits of the revision, which a float represents
-/// exactly. If an informer has several sources, the series contains the revision of the first source. The
-/// series `reflector_last_event_seconds` and `reflector_last_bookmark_seconds` then contain the greatest age
-/// of all sources.
+/// `informer_store_resource_version` contains the last 15 digits of the revision. A float represents 15
+/// digits exactly.
+///
+/// An informer of several namespaces has one reflector per namespace. Its `informer_store_resource_version`
+/// then contains the revision of the first reflector. Its `reflector_last_event_seconds` and
+/// `reflector_last_bookmark_seconds` contain the greatest value of all its reflectors.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -93,8 +96,9 @@ pub struct Prometheus {
     work_queues: SharedSeries<Arc<str>, WorkQueueSeries>,
 }
 
-/// Map from labels to the series with these labels. The number is the number of informers or queues that
-/// share the series.
+/// Map from labels to the series with these labels.
+///
+/// The `usize` is the number of informers or queues that share the series.
 type SharedSeries<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
 
 impl Prometheus {
@@ -163,8 +167,9 @@ impl Collector for Prometheus {
     }
 }
 
-/// Returns a copy of the map's entries. The map's lock is thus not held while informers and queues are
-/// sampled.
+/// Returns a copy of the map's entries.
+///
+/// The caller samples informers and queues from the copy, without holding the map's lock.
 fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
     let all_series = all_series.lock();
     let series = all_series.iter();
@@ -173,8 +178,10 @@ fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
         .collect()
 }
 
-/// One informer or queue that uses the series with its labels. Dropping the last member of a series removes
-/// the series.
+/// One informer or work queue that records into the series of its labels.
+///
+/// Several members with equal labels share one `series`. When the last of these members is dropped, `series`
+/// is removed from `all_series`.
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,

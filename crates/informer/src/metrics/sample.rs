@@ -18,8 +18,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InformerSample {
-    /// Status of the informer: the activity and progress of each source, decode errors, and errors of index
-    /// functions.
+    /// Status of the informer. It contains the progress of each reflector, decode errors and index function
+    /// errors.
     pub status: Status,
     /// Number of changes in the channel from the reflectors and in the queue. A list counts as one change.
     pub queued: usize,
@@ -35,29 +35,33 @@ pub struct InformerSample {
 pub struct StoreSample {
     /// Number of objects in the cache, excluding those that failed to decode.
     pub items: usize,
-    /// Number of JSON bytes that the server sent for the objects, or that the informer read at its start from
-    /// a saved store.
+    /// Sum of [`Object::wire_bytes`](crate::object::Object::wire_bytes) over the objects in the cache.
     ///
-    /// This number is not the memory that the objects use, which is [`rest_bytes`](Self::rest_bytes).
+    /// The sum is the number of bytes that the server sent for the objects, in JSON or protobuf.
+    /// [`rest_bytes`](Self::rest_bytes) is the memory that the objects use in the cache.
     pub wire_bytes: u64,
-    /// Estimated memory of the objects and their handles, in bytes.
+    /// Estimated memory in bytes that the objects and their [`Object`](crate::object::Object) handles use.
     ///
-    /// - The number is exact for packed objects.
-    /// - For decoded objects, the heap memory is counted while decoding. The number is within a few percent
-    ///   for Kubernetes' own types. It is less exact for types that convert decoded values, such as untagged
-    ///   enums.
+    /// - The number is exact for packed objects, which the cache stores as compressed bytes.
+    /// - For objects that the cache stores decoded, the heap memory is counted while decoding. The number is
+    ///   within a few percent for Kubernetes' own types. It is less exact for types that convert decoded
+    ///   values, such as untagged enums.
     /// - Fields that a transform drops are included.
-    /// - The heap memory is not included for objects that were not received as JSON, and for lazy objects
-    ///   that have been read.
+    /// - The heap memory is not included for objects that the program created with `Object::new`.
+    /// - A lazy object is stored as bytes until its first read, and decoded after it. The heap memory of the
+    ///   decoded object is not included.
     /// - Indices, the tree of names and the allocator's overhead are not included.
     pub rest_bytes: u64,
-    /// Size in bytes of the compression dictionaries, and of the samples for the next dictionary.
+    /// Size in bytes of the compression dictionaries and of the samples for the next dictionary.
+    ///
+    /// The samples are objects from which the cache trains the next dictionary.
     ///
     /// The size does not include the buffers for compression, which use about 200 KB per thread that
     /// compresses objects.
     pub dictionary_bytes: u64,
-    /// The revision up to which the cache contains all changes of the informer's first source. A source is
-    /// one list and watch.
+    /// Revision up to which the cache contains all changes that the informer's first reflector received.
+    ///
+    /// An informer of several namespaces has one reflector per namespace.
     pub revision: ResourceVersion,
     /// The sizes of the indices, in the order in which the indices were added. The built-in index by
     /// namespace is not included.
@@ -85,8 +89,9 @@ pub struct HandlerSample {
     /// Number of notifications that wait for the handler, including the one in progress. A list counts as one
     /// notification.
     pub depth: usize,
-    /// Time since the change of the oldest waiting notification was applied to the cache. Zero if no
-    /// notification waits.
+    /// Age of the oldest waiting notification; zero if no notification waits.
+    ///
+    /// The age begins when the cache has applied the notification's change.
     pub lag: Duration,
     /// Number of panics of the handler since its registration.
     pub panics: u64,
@@ -120,12 +125,14 @@ pub struct InformerSampler(Weak<dyn Sampled>);
 #[derive(Clone, Debug)]
 pub struct WorkQueueSampler(Weak<dyn SampledWorkQueue>);
 
-/// Implemented by informers and standalone reflectors, whose values an [`InformerSampler`] returns.
+/// Provides the values that an [`InformerSampler`] returns.
+///
+/// An informer and a standalone reflector implement this trait.
 pub(crate) trait Sampled: Send + Sync {
     fn sample(&self) -> InformerSample;
 }
 
-/// Implemented by work queues, whose values a [`WorkQueueSampler`] returns.
+/// Provides the values that a [`WorkQueueSampler`] returns. A work queue implements this trait.
 pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }

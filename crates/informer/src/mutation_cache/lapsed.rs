@@ -27,8 +27,10 @@ use kube_core::Resource;
 use super::MutationCache;
 use crate::{clock, object::ObjectName};
 
-/// Stream of the names of objects whose local write or deletion in an overlay was dropped although the cache
-/// never contained its result; see [`MutationCache::lapsed`]. The stream ends when the informer ends.
+/// Stream of the names of objects whose write or deletion lapsed. Created by [`MutationCache::lapsed`].
+///
+/// A write or deletion lapses when the overlay drops it before the cache has contained its result. The stream
+/// ends when the informer ends.
 ///
 /// While the stream is not polled, it holds each name at most once. After the stream is dropped, the overlay
 /// no longer records names for it.
@@ -76,8 +78,9 @@ impl Stream for Lapsed {
     }
 }
 
-/// The registered [`Lapsed`] streams of one overlay, with the object names that each stream has not delivered
-/// yet. `waiting` maps the identifier of each stream to these names.
+/// The registered [`Lapsed`] streams of one overlay.
+///
+/// `waiting` maps the identifier of each stream to the object names that the stream has not delivered yet.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,

@@ -46,7 +46,7 @@ pub(super) struct Limits {
     pub(super) capacity: usize,
     pub(super) ttl: Duration,
     pub(super) absent: Absent,
-    /// Number of sources of the cache; each source is one reflector with its own list and watch.
+    /// Number of the cache's reflectors. Each reflector has its own list and watch.
     pub(super) sources: u32,
 }
 
@@ -56,13 +56,15 @@ pub(super) struct Layer<K> {
     written: BTreeMap<ObjectName, PendingWrite<K>>,
     /// The objects that were deleted through the overlay, by name and uid, with the time of each deletion.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Number of writes and deletions that have been added since the layer was created.
+    /// Number of writes and deletions that were ever added. The last one has this number as its `order`.
     came: u64,
-    /// Number of times that the server's revision had gone backwards, as counted by [`Snapshot::rollbacks`]
-    /// of the last snapshot that the layer received.
+    /// Value of [`Snapshot::rollbacks`] in the last snapshot that the layer received.
+    ///
+    /// A greater value in the next snapshot means that the server's revision has decreased.
     rollbacks: u64,
-    /// Objects of the local writes that the layer rejected or dropped. The caller drops these objects after
-    /// it has released the overlay's lock.
+    /// Objects of the local writes that the layer rejected or dropped.
+    ///
+    /// The caller takes them, and drops them only after it has released the overlay's lock.
     pub(super) released: Vec<Object<K>>,
     /// Names of the objects whose write or deletion lapsed since the last call of [`Layer::take_lapsed`]. A
     /// write or deletion lapses if it ends although the cache never contained its result.
@@ -186,7 +188,8 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Returns the state that readers of the overlay see for the object name.
+    /// Drops expired writes and deletions, and returns the state that readers of the overlay see for this
+    /// name.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
@@ -237,8 +240,10 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops expired writes and deletions. If the server's revision went backwards since the last call, drops
-    /// all writes and deletions.
+    /// Drops expired writes and deletions.
+    ///
+    /// If the server's revision has decreased since the last call of this method, drops all writes and
+    /// deletions.
     fn forget(&mut self, cache: &Snapshot<K>) {
         let went_back = cache.rollbacks() != self.rollbacks;
         self.rollbacks = cache.rollbacks();
@@ -309,8 +314,9 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> PendingWrite<K> {
-    /// Returns the reason why this local write of the object `name` has ended according to `cache`, or `None`
-    /// if the write has not ended. `sources` is the number of the cache's reflectors.
+    /// Returns the reason why this local write has ended; `None` if it has not ended.
+    ///
+    /// `name` is the name of the written object, and `sources` is the number of the cache's reflectors.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

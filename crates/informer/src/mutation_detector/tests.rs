@@ -10,8 +10,9 @@ use tokio::time::advance;
 
 use super::*;
 
-/// An object type with interior mutability, so a test can change a value inside an `Arc`. A comparison of two
-/// values panics if the `count` of one of them is [`POISON`].
+/// An object type with interior mutability, so a test can change a value inside an `Arc`.
+///
+/// The comparison `a == b` panics if the `count` of `a` is [`POISON`].
 #[derive(Debug, Default)]
 struct Tally {
     metadata: ObjectMeta,

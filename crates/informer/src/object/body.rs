@@ -29,7 +29,9 @@ use crate::codec::{Encoded, Identity, Unfit};
 /// A function that decodes the bytes of one object into `K`.
 pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
-/// A callback that the cache calls when a reader reads an object that fails to decode.
+/// A callback that receives the decode error of an object.
+///
+/// The cache calls it once per object, when a read of the object fails to decode it.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
 /// The content of one object, stored in the form that the cache uses.
@@ -92,7 +94,9 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Returns whether the body is packed (stored as compressed bytes) and its object was decoded recently.
+    /// Returns whether the body is packed and there is still a weak reference to its decoded object.
+    ///
+    /// The decoded object may already have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {
         match self {
             #[cfg(feature = "packed")]
@@ -124,8 +128,9 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the size in bytes of the data that all packed objects of the cache share. Returns `None` if
-    /// the body is not packed.
+    /// Returns the size in bytes of the compression dictionaries and training samples of a packed cache.
+    ///
+    /// All packed objects of the cache share them. Returns `None` if the body is not packed.
     pub(super) fn shared_size(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "packed")]
@@ -196,7 +201,7 @@ impl<K: Resource> Body<K> {
     }
 }
 
-/// The form in which a cache stores its objects, selected by the user of the informer.
+/// The form in which a cache stores its objects, as selected in the informer's options.
 #[derive_where(Clone, Copy, Default)]
 pub(crate) enum FormOptions<K> {
     #[derive_where(default)]
@@ -216,8 +221,9 @@ impl<K: crate::pruning::Storable> FormOptions<K> {
 }
 
 impl<K> FormOptions<K> {
-    /// Returns the form that takes less memory, either `self` or `general`. A packed cache takes less memory
-    /// than a lazy cache, and a lazy cache takes less than a decoded one.
+    /// Returns `self` or `general`, whichever form takes less memory.
+    ///
+    /// A packed cache takes less memory than a lazy cache, and a lazy cache takes less than a decoded one.
     pub(crate) fn or(self, general: Self) -> Self {
         if self.rank() >= general.rank() {
             self
@@ -271,8 +277,10 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns this form, changed to leave the compression of received objects to [`Housekeeping`]. Events
-    /// then do not wait for the compression. The decoded form and the lazy form are returned unchanged.
+    /// Returns this form in the variant in which events do not wait for compression.
+    ///
+    /// A packed cache in this variant stores received objects uncompressed, and [`Housekeeping`] compresses
+    /// them later. The decoded form and the lazy form have no such variant and are returned unchanged.
     pub(crate) fn urgent(self) -> Self {
         match self {
             Self::Decoded | Self::Lazy(_) => self,
@@ -329,8 +337,10 @@ impl<K> Form<K> {
         Some(Object::with_body(name, identity, wire_bytes, body))
     }
 
-    /// Converts a decoded object to this form after a transform has changed the object. The packed form
-    /// encodes the object again. The lazy form and the decoded form return the object unchanged.
+    /// Converts a decoded object to this form. Called for an object that a transform has changed.
+    ///
+    /// The packed form encodes the object again. The lazy form and the decoded form return the object
+    /// unchanged.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
             Self::Decoded | Self::Lazy(_) => object,
@@ -352,8 +362,10 @@ impl<K> Form<K> {
         }
     }
 
-    /// Does the form's background work, such as compression, for `objects` before the call returns. The
-    /// objects are not in a store yet. `more_comes` says whether a later call will contain more objects.
+    /// Trains a compression dictionary if one is needed, and compresses `objects` with it.
+    ///
+    /// The call blocks until the objects are compressed. The objects are not in a store yet. `more_comes` is
+    /// whether the caller will load more objects. The decoded form and the lazy form do nothing.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}
@@ -365,8 +377,9 @@ impl<K> Form<K> {
     }
 }
 
-/// A function that returns the objects of an incomplete list that have been received so far. These objects
-/// are not in the store yet.
+/// A function that returns the objects of a list that the reflector is still receiving.
+///
+/// The store does not contain these objects yet.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
 /// A function that returns the object that follows the given name in the store's order. If the name is
@@ -379,23 +392,26 @@ pub(crate) trait Housekeeping<K>: Send {
     /// adds the object to the informer's queue.
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// Starts the background work on all accepted objects. The reflector calls this method when it receives a
+    /// Starts the compression of all accepted objects. The reflector calls this method when it receives a
     /// bookmark.
     fn paused(&mut self);
 
-    /// Does the background work that is due after the reflector has decoded a received chunk. `staged`
-    /// returns the objects that have been received of an incomplete list. `more_comes` says whether more
-    /// objects of that list follow.
+    /// Trains a compression dictionary if one is needed. The reflector calls this method after it has decoded
+    /// bytes of a response.
+    ///
+    /// `staged` returns the objects of a list that the reflector is still receiving. `more_comes` is whether
+    /// the response will contain more objects of that list.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,
         more_comes: bool,
     ) -> BoxFuture<'a, ()>;
 
-    /// Returns whether background work is left. If so, the reflector calls [`step`](Self::step).
+    /// Returns whether objects of the store remain to be compressed by calls of [`step`](Self::step).
     fn has_work(&self) -> bool;
 
-    /// Does one step of the remaining background work. A step takes about half a millisecond. `after` returns
-    /// the object that follows a given name in the store's order.
+    /// Compresses some objects of the store. One call takes about half a millisecond.
+    ///
+    /// `after` returns the object that follows a given name in the store's order.
     fn step(&mut self, after: ObjectAfter<'_, K>);
 }

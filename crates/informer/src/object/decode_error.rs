@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::ObjectName;
 use crate::limits::{MESSAGE_BYTES, one_line};
 
-/// Error of decoding the bytes of an object as `K`.
+/// Error for an object whose bytes can't be decoded as `K`.
 ///
-/// The error contains the object's name, the invalid field, the reason and the position in the bytes, but
-/// never the content, which may be a Secret.
+/// The error contains the object's name, the invalid field, the reason and the position in the bytes. It
+/// never contains values of the object, which may be a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{inner}")]
 pub struct DecodeError {

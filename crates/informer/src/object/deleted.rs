@@ -36,9 +36,11 @@ impl<K> Deleted<K> {
         }
     }
 
-    /// Returns the last known state of the object: the final state if the watch reported the deletion,
-    /// otherwise the last state in the cache. A handler always receives a deletion with a state. In a queue,
-    /// `None` means that the cache had no state of the object.
+    /// Returns the last known state of the object.
+    ///
+    /// This is the final state if the watch reported the deletion, and otherwise the last state in the cache.
+    /// A handler always receives a deletion with a state. In a queue, `None` means that the cache had no
+    /// state of the object.
     #[doc(alias = "OptionalObj")]
     pub fn object(&self) -> Option<&Object<K>> {
         match self {

@@ -1,23 +1,25 @@
-//! [`Epoch`] identifies a period in a server's history between two detected or suspected restores from a
-//! backup.
+//! [`Epoch`] is the number of a period in a server's history. A new period starts when the server is restored
+//! from a backup.
 
-/// A period in a server's history between two detected or suspected restores from a backup.
+/// Number of a period in a server's history. A new period starts when the server is restored from a backup.
 ///
 /// A restored server uses the same revisions again for other states, so a revision identifies a state only
 /// together with its epoch. A reflector assigns its current epoch to the revisions of all objects that it
-/// delivers. The methods [`after_rollback`](Self::after_rollback) and
-/// [`after_suspicion`](Self::after_suspicion) return a new epoch. Several detections of a restore before the
-/// next list yield one new epoch only.
+/// delivers.
+///
+/// A reflector starts a new epoch when it detects a restore ([`after_rollback`](Self::after_rollback)), or
+/// when a restore is possible but not certain ([`after_suspicion`](Self::after_suspicion)). If it detects the
+/// same restore several times before the next list, it starts only one new epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
     /// Number of restores of the server that the reflector has detected.
     rollbacks: u16,
-    /// Number of times that the reflector suspected a restore of the server.
+    /// Number of times that the reflector found a restore of the server possible but not certain.
     suspicions: u16,
 }
 
 impl Epoch {
-    /// The first epoch of a reflector. Objects that no reflector has delivered yet also have this epoch.
+    /// The first epoch of a reflector. It is also the default for objects that no reflector has delivered.
     pub(crate) const FIRST: Self = Self {
         rollbacks: 0,
         suspicions: 0,
@@ -30,8 +32,10 @@ impl Epoch {
         suspicions: u16::MAX,
     };
 
-    /// Returns the epoch after the reflector has detected a restore of the server. `known` is the epoch of
-    /// the objects in the store. Repeated calls with the same `known` return the same epoch.
+    /// Returns the epoch that starts when the reflector detects a restore of the server.
+    ///
+    /// `known` is the epoch of the objects in the store. Repeated calls with the same `known` return the same
+    /// epoch.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -39,8 +43,10 @@ impl Epoch {
         }
     }
 
-    /// Returns the epoch after the reflector has suspected a restore of the server. `known` is the epoch of
-    /// the objects in the store. Repeated calls with the same `known` return the same epoch.
+    /// Returns the epoch that starts when a restore of the server is possible but not certain.
+    ///
+    /// `known` is the epoch of the objects in the store. Repeated calls with the same `known` return the same
+    /// epoch.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),

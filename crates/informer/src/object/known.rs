@@ -2,8 +2,10 @@
 
 use super::{Object, ObjectName, SourceId};
 
-/// Read access to the objects of a store. The caller of a queue's `replace` or `resync` passes this access to
-/// the queue, which uses it only during that call.
+/// Read access to the objects of a store.
+///
+/// The caller of a queue's `replace` or `resync` passes this access to the queue. The queue uses it only
+/// during that call.
 #[doc(alias = "KeyListerGetter")]
 #[doc(alias = "KnownObjects")]
 #[doc(alias = "KeyLister")]

@@ -1,5 +1,4 @@
-//! [`Labels`] gives access to the labels of one object, whether the cache stores the object decoded or as
-//! bytes.
+//! [`Labels`] gives access to the labels of one object. The object may be stored decoded or as bytes.
 //!
 //! Objects that are stored as bytes and have equal labels share one label set ([`LabelSets`]).
 
@@ -23,7 +22,7 @@ enum Repr<'a> {
     Set(&'a Joined),
 }
 
-/// A shared set of labels. All objects of a cache with equal labels refer to the same set.
+/// A set of labels that objects with equal labels share. Used for objects that the cache stores as bytes.
 pub(super) type LabelSet = Arc<Joined>;
 
 /// A set of labels, ordered by key, with each key once. All keys and values are concatenated in one string,
@@ -114,15 +113,18 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// All label sets of the objects in a cache. Objects with equal labels, such as those of one workload, share
-/// one set.
+/// The label sets of a cache that stores objects as bytes.
+///
+/// Objects with equal labels, such as those of one workload, share one set.
 #[derive(Default)]
 pub(super) struct LabelSets(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
-    /// The label sets in use, by the hash of their labels. If two sets have the same hash, the map contains
-    /// only the first set, and objects do not share the second set.
+    /// The label sets in use, by the hash of their labels.
+    ///
+    /// If two different sets have the same hash, the map contains only the set that was added first. Objects
+    /// do not share the other set.
     known: BTreeMap<u64, Weak<Joined>>,
     /// Number of entries in `known` that triggers the removal of unused entries. An entry is unused if no
     /// object uses its label set. Values below [`SETS_MIN`] count as [`SETS_MIN`].

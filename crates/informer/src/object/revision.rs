@@ -46,10 +46,11 @@ enum Shown<'a> {
 }
 
 impl ResourceVersion {
-    /// The unset revision. A request for a list with this revision selects the most recent state.
+    /// The unset revision. A list request with the unset revision returns the most recent state.
     pub const UNSET: Self = Self(Repr::Unset);
-    /// The revision `"0"`. A request for a list with this revision selects any state that the server has
-    /// cached, however old.
+    /// The revision `"0"`. A list request with this revision returns any state that the server has cached.
+    ///
+    /// The cached state may be old.
     pub const ZERO: Self = Self(Repr::Number(Epoch::FIRST, 0));
 
     /// Returns the revision as a number. Returns `None` if the revision is not a number that fits into 64
@@ -88,8 +89,10 @@ impl ResourceVersion {
         matches!(self.0, Repr::Number(_, 0))
     }
 
-    /// Returns this revision with the epoch `current`, the period between two restores of the server from a
-    /// backup. An unset revision has no epoch and is returned unchanged.
+    /// Returns this revision with the epoch `current`. An epoch is a period between two restores of the
+    /// server.
+    ///
+    /// An unset revision has no epoch and is returned unchanged.
     pub(crate) fn in_epoch(mut self, current: Epoch) -> Self {
         if let Repr::Number(epoch, _) | Repr::Text(epoch, _) = &mut self.0 {
             *epoch = current;
@@ -107,9 +110,10 @@ impl ResourceVersion {
         }
     }
 
-    /// Returns whether this revision is lower than `reached`. Returns false if the revisions have different
-    /// epochs: the server may have been restored from a backup between them, so the numbers can't be
-    /// compared.
+    /// Returns whether this revision is lower than `reached`.
+    ///
+    /// Returns false if the revisions have different epochs. The server may then have been restored from a
+    /// backup in between, and the numbers can't be compared.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         self.epoch() == reached.epoch() && self < reached
     }
@@ -137,9 +141,10 @@ impl Hash for ResourceVersion {
     }
 }
 
-/// Compares two revisions as decimal numbers. Revisions with the same text are equal. The result is `None` if
-/// the texts differ and at least one of them is not a decimal number without leading zeros. The unset
-/// revision is not such a number.
+/// Compares two revisions as decimal numbers. Revisions with the same text are equal.
+///
+/// Returns `None` if the texts differ and at least one of them is not a number. The unset revision and texts
+/// with leading zeros are not numbers.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {

@@ -24,8 +24,8 @@ use crate::{
     offload::{OFFLOADED_MIN, offload},
 };
 
-/// Number of waiting notifications above which the buffer logs a warning, equal to client-go's
-/// `initialBufferSize`.
+/// Number of waiting notifications above which a `Grow` or `Block` buffer logs a warning. Equal to
+/// client-go's `initialBufferSize`.
 const WARN_DEPTH: usize = 1024;
 
 /// Determines what a closed buffer does with its waiting notifications.
@@ -45,7 +45,7 @@ pub(crate) struct Buffer<K> {
     caller: OnceLock<Caller>,
     /// Wakes the listener when a notification was pushed or the buffer was closed.
     ready: Notify,
-    /// Wakes tasks that wait until the listener has handled notifications or has ended.
+    /// Wakes tasks that wait until the listener has handled a certain notification, or until it has ended.
     idle: Notify,
     /// Wakes the controller when a full buffer can accept a notification again.
     room: Arc<Notify>,
@@ -66,8 +66,8 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// Summary of the waiting notifications while another thread expands a list into its events, otherwise
-    /// `None`. The listener receives no notification during the expansion.
+    /// Summary of the waiting notifications while they are expanded on the pool for blocking work, otherwise
+    /// `None`. During the expansion, the listener receives no notification.
     unfolding: Option<Unfolding>,
     /// The notification whose events the listener is delivering to the handler; `None` between notifications.
     call: Option<CallInProgress>,
@@ -104,7 +104,7 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the waiting notifications while another thread owns them and expands them.
+/// Summary of the notifications that the pool for blocking work is expanding.
 struct Unfolding {
     messages: usize,
     /// Sequence number of the oldest waiting notification, and the time at which its changes were applied to
@@ -224,9 +224,9 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Appends notifications like [`push_all`](Self::push_all), but a `Coalesce` buffer expands a long list
-    /// into its events on the pool for blocking work, without holding the buffer's lock. The caller must not
-    /// push other notifications until the future completes.
+    /// Appends notifications like [`push_all`](Self::push_all). If a `Coalesce` buffer must expand a long
+    /// list into its events, it does so on the pool for blocking work, without the buffer's lock. The caller
+    /// must not push other notifications until the future completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses the notifications if the expansion has not started.
@@ -357,8 +357,8 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether the next event may be delivered, and counts the event as delivered if so. If the
-    /// result is false, the caller must discard the remaining events.
+    /// Returns whether the next event may be delivered. If it may, the call counts the event as delivered.
+    /// If the result is false, the caller must discard the remaining events.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
         let may = state.closing != Some(Closing::Discard);
@@ -454,7 +454,7 @@ impl<K> Buffer<K> {
             || state.call.as_ref().is_some_and(|call| call.is_resync)
     }
 
-    /// Waits until all notifications that were pushed before this call have been handled, or the listener has
+    /// Waits until the listener has handled all notifications that were pushed before this call, or has
     /// ended.
     pub(crate) async fn until_idle(&self) {
         let _watching = Watching::new(self);

@@ -17,8 +17,9 @@ use crate::{
 /// Delay between a panic of the handler and the delivery of the next event, equal to the delay in client-go.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// Duration above which a callback is logged as slow if other events are waiting, equal to the duration in
-/// client-go. The rate of these logs is limited.
+/// Duration above which a callback is logged as slow, equal to the duration in client-go.
+///
+/// It is logged only if other events wait. The rate of these logs is limited.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// Owns one handler and calls it with one event after the other.

@@ -21,8 +21,10 @@ pub struct HandlerStatus {
     /// notification. All objects that were in the cache when the handler was registered are also one
     /// notification.
     pub depth: usize,
-    /// Age of the oldest notification that is not completely handled: the time since its change was applied
-    /// to the cache, measured with tokio's clock. Zero if no notification is waiting or in progress.
+    /// Age of the oldest notification that is not completely handled. Zero if there is none.
+    ///
+    /// The age is the time since the notification's change was applied to the cache, measured with tokio's
+    /// clock.
     pub lag: Duration,
     /// Number of events that were delivered to the handler, including the event in progress.
     pub told: u64,

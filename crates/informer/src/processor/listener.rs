@@ -10,8 +10,8 @@
 //! - When the sending end is dropped, the buffer is closed, and its waiting events are discarded and counted.
 //!   The callback in progress runs to its end. If the informer has stopped with a deadline before the drop,
 //!   the waiting events are still delivered until the deadline.
-//! - When the receiving end is dropped, even before its first poll, the buffer accepts no more events and no
-//!   task waits for the listener any longer.
+//! - When the receiving end is dropped, even before its first poll, the buffer accepts no more events. Tasks
+//!   that wait for the listener are woken.
 
 use std::{
     sync::{
@@ -40,13 +40,15 @@ pub(crate) struct ListenerId(pub(crate) u64);
 /// Determines which changes a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// The listener receives the objects that are in the cache when the listener is added, then all changed
-    /// objects. It receives the unchanged objects of a list or a resync only when its resync period has
-    /// elapsed.
+    /// The listener first receives all objects of the cache, then each changed object.
+    ///
+    /// If a list or a resync contains unchanged objects, the listener receives them only if its resync period
+    /// has elapsed.
     Changes,
-    /// The listener receives all changed objects and all objects of every list, but not the objects that are
-    /// in the cache when the listener is added. It receives the objects of a resync only when its resync
-    /// period has elapsed.
+    /// The listener receives each changed object, and all objects of every list, even unchanged ones.
+    ///
+    /// It does not receive the objects that are in the cache when the listener is added. It receives a resync
+    /// only if its resync period has elapsed.
     All,
 }
 
@@ -74,14 +76,15 @@ impl<K> Listener<K> {
         }
     }
 
-    /// Returns whether the listener receives the unchanged objects of a list. `is_due` says whether the
+    /// Returns whether the listener receives the unchanged objects of a list. `is_due` is whether the
     /// listener's resync period has elapsed.
     pub(super) fn hears_unchanged(&self, is_due: bool) -> bool {
         self.delivery == Delivery::All || is_due
     }
 
     /// Returns the event for a change of one object; `None` if the listener does not receive the change.
-    /// `is_due` says whether the listener's resync period has elapsed.
+    ///
+    /// `is_due` is whether the listener's resync period has elapsed.
     pub(super) fn event(&self, change: &Change<K>, is_due: bool) -> Option<Event<K>> {
         match change {
             Change::Added {
@@ -161,8 +164,9 @@ impl<K, E> Drop for Listening<K, E> {
     }
 }
 
-/// Reports to a handler's registration that the handler has handled its initial state, which ends with the
-/// `Synced` event.
+/// Reports to a handler's registration that the handler has handled the `Synced` event.
+///
+/// This event follows the handler's initial state.
 pub(crate) struct SyncReport {
     /// Whether the handler has handled its initial state.
     handled: Arc<AtomicBool>,
@@ -180,8 +184,10 @@ impl SyncReport {
     }
 }
 
-/// Calls a handler with each event from its buffer until the listener must end. After the handler has handled
-/// the `Synced` event, reports through `synced` to the handler's registration that the handler has synced.
+/// Calls a handler with each event from its buffer, until the buffer is closed and delivers no more events.
+///
+/// After the handler has handled the `Synced` event, the function reports this through `synced` to the
+/// handler's registration.
 pub(crate) async fn listen<K, E, H>(
     handler: H,
     listening: Listening<K, E>,

@@ -13,15 +13,17 @@ use crate::{
     object::{Deleted, ObjectName},
 };
 
-/// A message in a listener's buffer, with the events of one object or of many objects. A list is one message
-/// for each listener.
+/// A message in a listener's buffer, with the events of one object or of many objects.
+///
+/// A list or a resync of any size is one message.
 pub(crate) enum Notification<K> {
     One(Event<K>),
     /// A deletion of an object and a later addition of an object with the same name, in this order.
     Both(Event<K>, Event<K>),
     /// The initial state of a listener: all objects that were in the cache when the listener was added.
     Join(Snapshot<K>),
-    /// The changes from a list that was applied to the cache.
+    /// The changes from a list that was applied to the cache. `old` is the cache before the list, and `new`
+    /// after it.
     Replaced {
         old: Snapshot<K>,
         new: Snapshot<K>,
@@ -103,8 +105,10 @@ pub(crate) trait Events<K> {
 #[derive_where(Default)]
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
-    /// Index of the next event in a [`Notification::Both`] or [`Notification::Replaced`]. Not used for a
-    /// snapshot, for which `after` contains the name of the last returned object.
+    /// Index of the next event. Used only for [`Notification::Both`] and [`Notification::Replaced`].
+    ///
+    /// For [`Notification::Join`] and [`Notification::Resync`], `after` contains the name of the last
+    /// returned object.
     at: usize,
     after: Option<ObjectName>,
     /// Number of events that have been returned.
@@ -209,8 +213,9 @@ impl<K> Events<K> for Expansion<K> {
     }
 }
 
-/// Returns the deletion event for an object of the snapshot `old` that a later list does not contain. Returns
-/// `None` if handlers never received the object.
+/// Returns the deletion event for an object that is in the snapshot `old`, but not in a later list.
+///
+/// Returns `None` if handlers never received the object.
 fn gone<K>(old: &Snapshot<K>, name: &ObjectName) -> Option<Event<K>> {
     let last_known = old.told(name)?.clone();
     Some(Event::Deleted(Deleted::FinalStateUnknown {

@@ -19,9 +19,9 @@ const MINIMUM: Duration = Duration::from_secs(1);
 /// Resync period of each listener of one informer, and the time of the listener's next resync.
 ///
 /// All listeners share one timer with one interval, the check period. The check period is the shortest of the
-/// informer's default resync period and the periods that listeners requested before the informer started. A
-/// shorter period that a listener requests after the start is raised to the check period. If the default
-/// period is zero, resyncs are disabled for all listeners.
+/// informer's default resync period and the periods that listeners requested before the informer started. If
+/// a listener requests a shorter period after the start, it receives resyncs at the check period. If the
+/// default period is zero, resyncs are disabled for all listeners.
 #[derive(Debug)]
 pub(super) struct Schedule<Id> {
     default: Duration,

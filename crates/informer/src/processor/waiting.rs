@@ -64,8 +64,11 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Adds a message to the end of the queue, or merges it with waiting messages about the same objects.
-    /// `since` is the time at which the oldest change in the message was applied to the cache.
+    /// Adds a message to the end of the queue.
+    ///
+    /// A queue created with [`merged`](Self::merged) instead merges the message with waiting messages about
+    /// the same objects. `since` is the time at which the oldest change in the message was applied to the
+    /// cache.
     ///
     /// Returns the number of events that merging eliminated, which the handler never receives.
     pub(super) fn push(&mut self, notification: Notification<K>, since: Instant) -> u64 {
@@ -98,11 +101,11 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns the maximum number of single events that [`push`](Self::push) inserts or merges one by one for
-    /// the message `pushed`. The number includes the events of a waiting bulk message, such as a list, that
-    /// `push` must expand.
+    /// Returns the maximum number of single events that [`push`](Self::push) would process for `pushed`.
     ///
-    /// Returns 0 if `push` adds the message without merging.
+    /// `push` expands a bulk message, such as a list, into single events if it must merge them. The number
+    /// includes the events of a waiting bulk message. The result is 0 if `push` would add the message without
+    /// merging.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -186,8 +189,9 @@ type Position = (u64, u64);
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the bulk message, such as a list, that is not expanded; `None` if there is no such
-    /// message. While such a message waits, the queue contains no message about a single object.
+    /// Position of the bulk message, such as a list, that is not expanded; `None` if no bulk message waits.
+    ///
+    /// While it waits, the queue contains no message about a single object.
     whole: Option<Position>,
     /// Number of waiting messages that are periodic resyncs or single events of an expanded resync.
     resyncs: usize,

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::Codec;
 
-/// Creates a [`Pruning`] that removes the fields at these paths. Only managed fields and annotations are
-/// allowed, because the object type is an ordinary JSON value and not [`Pruned`].
+/// Creates a [`Pruning`] that removes the fields at these paths.
+///
+/// The object type is a plain JSON value, so only managed fields and annotations are allowed.
 fn pruning(paths: &[&str]) -> Pruning {
     pruning_of::<Value>(paths).unwrap()
 }

@@ -234,11 +234,10 @@ impl<K> DeltaFifo<K> {
         self.items.is_empty()
     }
 
-    /// Returns whether all sources from which a list or a change was queued have synced. Returns false if
-    /// nothing was ever queued.
+    /// Returns whether the queue has synced: the first list of every source has been popped completely.
     ///
-    /// A source has synced once its first list is popped completely, or once a single change is queued before
-    /// any list.
+    /// A source is one reflector. A source from which nothing was queued is ignored. A source whose first
+    /// queued change is not a list counts as synced. Returns false if nothing was ever queued.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()

@@ -53,10 +53,10 @@ impl<K> InOrder<K> {
         self
     }
 
-    /// Returns whether all sources from which a list or a change was queued have synced. Returns false if
-    /// nothing was ever queued.
+    /// Returns whether the queue has synced: the first list of every source has been popped.
     ///
-    /// A source has synced once its first list is popped, or once a single change is queued before any list.
+    /// A source is one reflector. A source from which nothing was queued is ignored. A source whose first
+    /// queued change is not a list counts as synced. Returns false if nothing was ever queued.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()
@@ -168,11 +168,11 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 }
 
-/// Returns the capacity to which the queue is reduced while it contains `left` changes; `None` to keep the
-/// current `capacity`.
+/// Returns the capacity to which the queue is shrunk while it contains `left` changes; `None` to not shrink
+/// it.
 ///
-/// The queue is reduced if it uses less than a quarter of a capacity above `4 * BATCH`. Its new capacity is
-/// twice the number of its changes.
+/// The queue is shrunk if `capacity` is more than `4 * BATCH` and less than a quarter of it is used. The new
+/// capacity is twice the number of changes in the queue.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }

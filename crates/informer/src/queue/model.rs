@@ -174,8 +174,9 @@ fn replaced(source: u32, names: &[usize], revision: u64) -> Replaced<K> {
     }
 }
 
-/// The content of a popped batch as text and numbers, to compare the batches of the tested queue with those
-/// of the reference implementation.
+/// The content of a popped batch as text and numbers.
+///
+/// The tests compare the batches of the tested queue with those of the reference implementation.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
     deltas: Vec<String>,

@@ -6,25 +6,27 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Settings for the pauses between attempts that fail. The pauses grow exponentially.
+/// Settings for the pauses after failed attempts. The pauses grow exponentially.
 ///
 /// Each pause is random, uniformly distributed in [d, 2d). The first d is `initial`. Every failure doubles d,
 /// up to `cap`.
 ///
-/// If no attempt has failed for `reset_after`, counted from the first success, the next failure resets d to
-/// `initial`.
+/// When attempts succeed again and none fails for `reset_after`, the next failure resets d to `initial`.
 #[doc(alias = "BackoffManager")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
-    /// Minimum of the first pause, which is random and less than twice this value. Default: 800 ms, as in
-    /// client-go's `NewReflectorWithOptions`. Values above `cap` count as `cap`, and values below 1 ms count
-    /// as 1 ms.
+    /// Minimum of the first pause. The pause is random, and less than twice this value.
+    ///
+    /// Default: 800 ms, as in client-go's `NewReflectorWithOptions`. Values above `cap` count as `cap`, and
+    /// values below 1 ms count as 1 ms.
     pub initial: Duration,
-    /// Limit of the minimum pause, which doubles with every failure. A pause is less than twice its minimum.
-    /// Default: 30 s, so a pause is at most 60 s.
+    /// Limit for the minimum of a pause. Each failure doubles the minimum, up to this value.
+    ///
+    /// A pause is less than twice its minimum. Default: 30 s, so a pause is less than 60 s.
     pub cap: Duration,
-    /// Time without a failure after which the pauses start again with `initial`, counted from the first
-    /// success. Default: 2 min.
+    /// Time without failures after which the next failure starts with `initial` again. Default: 2 min.
+    ///
+    /// The time is counted from the first success after a failure.
     pub reset_after: Duration,
 }
 
@@ -51,8 +53,9 @@ pub(crate) struct Backoff {
     next: Duration,
     /// Time of the first success since the last failure; `None` after a failure.
     healthy_since: Option<Instant>,
-    /// Whether one retry without a pause is allowed after a watch or a list that ended in a way that may be
-    /// harmless. True at the start, after `reset_after` without a failure, and after an outage.
+    /// Whether [`first_is_free`](Self::first_is_free) may allow one retry without a pause.
+    ///
+    /// True at the start, after `reset_after` without a failure, and after an outage.
     fresh: bool,
 }
 
@@ -90,8 +93,10 @@ impl Backoff {
         pause
     }
 
-    /// Records that a watch or a list ended in a way that may be harmless, and returns the pause before the
-    /// next attempt. The pause is zero if one retry without a pause is still allowed.
+    /// Records that a watch or a list ended for a harmless reason, such as an expired revision.
+    ///
+    /// Returns the pause before the next attempt. The pause is zero if one retry without a pause is still
+    /// allowed.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

@@ -16,8 +16,9 @@ pub struct Delta<K> {
     pub source: SourceId,
     /// The type and the content of the change.
     pub kind: DeltaKind<K>,
-    /// Time at which the bytes of the change were received from the server. `None` if metrics are disabled,
-    /// and for changes that were not received as one event, such as a list.
+    /// Time at which the bytes of the change were received from the server.
+    ///
+    /// `None` if metrics are disabled, and for a change that is not one watch event, such as a list.
     pub(crate) received: Option<Instant>,
 }
 
@@ -127,8 +128,9 @@ impl<K> Delta<K> {
         Self::new(SourceId::default(), DeltaKind::Updated(object))
     }
 
-    /// Creates a `Deleted` change with the source ID 0, for stores with only one source. `object` is the last
-    /// state of the deleted object.
+    /// Creates a `Deleted` change with the source ID 0, for stores with only one source.
+    ///
+    /// `object` is the final state of the deleted object.
     pub fn deleted(object: Object<K>) -> Self {
         Self::new(
             SourceId::default(),

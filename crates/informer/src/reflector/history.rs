@@ -33,7 +33,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Sets the last revision to the revision up to which the store was filled before the reflector started.
+    /// Sets the last revision at the start, if the store was already filled up to `revision`.
     pub(super) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
         self.epoch = self.last.epoch();
@@ -69,15 +69,15 @@ impl History {
         self.is_unavailable
     }
 
-    /// Returns whether the most recent watch that expired or sent unusable data was requested from this
-    /// revision.
+    /// Returns whether a watch from `revision` was the last one that expired or sent unusable data.
     pub(super) fn is_stuck_at(&self, revision: &ResourceVersion) -> bool {
         self.stuck_at.as_ref() == Some(revision)
     }
 
-    /// Returns whether equal revisions of an object mean equal states. The result becomes false when the
-    /// server responds that it has not reached the last revision, and true when the store has accepted the
-    /// next list.
+    /// Returns whether equal revisions of an object mean equal states.
+    ///
+    /// The result is false after the server has responded that it has not reached the last revision. The
+    /// result is true again when the store has accepted the next list.
     pub(super) fn believes_revisions(&self) -> bool {
         !self.is_server_behind
     }
@@ -90,8 +90,10 @@ impl History {
         }
     }
 
-    /// Records that the store has accepted a list at this revision. Resets the failures that
-    /// [`unavailable`](Self::unavailable) and [`note`](Self::note) have recorded.
+    /// Records that the store has accepted a list at this revision.
+    ///
+    /// The next list may use the last revision again, even if [`unavailable`](Self::unavailable) was called
+    /// before. Equal revisions mean equal states again.
     pub(super) fn accepted(&mut self, revision: ResourceVersion) {
         self.last = revision.in_epoch(self.epoch);
         self.is_unavailable = false;
@@ -135,8 +137,10 @@ impl History {
         self.is_unavailable = true;
     }
 
-    /// Records that a watch from the last revision expired. If this method or [`stuck`](Self::stuck) was
-    /// called before at the same last revision, the next list requests the newest state.
+    /// Records that a watch from the last revision expired.
+    ///
+    /// If a watch from the same revision has expired before, or was recorded with [`stuck`](Self::stuck), the
+    /// next list requests the newest state.
     pub(super) fn expired(&mut self) {
         self.is_unavailable |= self.is_stuck_at(&self.last);
         self.stuck();

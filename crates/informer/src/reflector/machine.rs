@@ -3,11 +3,13 @@
 //!
 //! Terms in the following tables:
 //!
-//! - A *list* is a streaming list (a watch with `sendInitialEvents`) if the options request one and the
-//!   server is not known to reject it, and otherwise a LIST.
+//! - A *LIST* is an ordinary list request, in one page or several. A *streaming list* is a watch with
+//!   `sendInitialEvents`.
+//! - A *list*, in lower case, is a streaming list if the options request one and the server is not known to
+//!   reject it. Otherwise it is a LIST.
 //! - The *last revision* is the newest revision that the store has accepted.
-//! - *At once if healthy*: the first such request after a healthy period or an outage is sent at once, and
-//!   each further such request after a pause.
+//! - *At once if healthy*: after a healthy period or an outage, the first such request is sent at once. The
+//!   following ones are sent after a pause.
 //! - *Bad data* is unreadable, or was rejected by the store.
 //! - `TooLarge` is the error "too large resource version".
 //!
@@ -39,7 +41,7 @@
 //! | was closed after five minutes or more, without an end bookmark | a LIST, at once; no streaming list for an hour |
 //! | was closed within five minutes, without an end bookmark | another streaming list, at once if healthy |
 //! | lost its connection, got no response, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
-//! | ended as in the two rows above, for the third time in a row | a LIST, at once; no streaming list for an hour |
+//! | was closed within five minutes, lost its connection, got no response, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
 //! | sent objects that the store rejected | another streaming list, after a pause |
 //! | is complete with objects taken from the cache, after a consistency check requested a list (also applies to a LIST) | a list at `""`, at once if healthy |
 //!
@@ -166,8 +168,9 @@ enum State {
 #[derive(Debug)]
 struct Listing {
     pager: Pager,
-    /// Whether this list is an immediate retry at revision `""`. If this list fails too, the next list
-    /// follows after a pause.
+    /// Whether this list repeats a failed list at once, with revision `""` instead of the last revision.
+    ///
+    /// If this list fails too, the next list follows after a pause.
     retried_unset: bool,
 }
 
@@ -201,8 +204,9 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no watch is requested, because a probe failed during the last open watch; `None`
-    /// without such a failure.
+    /// Time before which no watch is requested. Set when a probe in parallel to an open watch has failed.
+    ///
+    /// `None` without such a failure during the last open watch.
     held_until: Option<Instant>,
     /// Whether a watch was opened since the last list. Also true if the store was filled before the reflector
     /// started.
@@ -340,12 +344,12 @@ impl Machine {
         self.options.timeouts().full_store
     }
 
-    /// Records that the store has accepted an event; `revision` is `None` if the event's revision is
+    /// Records that the store has accepted an event. `revision` is `None` if the event's revision is
     /// unreadable.
     ///
-    /// The last revision never decreases. A watch from `""` or `"0"` begins with the existing objects, in any
-    /// order of revision. Such a watch changes the last revision only from its first event whose type is not
-    /// Added.
+    /// The last revision never decreases. A watch from `""` or `"0"` first sends the existing objects as
+    /// `ADDED` events, in any order of revision. These events do not change the last revision. The first
+    /// event of another type, and all events after it, do.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;
         let State::Watching(watch) = &mut self.state else {
@@ -375,9 +379,10 @@ impl Machine {
         }
     }
 
-    /// Returns the step after a watch or a list that ended in a way that may be harmless. The step is `next`
-    /// itself for the first such end after a healthy period or an outage, and otherwise a pause before
-    /// `next`.
+    /// Returns the step after a watch or a list ended for a harmless reason, such as an expired revision.
+    ///
+    /// The first time after a healthy period or an outage, the step is `next` at once. Otherwise, the step is
+    /// a pause, which `next` follows.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {

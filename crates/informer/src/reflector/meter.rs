@@ -12,12 +12,18 @@ use crate::{
 /// Reports the metrics of one reflector. A reflector has one list or one watch in progress at a time.
 pub(super) struct ReflectorMeter {
     meter: Meter,
-    /// Time at which the list in progress was first requested. Immediate repetitions of the list do not
-    /// change this time. `None` if no list is in progress or metrics are disabled.
+    /// Time at which the first request of the list in progress was sent.
+    ///
+    /// If the list is repeated at once after a failure, this time does not change. `None` if no list is in
+    /// progress or metrics are disabled.
     listing: Option<Instant>,
-    /// Reason for the next list, for the metrics; `None` if the next list is the first list of the source.
+    /// Reason for the next list, for the metrics.
+    ///
+    /// `None` while the source has had no reason for a list after its first list.
     reason: Option<RelistReason>,
-    /// Time at which the bytes of the event in processing were received; `None` if metrics are disabled.
+    /// Time at which the bytes of the current event were received; `None` if metrics are disabled.
+    ///
+    /// The current event is the one that the reflector is delivering to the store.
     received: Option<Instant>,
 }
 
@@ -33,8 +39,9 @@ impl ReflectorMeter {
         }
     }
 
-    /// Records that a LIST or a streaming list begins. Has no effect if the request is an immediate
-    /// repetition of the list in progress.
+    /// Records that a LIST or a streaming list begins. Has no effect if a list is already in progress.
+    ///
+    /// A list that is repeated at once after a failure is still the same list in progress.
     pub(super) fn list_begins(&mut self) {
         if self.listing.is_some() {
             return;
@@ -61,15 +68,18 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that a watch or a streaming list was not opened: the request was rejected, the connection
-    /// failed, or no response headers arrived in time. `class` is the class of the error, which determines
-    /// the reason for the next list.
+    /// Records that a watch or a streaming list was not opened, because of an error of this class.
+    ///
+    /// The request was rejected, the connection failed, or no response headers arrived in time. The class
+    /// determines the reason for the next list.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// Records that a probe, which checks whether the server has gone back to an earlier state, has failed.
-    /// `class` is the class of the error, which determines the reason for the next list.
+    /// Records that a probe has failed with an error of this class. The class determines the reason for the
+    /// next list.
+    ///
+    /// A probe is a request that checks whether the server has gone back to an earlier state.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,
@@ -123,8 +133,9 @@ impl ReflectorMeter {
         });
     }
 
-    /// Sets the receive time of the change to that of the event in processing, and returns the change. A
-    /// complete list gets no receive time.
+    /// Returns the change with the receive time of the current event, as set by `received`.
+    ///
+    /// A complete list gets no receive time.
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {
         if !matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
             delta.received = self.received;

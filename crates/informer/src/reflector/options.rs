@@ -32,7 +32,7 @@ macro_rules! options {
             )*
 
             /// Returns the options in `self`. An option that is not set in `self` gets its value from
-            /// `general`.
+            /// `general`, which contains the options of all informers.
             pub(crate) fn or(self, general: Self) -> Self {
                 Self { $($name: self.$name.or(general.$name),)* }
             }
@@ -139,12 +139,13 @@ macro_rules! request_methods {
 
         /// Sets the encoding that the reflector requests. JSON is the default.
         ///
-        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) costs the server less CPU time for the
-        /// built-in kinds of Kubernetes. Decoding protobuf currently costs the program more CPU time than JSON.
+        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) costs the server less CPU time for
+        /// the built-in kinds of Kubernetes. Decoding protobuf currently costs the program more CPU time than
+        /// JSON.
         ///
-        /// Custom resources have no protobuf encoding, so their informers always request JSON. Protobuf drops
-        /// a field that a newer server adds to a built-in kind, also for a type that would keep the field in
-        /// JSON, such as `DynamicObject`.
+        /// Custom resources have no protobuf encoding, so their informers always request JSON. A newer server
+        /// may send fields of a built-in kind that this library does not know. With protobuf, these fields
+        /// are dropped. With JSON, a type such as `DynamicObject` keeps them.
         pub fn encoding(mut self, encoding: crate::transport::Encoding) -> Self {
             self.$($path).+.encoding = Some(Some(encoding));
             self

@@ -27,11 +27,12 @@ const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
-    /// Whether a probe is required because a watch failed or ended in a way that a restart of the server can
-    /// cause. An answered probe or a completed list resets the flag.
+    /// Whether a probe is required because the server may have restarted: a watch failed or ended early.
+    ///
+    /// An answered probe or a completed list resets the flag.
     is_required: bool,
     order: Order,
-    /// Time before which no probe is due; `None` before the first probe.
+    /// Time before which no probe is sent; `None` if no probe was answered or has failed yet.
     not_before: Option<Instant>,
     /// Current delay between a failed probe and the next probe; zero after an answered probe or a list.
     put_off: Duration,
@@ -62,8 +63,7 @@ impl Probe {
         self.is_enabled = false;
     }
 
-    /// Marks a probe as required, because a watch failed or ended in a way that a restart of the server can
-    /// cause.
+    /// Marks a probe as required, because a watch failed or ended early. The server may have restarted.
     pub(super) fn require(&mut self) {
         self.is_required = true;
     }
@@ -92,8 +92,9 @@ impl Probe {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// Delays the next probe after a probe has failed temporarily. The delay begins at `watched`, the time at
-    /// which the reflector requests the next watch. Each failure doubles the delay.
+    /// Delays the next probe after a probe has failed temporarily. Each failure doubles the delay.
+    ///
+    /// The delay begins at `watched`, the time at which the reflector requests the next watch.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
@@ -101,8 +102,8 @@ impl Probe {
 
     /// Records that a probe was answered, or failed permanently. No probe is required anymore.
     ///
-    /// Returns true if the probe was required because of an event below the last revision. Such events then
-    /// require no probe until the next list.
+    /// Returns true if the probe was required because of an event below the last revision. Events below the
+    /// last revision then require no probe until the next list.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

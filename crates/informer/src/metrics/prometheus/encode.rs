@@ -79,15 +79,16 @@ const WORK_QUEUE: [Row<WorkQueue>; 7] = [
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// One set of informer labels in a scrape, with the series and the combined current values of all informers
-/// that have these labels.
+/// All informers of a scrape that have the same labels.
+///
+/// `gauges` contains their current values, combined into one value per gauge.
 struct Informer {
     identity: InformerIdentity,
     series: Arc<InformerSeries>,
     gauges: Gauges,
 }
 
-/// Current values for one scrape, combined over all informers that have the same labels.
+/// Sampled values for one scrape, combined over all informers that have the same labels.
 #[derive(Default)]
 struct Gauges {
     queued: usize,
@@ -208,7 +209,7 @@ fn last_digits(revision: &ResourceVersion) -> u64 {
     text.get(last..).unwrap_or_default().parse().unwrap_or(0)
 }
 
-/// Implemented by the scrape entries of informers and of work queues; returns their Prometheus labels.
+/// An entry of a scrape that has Prometheus labels: informers or work queues with equal labels.
 trait Labelled {
     fn labels(&self) -> Labels<'_>;
 

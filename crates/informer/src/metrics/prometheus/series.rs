@@ -12,8 +12,10 @@ use super::super::{
     WorkQueueSampler,
 };
 
-/// Upper bounds of the histogram buckets for the processing time of a batch and for the watch lag of a batch,
-/// in seconds, as in client-go.
+/// Upper bounds of the histogram buckets for two times of a batch, in seconds, as in client-go.
+///
+/// The times are the time to process the batch, and the time from the receipt of a watch event until the
+/// cache contains the event.
 const LATENCY: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
@@ -31,7 +33,9 @@ const WATCH_DURATION: [f64; 7] = [1.0, 10.0, 60.0, 180.0, 300.0, 600.0, 1200.0];
 
 const COUNTS: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 
-/// Upper bounds of the histogram buckets for work queue times, in seconds, as in client-go: 10 ns to 10 s.
+/// Upper bounds of the buckets for an item's time in the work queue and in a worker, in seconds.
+///
+/// The bounds are those of client-go: 10 ns to 10 s.
 const WORK: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 
 pub(super) struct InformerSeries {
@@ -148,7 +152,7 @@ impl WorkQueueSeries {
 pub(super) struct Tally(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Tally {
-    /// Creates a group with one counter for each of these label values. All counters start at zero.
+    /// Creates a group with one counter for each label value in `known`. All counters start at zero.
     fn of<const N: usize>(known: [&'static str; N]) -> Self {
         Self(Mutex::new(known.map(|label| (label, 0)).into()))
     }

@@ -15,8 +15,9 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A layer of an overlay, with the writer of the cache that the layer covers. The layer's capacity is two
-/// writes and two deletions.
+/// A layer of local writes and deletions, with the writer of the cache that the layer reads.
+///
+/// The layer's capacity is two writes and two deletions.
 struct Bench {
     layer: Layer<Pod>,
     writer: IndexerWriter<Pod>,
@@ -57,8 +58,8 @@ impl Bench {
         }
     }
 
-    /// Applies a change from one source to the cache, and sets the source's revision in the cache to
-    /// `revision`.
+    /// Applies a change from the reflector number `source` to the cache, and sets this reflector's revision
+    /// in the cache to `revision`.
     fn apply(&mut self, source: u32, revision: &str, kind: DeltaKind<Pod>) {
         self.apply_at(source, revision.into(), kind);
     }

@@ -1,5 +1,4 @@
-//! [`PackedDecoder`] stores the objects of one informer as compressed JSON, and decodes an object when it is
-//! read.
+//! [`PackedDecoder`] stores an informer's objects as compressed bytes, and decodes an object on read.
 //!
 //! Guarantees: a decoded object is freed after its last reader has dropped it, unless it is one of the
 //! [`HOT`] most recently decoded objects. The decoder also holds weak references to at most [`RECENT_MAX`]
@@ -47,7 +46,7 @@ const OBJECTS_MIN: usize = 8;
 /// A function that serializes an object. It returns `None` if the object can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// Encoding of the stored bytes of an object that a transform changed after decoding.
+/// Encoding of an object's stored bytes if the object was encoded again after a transform.
 const WRITTEN: Codec = Codec::Json;
 
 /// The options of a packed cache, which stores objects as compressed bytes. The user of the informer selects
@@ -84,14 +83,14 @@ pub(crate) struct PackedDecoder<K> {
     encode: Encode<K>,
     on_broken: OnBroken,
     labels: LabelSets,
-    /// Value of `number` for the next created [`PackedBody`].
+    /// The `number` that the next [`PackedBody`] receives.
     bodies: AtomicU64,
     recent: Vec<Mutex<Recent<K>>>,
     hot: Mutex<Hot<K>>,
     unread: Arc<UnreadCount>,
 }
 
-/// A weak reference to the decoded object of the [`PackedBody`] with the same `number`.
+/// A weak reference to a decoded object. `number` identifies the [`PackedBody`] from which it was decoded.
 struct Recent<K> {
     number: u64,
     object: Weak<K>,
@@ -102,7 +101,7 @@ struct Hot<K> {
     next: usize,
 }
 
-/// The compressed bytes of one object that is decoded on each read, with the object's uid and labels.
+/// The stored bytes of one object that is decoded on each read, with the object's uid and labels.
 pub(in crate::object) struct PackedBody<K> {
     decoder: Arc<PackedDecoder<K>>,
     number: u64,
@@ -227,8 +226,10 @@ impl<K> PackedDecoder<K> {
         self.kept(uid, labels, PackedJson::Bytes(encoded.codec(), packed))
     }
 
-    /// Creates a body that stores the bytes uncompressed until background work compresses them. The object's
-    /// event then does not wait for the compression, which takes as long as the delivery of the event.
+    /// Creates a body whose bytes stay uncompressed until background work compresses them.
+    ///
+    /// The object's event then does not wait for the compression. The compression would double the time until
+    /// the event is delivered.
     pub(super) fn pending_body<'l>(
         self: &Arc<Self>,
         uid: &str,
@@ -324,8 +325,10 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns whether the object is one of the recently decoded objects to which the decoder holds weak
-    /// references. The decoded object may already have been dropped.
+    /// Returns whether the decoder still has a weak reference to this object's decoded form.
+    ///
+    /// The decoder stores the reference when it decodes the object, until it decodes certain other objects.
+    /// The decoded object may already have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }
@@ -358,7 +361,9 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the object, and decodes it unless the decoded object is still in memory.
+    /// Returns the decoded object. Decodes the stored bytes unless the object is still in memory.
+    ///
+    /// A newly decoded object stays in memory as one of the [`HOT`] most recently decoded objects.
     pub(super) fn open(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         let (object, is_new) = self.find_or_decode(name)?;
         if is_new {
@@ -367,20 +372,23 @@ impl<K> PackedBody<K> {
         Ok(object)
     }
 
-    /// Returns the object like [`open`](Self::open), ahead of a read. The decoder does not keep the decoded
-    /// object alive, so the caller must keep the result until the read.
+    /// Returns the decoded object before a reader needs it. Decodes the stored bytes unless the object is in
+    /// memory.
+    ///
+    /// Unlike [`open`](Self::open), this method does not keep the decoded object in memory. The caller must
+    /// hold the result until the reader calls `open`.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         Ok(self.find_or_decode(name)?.0)
     }
 
-    /// Returns the decoded object if the object was decoded recently and the decoded object is still alive.
+    /// Returns the decoded object if it is still in memory.
     fn found(&self) -> Option<Arc<K>> {
         let recent = self.decoder.recent(self.number).lock();
         let object = (recent.number == self.number).then(|| recent.object.upgrade());
         object.flatten()
     }
 
-    /// Returns the object, and whether this call decoded the object.
+    /// Returns the decoded object, and whether this call decoded it.
     fn find_or_decode(&self, name: &ObjectName) -> Result<(Arc<K>, bool), DecodeError> {
         if let Some(object) = self.found() {
             return Ok((object, false));

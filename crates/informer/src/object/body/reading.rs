@@ -1,5 +1,5 @@
 //! [`UnreadCount`] counts the objects of a store that have not been decoded, in a cache that decodes objects
-//! on demand. [`UnreadMoment`] is the count for one snapshot of the store.
+//! on demand. [`UnreadMoment`] is the number of undecoded objects in one snapshot of the store.
 //!
 //! If an object fails to decode on the first read, [`Object::found_broken`] returns a copy of the object that
 //! contains the decode error. The store's writer replaces the object with the copy. Readers do not change the
@@ -26,8 +26,8 @@ pub(crate) struct UnreadCount {
 
 /// Number of undecoded objects in one snapshot of the store.
 ///
-/// The newest snapshot returns the store's current count. An older snapshot returns the count from the time
-/// at which the writer started the next snapshot.
+/// While the snapshot is the newest one, reads of objects decrease the number. When the writer starts the
+/// next snapshot, the number of this snapshot is fixed.
 #[derive(Debug)]
 pub(crate) struct UnreadMoment {
     store: Arc<UnreadCount>,
@@ -96,8 +96,9 @@ impl Reading {
         self.0.load(Ordering::Acquire) & READ != 0
     }
 
-    /// Records that the object was decoded or failed to decode. The first call decrements `unread` if the
-    /// object is in the store.
+    /// Records that the object was decoded or failed to decode.
+    ///
+    /// If the object is in the store and was not decoded before, the call decrements `unread`.
     pub(super) fn end(&self, unread: &UnreadCount) {
         if !self.is_done() && self.0.fetch_or(READ, Ordering::AcqRel) == STORED {
             unread.count.fetch_sub(1, Ordering::AcqRel);
@@ -139,8 +140,10 @@ impl<K> Object<K> {
         self.inner.body.reading()
     }
 
-    /// Returns a copy of this object that contains the decode error, if a read of this object failed to
-    /// decode. Otherwise returns `None`.
+    /// Returns a copy of this object that contains the decode error, if this object was read and failed to
+    /// decode.
+    ///
+    /// Otherwise returns `None`.
     pub(crate) fn found_broken(&self) -> Option<Self> {
         let (reading, _) = self.reading()?;
         if !reading.is_done() {

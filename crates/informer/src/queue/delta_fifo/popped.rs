@@ -39,8 +39,9 @@ impl<K> Popped<K> {
 }
 
 impl<K> DeltaFifo<K> {
-    /// Removes and returns the oldest `room` deltas of a key. Returns `None`, and removes nothing, if the key
-    /// has no more than `room` deltas.
+    /// Removes and returns the oldest `room` deltas of a key.
+    ///
+    /// If the key has at most `room` deltas, returns `None` and leaves the deltas in the queue.
     pub(super) fn take_part(&mut self, name: &ObjectName, room: usize) -> Option<Vec<Delta<K>>> {
         let deltas = self.items.get_mut(name)?;
         if deltas.len() <= room {
@@ -55,8 +56,9 @@ impl<K> DeltaFifo<K> {
         sources.any(|source| self.population.is_initial(source))
     }
 
-    /// Removes and returns a key with all its deltas; `None` if the key is not queued. If a source's first
-    /// list ends with this key, also returns the source.
+    /// Removes and returns a key with all its deltas; `None` if the key is not queued.
+    ///
+    /// If the first list of a source ends with this key, the second value is this source.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();

@@ -10,7 +10,8 @@ use crate::queue::DeltaFifo;
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Numbers of the sources with an empty first list whose completion no popped batch has reported yet.
+    /// Numbers of the sources whose first list is empty, and whose completion is still to be reported with a
+    /// batch.
     empty_lists: Vec<u32>,
     sync: Sync,
     /// Revisions that the store reaches by applying the last popped batch, each with its source number.

@@ -26,8 +26,8 @@ impl Machine {
     /// Sets the revision up to which an earlier reflector of the source filled the store. The first request
     /// is a list.
     ///
-    /// Unless `revision` is [`ResourceVersion::UNSET`], another epoch starts, because the earlier reflector
-    /// may have detected that the server has gone back to an earlier state.
+    /// If `revision` is set, another epoch starts, because the earlier reflector may have detected that the
+    /// server has gone back to an earlier state.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         if !self.last_revision().is_unset() {
@@ -52,16 +52,15 @@ impl Machine {
         counts && revision < self.last_revision()
     }
 
-    /// Checks an event whose revision is below the last revision that the store has accepted. `cached` is the
-    /// revision of the same object in the cache; `None` if the cache does not contain the object. If the
-    /// method returns no error, the caller applies the event.
+    /// Checks an event whose revision is below the last revision that the store has accepted.
     ///
-    /// Aggregated API servers send such events regularly, for example when access to an old object is
-    /// granted. The first such event requires a probe. If the response shows that the server knows the last
-    /// revision, later events of this kind require no probe until the next list.
+    /// `cached` is the revision of the same object in the cache; `None` if the cache does not contain the
+    /// object. The method ignores `cached` if it belongs to an earlier epoch, because revisions of different
+    /// epochs are not comparable. If the method returns no error, the caller applies the event.
     ///
-    /// The method ignores `cached` if it belongs to an earlier epoch, because revisions of different epochs
-    /// are not comparable.
+    /// Aggregated API servers send events below the last revision regularly, for example when access to an
+    /// old object is granted. The first one after a list requires a probe. If the response to the probe shows
+    /// that the server knows the last revision, the following ones require no probe until the next list.
     ///
     /// # Errors
     /// Returns an error if the cache has a newer revision of the object, which shows that the server has gone

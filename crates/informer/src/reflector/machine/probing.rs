@@ -1,14 +1,19 @@
 //! Decides when a probe is sent: before a watch, or in parallel to an open watch.
 //!
-//! A probe is a LIST of one object. Its minimum revision is the last revision that the store has accepted,
-//! and the response shows whether the server still knows this revision. A probe is required if a watch lost
-//! its connection, was closed early, was refused a connection, was rejected with 502, 503 or 504, received no
-//! response headers, or sent an event below the last revision.
+//! A probe is a LIST of one object. It requests at least the last revision that the store has accepted. The
+//! response shows whether the server still knows this revision.
 //!
-//! A required probe is due at once, or one minute after the last answered probe if that is later. If a watch
-//! is open when the probe is due, the probe is sent in parallel to the watch. Otherwise, the probe is sent
-//! before the next watch. No probe is sent if [`RollbackDetection`](crate::reflector::RollbackDetection) is
-//! disabled, or if the source may not support revisions in requests.
+//! A probe is required after a watch
+//!
+//! - lost its connection, was refused a connection, or received no response headers;
+//! - was closed before its server-side timeout;
+//! - was rejected with 502, 503 or 504;
+//! - sent an event below the last revision.
+//!
+//! A required probe is sent at once, but not within one minute after the last answered probe. If a watch is
+//! open at that time, the probe is sent in parallel to the watch. Otherwise, the probe is sent before the
+//! next watch. No probe is sent if [`RollbackDetection`](crate::reflector::RollbackDetection) is disabled, or
+//! if the source may not support revisions in requests.
 //!
 //! | a probe | is followed by |
 //! | --- | --- |
@@ -17,7 +22,7 @@
 //! | was refused a connection | the same probe, after a pause |
 //! | failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | the watch, after a pause; another probe one minute after the pause; each further failure doubles this minute, up to one hour |
 //! | was rejected otherwise | the watch, at once |
-//! | failed in parallel to an open watch, except as in the second row of this table | the watch continues; if the watch ends within the pause that this table requires, the next watch follows after the rest of the pause |
+//! | failed in parallel to an open watch, with another error than "too large resource version" | the watch continues; if it ends within the pause that a row above requires, the next watch follows after the rest of the pause |
 
 use tokio::time::Instant;
 
@@ -84,11 +89,14 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// Records the response to the probe of an open watch. `asked` is the requested revision, and `revision`
-    /// is the revision of the response. The watch may have reached a newer revision since the request.
+    /// Records the response to the probe of an open watch.
     ///
-    /// Returns true if the response shows that the server sends events in no order of revision. Later events
-    /// below the last revision then require no probe until the next list.
+    /// `asked` is the requested revision, and `revision` is the revision of the response. The watch may have
+    /// reached a newer revision since the request.
+    ///
+    /// Returns true if an event below the last revision required the probe. The response then shows that the
+    /// server does not send events in the order of their revisions. Later events below the last revision
+    /// require no probe until the next list.
     ///
     /// # Errors
     /// Returns an error if the server has gone back to an earlier state. The caller reports the error, ends
@@ -103,8 +111,9 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// Returns the step after a probe that failed, or whose response has an older revision than requested. If
-    /// a watch was open, the caller has ended the watch before.
+    /// Returns the step after a probe that failed, or whose response has an older revision than requested.
+    ///
+    /// If a watch is open, the caller must end the watch first.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);

@@ -18,11 +18,13 @@ const RETRIED_FOR: Duration = Duration::from_secs(600);
 /// Minimum time that the reflector waits for the response headers of a watch.
 const HEADERS_MIN: Duration = Duration::from_millis(1);
 
-/// Records the rejected watches, and the watches without response headers, since the last opened watch.
+/// Records, since a watch was last opened, which watches were rejected or received no response headers.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// Time of the first rejection in the current series of rejected watches; `None` without such a series.
-    /// The watches of a series are requested again for at most [`RETRIED_FOR`].
+    /// Time of the first rejected watch since a watch was opened or a list was accepted; `None` if there is
+    /// none.
+    ///
+    /// Rejected watches are requested again until [`RETRIED_FOR`] after this time.
     since: Option<Instant>,
     /// Number of consecutive watches whose response headers did not arrive in time.
     header_timeouts: u32,
@@ -58,8 +60,8 @@ impl Refusals {
 impl Machine {
     /// Returns the timeout for the response headers of the current watch or streaming list.
     ///
-    /// For a watch, the timeout is at most the time after which the server must have ended the watch. For a
-    /// streaming list, the timeout is one minute ([`LIST_STALL`]).
+    /// The timeout of a watch never exceeds the server-side timeout of the watch plus [`WATCH_GRACE`]. The
+    /// timeout of a streaming list is one minute ([`LIST_STALL`]).
     pub(crate) fn headers_allowed(&self) -> Duration {
         if self.is_streaming() {
             return LIST_STALL;

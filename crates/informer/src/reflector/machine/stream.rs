@@ -30,8 +30,9 @@ impl Machine {
         })
     }
 
-    /// Records that the store has accepted a streaming list. `revision` is the revision of the end bookmark.
-    /// The request continues as a watch.
+    /// Records that the store has accepted a streaming list. The same response continues as a watch.
+    ///
+    /// `revision` is the revision of the end bookmark.
     pub(crate) fn streamed(&mut self, revision: ResourceVersion, now: Instant) {
         self.accepted(revision, now);
         self.streaming.succeeded();
@@ -140,8 +141,10 @@ impl Machine {
         self.list()
     }
 
-    /// Returns the step after a streaming list that ended early. The step is another streaming list, after a
-    /// pause if there is an `error`. After the third early end in a row, the step is a LIST.
+    /// Returns the step after a streaming list that ended before its end bookmark.
+    ///
+    /// The step is another streaming list, after a pause if there is an `error`. After the third such end in
+    /// a row, the step is a LIST.
     fn stream_again(&mut self, error: Option<&Error>, now: Instant) -> Action {
         if self.streaming.broke_off(now) {
             return self.list();

@@ -1,6 +1,6 @@
-//! Does the background work ([`Housekeeping`]) for packed objects, which are stored as compressed JSON. The
-//! work trains compression dictionaries, and compresses objects that are stored uncompressed or with an older
-//! dictionary.
+//! Does the background work ([`Housekeeping`]) for packed objects, which a cache stores as compressed bytes.
+//! The work trains compression dictionaries, and compresses objects that are stored uncompressed or with an
+//! older dictionary.
 //!
 //! The module does not decode objects or change their content.
 
@@ -21,8 +21,9 @@ pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
     Box::new(Packer::new(Arc::clone(decoder)))
 }
 
-/// Trains a compression dictionary if there are enough samples, and then compresses `objects` again with the
-/// new dictionary. The call blocks during the training. `more_comes` says whether more objects will follow
+/// Trains a dictionary if there are enough samples, and compresses `objects` again with it.
+///
+/// The call blocks during the training. `more_comes` is whether the caller will load more objects after
 /// `objects`.
 pub(in crate::object) fn keep_house<K>(
     decoder: &PackedDecoder<K>,
@@ -80,8 +81,9 @@ struct Repacking {
     /// Number of dictionaries that had been trained when the first iteration over the store started.
     generation: u64,
     walk: Walk,
-    /// Whether a second iteration over the store is still to be started. The second iteration compresses the
-    /// objects that were not in the store yet during the first iteration.
+    /// Whether a second iteration over the store follows the current one.
+    ///
+    /// The second iteration compresses the objects that were added to the store during the first iteration.
     again: bool,
 }
 
@@ -96,14 +98,15 @@ impl Repacking {
 /// for blocking work.
 const TRAINED_IN_PLACE: usize = 32;
 
-/// Trains compression dictionaries. A training from more than [`TRAINED_IN_PLACE`] objects runs on the
-/// runtime's pool for blocking work, because it may take some 20 ms and would delay events on the calling
-/// task. Any other training runs on the calling task.
+/// Trains compression dictionaries, on the calling task or on the runtime's pool for blocking work.
 ///
-/// The reflector waits for a training on the pool only while there is no dictionary yet. During later
-/// trainings, objects are compressed with the previous dictionary.
+/// A training from more than [`TRAINED_IN_PLACE`] objects runs on the pool. It may take some 20 ms, and would
+/// delay events on the calling task.
+///
+/// The reflector waits for the training of the first dictionary. During later trainings on the pool, objects
+/// are compressed with the previous dictionary.
 struct Training {
-    /// The task of the training in progress. The set contains at most one task.
+    /// The training that runs on the pool for blocking work. The set contains at most one task.
     under_way: JoinSet<()>,
 }
 
@@ -114,8 +117,8 @@ impl Training {
         }
     }
 
-    /// Trains a dictionary if there are enough samples. `more_comes` says whether the list in progress will
-    /// deliver more objects.
+    /// Trains a dictionary if there are enough samples. `more_comes` is whether the list that the reflector
+    /// is receiving will contain more objects.
     ///
     /// The call waits for the training if there is no dictionary yet, or if the training uses at most
     /// [`TRAINED_IN_PLACE`] objects. Otherwise, the call only starts the training.
@@ -147,14 +150,15 @@ impl Training {
     }
 }
 
-/// Number of uncompressed objects that starts the compression of all uncompressed objects.
+/// Number of waiting uncompressed objects at which [`Pending`] starts to compress all of them.
 const PENDING_MAX: usize = 64;
 
-/// Total size of uncompressed objects, in bytes, that starts the compression of all uncompressed objects.
+/// Total bytes of waiting uncompressed objects at which [`Pending`] starts to compress all of them.
 const PENDING_BYTES: u64 = 1 << 20;
 
-/// Number of objects that a task compresses before it yields to other tasks. For pods, this compression takes
-/// a thirtieth of a millisecond.
+/// Number of objects that a task compresses before it yields to other tasks.
+///
+/// For pods, the compression of this number of objects takes about 30 microseconds.
 const TURN: usize = 4;
 
 /// Maximum number of concurrent tasks that compress objects for one store.
@@ -184,7 +188,7 @@ impl<K> Drop for Unpacked<K> {
     }
 }
 
-/// Objects from watch events that wait for compression, and the tasks that compress earlier objects.
+/// Objects from watch events that wait for compression, and the tasks that compress other objects.
 struct Pending<K> {
     unpacked: Unpacked<K>,
     bytes: u64,
@@ -193,8 +197,10 @@ struct Pending<K> {
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
-    /// Creates a value without objects. If the current runtime has only one worker thread,
-    /// [`pack`](Self::pack) will compress objects itself instead of starting tasks.
+    /// Creates a value without objects. Must be called on the runtime that will run the compression tasks.
+    ///
+    /// If this runtime has only one worker thread, no tasks are started, and [`pack`](Self::pack) compresses
+    /// the objects itself.
     fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
@@ -217,8 +223,10 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Starts a task that compresses all waiting objects. The call compresses the objects itself if the
-    /// runtime has only one worker thread, or if [`PACKING_MAX`] tasks are running.
+    /// Starts a task that compresses all waiting objects.
+    ///
+    /// If the runtime has only one worker thread, or if [`PACKING_MAX`] tasks are running, the call
+    /// compresses the objects before it returns.
     fn pack(&mut self) {
         if self.unpacked.0.is_empty() {
             return;
@@ -250,9 +258,11 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Trains a dictionary if there are enough samples. After a training, compresses the objects of the
-    /// incomplete list (`staged`) again with the new dictionary, and schedules all objects of the store for
-    /// compression in later steps. `more_comes` says whether more objects of the list follow.
+    /// Trains a dictionary if there are enough samples, and starts to compress all objects with it.
+    ///
+    /// The objects of the list that the reflector is still receiving (`staged`) are compressed before the
+    /// call returns. The objects of the store are compressed by later calls of [`step`](Housekeeping::step).
+    /// `more_comes` is whether the list will contain more objects.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();

@@ -1,9 +1,10 @@
-//! [`Packing`] compresses the JSON of one informer's objects, with a dictionary that is trained from samples
-//! of these objects.
+//! [`Packing`] compresses the bytes of an informer's objects, which are JSON or protobuf.
+//!
+//! It compresses them with a dictionary, which it trains from samples of these objects.
 //!
 //! Objects stay uncompressed until there are enough samples for a dictionary. Another dictionary is trained
-//! when new objects no longer compress well with the current one. All objects that use the older dictionary
-//! must be compressed again before a third dictionary is trained.
+//! when new objects no longer compress well with the current one. At most two dictionaries are in use: before
+//! a third one is trained, all objects that use the oldest dictionary must be compressed again.
 //!
 //! Guarantees: an object that can't be compressed is stored uncompressed. No object is rejected or lost.
 
@@ -23,8 +24,10 @@ use self::{
 /// Default number of objects from which a dictionary is trained. For pods, one training takes some 20 ms.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum number of times that the backoff doubles. The backoff is the number of objects that are not
-/// sampled after a training that yielded no dictionary. Each such training doubles the backoff.
+/// Maximum number of times that the backoff after failed trainings doubles.
+///
+/// A training fails if it yields no dictionary. Each failed training doubles the backoff. The backoff is the
+/// number of objects that are then skipped before the next samples are collected.
 const PAUSES: u32 = 12;
 
 /// Compresses the objects of one informer, and trains the compression dictionaries.
@@ -36,8 +39,9 @@ pub(super) struct Packing {
 }
 
 struct Learning {
-    /// Samples for the next dictionary. `None` during a training, and while new objects compress well with
-    /// the current dictionary.
+    /// Samples for the next dictionary.
+    ///
+    /// `None` while a dictionary is trained, and while new objects compress well with the current dictionary.
     samples: Option<Samples>,
     fit: Fit,
     /// The dictionary before the current one. The weak reference can't be upgraded once no object uses that
@@ -48,13 +52,13 @@ struct Learning {
     failures: u32,
 }
 
-/// The JSON of one object, stored compressed or uncompressed.
+/// The encoded bytes of one object, in JSON or protobuf, stored compressed or uncompressed.
 #[derive(Clone)]
 pub(super) struct Packed {
     bytes: Box<[u8]>,
     /// The dictionary with which the bytes are compressed; `None` if the bytes are uncompressed.
     dictionary: Option<Arc<Dictionary>>,
-    /// Length of the uncompressed JSON in bytes.
+    /// Length of the uncompressed bytes.
     length: u32,
 }
 
@@ -84,7 +88,7 @@ impl Packing {
         self.samples
     }
 
-    /// Compresses the JSON of an object. Adds the JSON to the training samples if another dictionary is
+    /// Compresses the encoded bytes of an object. Adds them to the training samples if another dictionary is
     /// needed.
     pub(super) fn pack(&self, json: &[u8]) -> Packed {
         let packed = self.compressed(json);
@@ -120,16 +124,19 @@ impl Packing {
         changed
     }
 
-    /// Returns whether a dictionary can be trained: there are enough samples, and no object uses a dictionary
-    /// older than the current one. `more_comes` says whether more objects follow. If so, the method requires
-    /// samples from four times as many objects.
+    /// Returns whether a dictionary can be trained.
+    ///
+    /// This requires enough samples, and that no object uses a dictionary older than the current one.
+    /// `more_comes` is whether the list in progress will contain more objects. In that case, samples from
+    /// four times as many objects are required.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
-    /// Trains a dictionary if [`is_due`](Self::is_due) returns true for `more_comes`. Later objects are then
-    /// compressed with the new dictionary. Returns whether a new dictionary was trained. The call blocks
-    /// during the training.
+    /// Trains a dictionary if [`is_due`](Self::is_due) returns true for `more_comes`.
+    ///
+    /// Later objects are compressed with the new dictionary. Returns whether a new dictionary was trained.
+    /// The call blocks during the training.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
             return false;
@@ -205,7 +212,7 @@ impl Learning {
 }
 
 impl Packed {
-    /// Stores an object's JSON uncompressed.
+    /// Stores the encoded bytes of an object uncompressed.
     pub(super) fn as_it_is(json: &[u8]) -> Self {
         Self {
             bytes: json.into(),
@@ -214,13 +221,12 @@ impl Packed {
         }
     }
 
-    /// Returns the JSON if it is stored uncompressed, otherwise `None`.
+    /// Returns the stored bytes if they are uncompressed, otherwise `None`.
     pub(super) fn raw(&self) -> Option<&[u8]> {
         self.dictionary.is_none().then_some(&*self.bytes)
     }
 
-    /// Calls `read` with the JSON, which is decompressed first if necessary, and returns the result of
-    /// `read`.
+    /// Calls `read` with the object's uncompressed bytes, and returns the result of `read`.
     ///
     /// # Errors
     /// Returns an error if the compressed bytes are damaged.

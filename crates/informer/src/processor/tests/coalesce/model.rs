@@ -90,8 +90,10 @@ struct Both {
     world: World,
     revision: u64,
     listeners: Option<[Listener; 2]>,
-    /// Names of the objects that were in the cache when the `Synced` event was pushed, without those that
-    /// were deleted since. `None` until the `Synced` event is pushed.
+    /// Names of the objects that were in the cache when the `Synced` event was pushed. `None` before that
+    /// push.
+    ///
+    /// A name is removed when the object is deleted.
     beginning: Option<BTreeSet<String>>,
     ids: Vec<ListenerId>,
 }

@@ -7,17 +7,21 @@ use super::Packed;
 /// dominating the dictionary.
 const SAMPLE_BYTES: usize = 32 * 1024;
 
-/// Maximum number of samples for one dictionary. With four times as many, objects become at most 3 % smaller,
-/// but a training takes three to four times as long.
+/// Maximum number of samples for one dictionary.
+///
+/// With four times this number, objects become at most 3 % smaller, but a training takes three to four times
+/// as long.
 const TAKEN_MAX: usize = 64;
 
-/// Minimum total size of the added objects, in bytes, for the training of a dictionary from fewer objects
-/// than requested. The limit bounds the memory of objects that wait uncompressed for the first dictionary.
+/// Total bytes of added objects at which a dictionary may be trained from fewer objects than requested.
+///
+/// This bounds the memory of objects that wait uncompressed for the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Factor by which the requested number of objects is multiplied while a list still delivers objects. The
-/// samples then come from more workloads, because a list delivers the objects of one workload one after the
-/// other. For pods, the factor saves 9 % of memory.
+/// Factor that increases the requested number of objects while a list is still being received.
+///
+/// A list contains the objects of one workload one after the other. With the factor, the samples come from
+/// more workloads. For pods, this saves 9 % of memory.
 const SPREAD: usize = 4;
 
 /// Training data for a dictionary: the first bytes of each sampled object, concatenated. The sampled objects
@@ -46,8 +50,9 @@ impl Samples {
         }
     }
 
-    /// Adds an object. If its position is a multiple of `stride`, the first [`SAMPLE_BYTES`] bytes of its
-    /// JSON become a sample.
+    /// Adds the encoded bytes of an object, in JSON or protobuf.
+    ///
+    /// For one of every `stride` calls, the first [`SAMPLE_BYTES`] bytes of the object become a sample.
     pub(super) fn add(&mut self, json: &[u8]) {
         if self.skips > 0 {
             self.skips -= 1;
@@ -70,20 +75,25 @@ impl Samples {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Returns whether a dictionary can be trained when no more objects follow: at least `objects` objects
-    /// were added, or a smaller number whose total size reaches [`SEEN_BYTES_MAX`].
+    /// Returns whether a dictionary can be trained when no more objects of the list follow.
+    ///
+    /// This requires `objects` added objects. [`fill_the_room`](Self::fill_the_room) allows fewer objects.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether a dictionary can be trained although more objects follow: at least [`SPREAD`] times
-    /// `objects` objects were added, or a smaller number whose total size reaches [`SEEN_BYTES_MAX`].
+    /// Returns whether a dictionary can be trained although more objects of the list follow.
+    ///
+    /// This requires [`SPREAD`] times `objects` added objects. [`fill_the_room`](Self::fill_the_room) allows
+    /// fewer objects.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the total size of the added objects reaches [`SEEN_BYTES_MAX`], and at least `objects`
-    /// or [`TAKEN_MAX`] objects were added, whichever number is smaller.
+    /// Returns whether the added objects are so large that fewer than `objects` of them are enough.
+    ///
+    /// This requires a total size of [`SEEN_BYTES_MAX`]. It also requires `objects` or [`TAKEN_MAX`] added
+    /// objects, whichever number is smaller.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }
@@ -117,8 +127,9 @@ impl Samples {
 /// Number of consecutive objects over which the compression ratio is measured.
 const WINDOW: u32 = 1000;
 
-/// Minimum number of windows of [`WINDOW`] objects that a dictionary compresses before it is replaced. The
-/// minimum prevents frequent trainings if the content of objects alternates.
+/// Minimum number of groups of [`WINDOW`] objects that a dictionary compresses before it is replaced.
+///
+/// The minimum prevents frequent trainings if the content of objects alternates.
 const WINDOWS_MIN: u32 = 8;
 
 /// Detects when new objects no longer compress well with a dictionary. It compares the compression ratio of

@@ -130,8 +130,10 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
     assert_eq!(samples.bytes().len(), 64 * 32 * 1024);
 }
 
-/// Compresses numbered objects until the training of a dictionary from `objects` objects is due. Returns the
-/// numbers of the sampled objects. `more_comes` says whether more objects would follow.
+/// Compresses the numbers 0, 1, 2 and so on as objects, until the training of a dictionary is due.
+///
+/// `objects` is the number of objects from which the dictionary is to be trained. `more_comes` is whether a
+/// list would contain more objects. Returns the numbers that became samples.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);
     let seen = (0..objects * 8).find(|number| {

@@ -44,8 +44,8 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// Reports that the process function has failed for an object. Logs the error if the limiter allows
-    /// another line.
+    /// Reports that the process function of a `controller::Config` has failed for an object. Logs the error
+    /// if the limiter allows another line.
     pub(crate) fn unprocessed(&self, error: &Error, limiter: &mut LogLimiter) {
         let now = Instant::now();
         let left_out = limiter.left_out(now);
@@ -71,7 +71,7 @@ impl Reporter {
         }
     }
 
-    /// Reports that an object in the cache was modified in place. The object stays modified.
+    /// Reports that the program has modified an object in the cache. Does not restore the object.
     pub(crate) fn mutated(&self, error: &Error) {
         tracing::error!(reflector = %self.name, expects = %self.expects, %error, "mutated");
         self.status.update(|status| status.mutated += 1);
@@ -103,7 +103,7 @@ impl Reporter {
         }
     }
 
-    /// Marks the informer as failed, and wakes all tasks that wait for the informer. Returns the first
+    /// Marks the informer as failed, and wakes all tasks that wait for its sync or its end. Returns the first
     /// failure of the informer, which is `cause` if the informer has not failed before.
     pub(crate) fn fail(&self, cause: FailureCause) -> Arc<InformerError> {
         let error = InformerError {

@@ -1,4 +1,5 @@
-//! Defines the settings that the builders of standalone reflectors and of informers share, and their setters.
+//! Defines the settings that standalone reflectors and informers share, and the builder methods that set
+//! them.
 //!
 //! The module also derives the name, the decoder and the meter of an informer or reflector from these
 //! settings.

@@ -1,4 +1,4 @@
-//! Tests a second run of a reflector, a start from a saved revision, consistency checks and unreadable
+//! Tests a reflector that runs twice, a start from a saved revision, consistency checks and unreadable
 //! events.
 
 use std::{collections::VecDeque, time::Duration};
@@ -142,7 +142,7 @@ async fn an_open_watch_that_is_due_a_probe_does_not_confirm_a_saved_revision() {
     );
 }
 
-/// A test server whose list is empty and whose watch sends no events.
+/// A test server that responds to a LIST with no objects, and to a watch with no events.
 struct Quiet;
 
 impl ListerWatcher for Quiet {
@@ -176,7 +176,8 @@ async fn a_source_is_checked_only_while_its_reflector_watches() {
     assert!(!request.is_watching(), "the next reflector may not watch");
 }
 
-/// A test server whose list is empty. Its watch sends an event with invalid JSON, then a bookmark.
+/// A test server that responds to a LIST with no objects. In a watch, the server sends an event with invalid
+/// JSON, then a bookmark.
 #[derive(Clone)]
 struct Garbled;
 

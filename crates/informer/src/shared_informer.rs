@@ -4,8 +4,8 @@
 //!
 //! - The cache converges to the server's collection. The cache receives the states of an object in the order
 //!   of the server, and may skip states.
-//! - A handler receives one event at a time, after the cache contains the change of the event or a newer
-//!   state. The last event that it receives for an object contains the object's state in the cache.
+//! - The cache applies a change before any handler receives the event of the change. A handler receives one
+//!   event at a time. For each object, its last event contains the state that the cache has.
 //! - Kind, namespace and name identify an object. A handler may receive a deletion and a recreation of an
 //!   object as one update with another uid.
 //! - A deletion event contains the last state of the object. If the watch missed the deletion, the event
@@ -75,7 +75,7 @@ use crate::{
     warm_start::Snapshotter,
 };
 
-/// Error of a method that was called after the informer had started to stop.
+/// Error of a method that was called while the informer was stopping, or after the informer had stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer has stopped")]
 pub struct Stopped;
@@ -146,8 +146,10 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Returns a builder of an informer that lists and watches `source`. The default name of the informer
-    /// consists of its kind and scope, such as `pods in shop`.
+    /// Returns a builder of an informer that lists and watches the objects of `source`.
+    ///
+    /// By default, the name of the informer consists of the kind and the scope of these objects, such as
+    /// `pods in shop`.
     #[doc(alias = "NewSharedInformer")]
     #[doc(alias = "NewSharedIndexInformer")]
     #[doc(alias = "NewSharedIndexInformerWithOptions")]
@@ -158,8 +160,8 @@ where
         Builder::new(Arc::new(source), K::DynamicType::default())
     }
 
-    /// Returns a builder of an informer that lists and watches `source`, for objects whose API group, version
-    /// and kind (`dyntype`) are known only at run time.
+    /// Returns a builder of an informer that lists and watches the objects of `source`. `dyntype` contains
+    /// the API group, version and kind of the objects, for a type `K` that defines them only at run time.
     pub fn builder_with_type(source: impl ListerWatcher, dyntype: K::DynamicType) -> Builder<K> {
         Builder::new(Arc::new(source), dyntype)
     }

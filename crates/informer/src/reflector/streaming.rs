@@ -12,8 +12,10 @@ use crate::{clock, codec::FrameKind, object::ResourceVersion};
 /// Number of consecutive streaming lists without an end bookmark after which the reflector sends a LIST.
 const ATTEMPTS: u32 = 3;
 
-/// Time for which the reflector sends LISTs instead of streaming lists. The time begins when the server
-/// rejects a streaming list, or after [`ATTEMPTS`] streaming lists without an end bookmark.
+/// Time for which the reflector sends LISTs instead of streaming lists.
+///
+/// The time begins when the server rejects a streaming list or does not complete one in time, or after
+/// [`ATTEMPTS`] streaming lists that ended before their end bookmark.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The kind of request with which a reflector lists all objects, at the start and when a watch can't be

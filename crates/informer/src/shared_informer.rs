@@ -282,15 +282,16 @@ where
     /// Adds all indices of `indexers`, or none of them if an error occurs. Returns the tokens with which the
     /// indices are read, in the order of `indexers`.
     ///
-    /// The calling task runs the index functions, and yields after every few hundred objects. The informer
-    /// continues to deliver events. At the end, it indexes only the objects that changed during the call.
+    /// The calling task runs the index functions on the objects in the cache, and yields after every few
+    /// hundred objects. During this time, the informer continues to deliver events. The informer's own task
+    /// then indexes only the objects that changed in the meantime.
     ///
     /// # Errors
     /// Returns an error if an index with one of the names exists, or if the informer has stopped.
     ///
     /// # Cancel safety
-    /// If the future is dropped while it indexes the cache, no index is added. If the future is dropped
-    /// later, either all indices are added or none.
+    /// If the future is dropped while the calling task runs the index functions, no index is added. If the
+    /// future is dropped later, either all indices are added or none.
     #[doc(alias = "AddIndexers")]
     pub async fn add_indexers(
         &self,
@@ -359,7 +360,7 @@ impl<K> SharedInformer<K> {
         self.shared.status.afresh()
     }
 
-    /// Returns whether the first list of every source is in the cache.
+    /// Returns whether the cache contains the first list of every source, for example of every namespace.
     ///
     /// The result stays `true` after a stop, and is `false` after a
     /// [failure](crate::status::Status::failure). Handlers may not have received all listed objects yet; see
@@ -377,7 +378,10 @@ impl<K> SharedInformer<K> {
         self.shared.commands.is_closed()
     }
 
-    /// Returns the revision up to which the cache contains all changes of the informer's first source.
+    /// Returns the revision of the cache: the cache contains all changes up to this revision.
+    ///
+    /// If the informer has several sources, such as namespaces, the result is the revision of the first
+    /// source.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.shared.indexer.snapshot().revision()
@@ -398,10 +402,11 @@ impl<K> SharedInformer<K> {
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
-    /// With several sources (such as namespaces), a wait for an object ends when the source of the object has
-    /// reached the revision. A wait for a revision, or for an object that is not in the cache (such as one
-    /// that a selector excludes), ends when all sources have reached the revision. A source without changes
-    /// advances only with the server's bookmarks, about once a minute.
+    /// An informer of several namespaces has one list and watch (a source) per namespace, and each has its
+    /// own revision. If `written` is an object in the cache, the revision of its namespace must reach the
+    /// revision of the write. Otherwise, for example if a selector excludes the object, the revisions of all
+    /// namespaces must reach it. A namespace without changes advances only with the server's bookmarks, about
+    /// once a minute.
     ///
     /// # Errors
     /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.
@@ -475,7 +480,8 @@ impl<K> SharedInformer<K> {
         self.shared.roster.status()
     }
 
-    /// Returns the number of sources of the informer.
+    /// Returns the number of sources of the informer. A source is one list and its watch, for example of one
+    /// namespace.
     pub(crate) fn sources(&self) -> u32 {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }

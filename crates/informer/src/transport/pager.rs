@@ -31,7 +31,7 @@ pub(crate) struct Pager {
     fell_back: bool,
 }
 
-/// The next step of the caller after it has received a page of the list.
+/// What the caller does after it has received a page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPage {
     /// The list has another page. [`Pager::request`] returns the options of the request for that page.

@@ -64,8 +64,8 @@ pub enum SaveError {
     /// The informer has not synced, so its cache is incomplete.
     #[error("the informer has not synced; save after wait_for_sync")]
     NotSynced,
-    /// A source does not report the identity of its server, or the collection of objects that the source
-    /// lists.
+    /// A [`ListerWatcher`](crate::transport::ListerWatcher) of the informer does not report the identity of
+    /// its server or of its collection of objects.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
     /// The identity of the server is unknown. The request for the identity failed when the informer started,
@@ -74,8 +74,9 @@ pub enum SaveError {
         "the identity of the server is unknown; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(#[source] transport::Error),
-    /// The queue still contains changes, because the buffer of a handler is full. The queue does not preserve
-    /// the server's order of changes, so the cache does not match the revisions of the sources.
+    /// The queue still contains changes, because the buffer of a handler is full. This queue does not
+    /// preserve the server's order of changes, so the cache does not correspond to one revision of the
+    /// server.
     #[error("changes wait in the queue for a handler whose buffer is full; save again later")]
     Unsettled,
     /// Another process, or another informer, is writing the same file. The value is the path of the file.
@@ -113,7 +114,8 @@ impl From<NoSnapshot> for SaveError {
     }
 }
 
-/// Error of [`Snapshotter::identify`]: a source does not report the identity of its server.
+/// Error of [`Snapshotter::identify`]: a `ListerWatcher` of the informer does not report the identity of its
+/// server.
 #[derive(Debug)]
 pub(crate) struct Unidentified;
 

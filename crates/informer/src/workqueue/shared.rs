@@ -1,8 +1,8 @@
-//! [`Shared`] contains the state that the handles and items of one work queue share. Its operations wake
-//! waiting tasks.
+//! [`Shared`] contains the state that the handles and items of one work queue share. [`Shared::operate`]
+//! changes the state, and wakes the tasks that wait for the change.
 //!
-//! Guarantees: every operation runs under the queue's only lock. Before an operation runs, items whose delay
-//! has ended are queued. Tasks are woken, and metrics are reported, after the lock is released.
+//! Guarantees: every operation runs under the queue's only lock. Before the operation, `operate` queues the
+//! items whose delay has ended. After it has released the lock, `operate` reports metrics and wakes tasks.
 
 use std::hash::Hash;
 use std::time::Duration;

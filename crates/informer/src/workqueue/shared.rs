@@ -42,7 +42,7 @@ pub(super) struct State<T> {
     pub(super) retries: u64,
 }
 
-/// The tasks that must be woken after an operation on the queue.
+/// The tasks that [`Shared::operate`] wakes after an operation on the queue.
 enum Wake {
     None,
     One,
@@ -165,8 +165,8 @@ impl<T: Clone + Eq + Hash> State<T> {
         }
     }
 
-    /// Returns the tasks that must be woken after an operation. `earliest` is the earliest time of a delayed
-    /// item before the operation, or `None` if no item was delayed.
+    /// Returns the tasks that the caller must wake after an operation. `earliest` is the earliest time of a
+    /// delayed item before the operation, or `None` if no item was delayed.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

@@ -5,7 +5,7 @@
 //! - The cache converges to the server's collection. The cache receives the states of an object in the order
 //!   of the server, and may skip states.
 //! - The cache applies a change before any handler receives the event of the change. A handler receives one
-//!   event at a time. For each object, its last event contains the state that the cache has.
+//!   event at a time. The last event for an object contains the object's state in the cache.
 //! - Kind, namespace and name identify an object. A handler may receive a deletion and a recreation of an
 //!   object as one update with another uid.
 //! - A deletion event contains the last state of the object. If the watch missed the deletion, the event
@@ -146,10 +146,8 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Returns a builder of an informer that lists and watches the objects of `source`.
-    ///
-    /// By default, the name of the informer consists of the kind and the scope of these objects, such as
-    /// `pods in shop`.
+    /// Returns a builder of an informer that lists and watches the objects of `source`. By default, the
+    /// informer's name consists of the kind and the scope of these objects, such as `pods in shop`.
     #[doc(alias = "NewSharedInformer")]
     #[doc(alias = "NewSharedIndexInformer")]
     #[doc(alias = "NewSharedIndexInformerWithOptions")]
@@ -282,9 +280,8 @@ where
     /// Adds all indices of `indexers`, or none of them if an error occurs. Returns the tokens with which the
     /// indices are read, in the order of `indexers`.
     ///
-    /// The calling task runs the index functions on the objects in the cache, and yields after every few
-    /// hundred objects. During this time, the informer continues to deliver events. The informer's own task
-    /// then indexes only the objects that changed in the meantime.
+    /// The calling task runs the index functions, and yields after every few hundred objects. Meanwhile, the
+    /// informer delivers events. The informer then indexes only the objects that changed during the call.
     ///
     /// # Errors
     /// Returns an error if an index with one of the names exists, or if the informer has stopped.
@@ -378,10 +375,8 @@ impl<K> SharedInformer<K> {
         self.shared.commands.is_closed()
     }
 
-    /// Returns the revision of the cache: the cache contains all changes up to this revision.
-    ///
-    /// If the informer has several sources, such as namespaces, the result is the revision of the first
-    /// source.
+    /// Returns the revision up to which the cache contains all changes. If the informer has several sources,
+    /// such as namespaces, the result is the revision of the first one.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.shared.indexer.snapshot().revision()
@@ -402,11 +397,9 @@ impl<K> SharedInformer<K> {
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
-    /// An informer of several namespaces has one list and watch (a source) per namespace, and each has its
-    /// own revision. If `written` is an object in the cache, the revision of its namespace must reach the
-    /// revision of the write. Otherwise, for example if a selector excludes the object, the revisions of all
-    /// namespaces must reach it. A namespace without changes advances only with the server's bookmarks, about
-    /// once a minute.
+    /// An informer of several namespaces has one revision per namespace. If the cache contains the object
+    /// `written`, only the revision of its namespace must reach the write. Otherwise, all revisions must reach
+    /// the write. A namespace without changes advances only with bookmarks, about once a minute.
     ///
     /// # Errors
     /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.
@@ -480,8 +473,7 @@ impl<K> SharedInformer<K> {
         self.shared.roster.status()
     }
 
-    /// Returns the number of sources of the informer. A source is one list and its watch, for example of one
-    /// namespace.
+    /// Returns the number of the informer's sources. A source is one list and its watch.
     pub(crate) fn sources(&self) -> u32 {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }

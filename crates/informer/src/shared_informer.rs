@@ -398,8 +398,8 @@ impl<K> SharedInformer<K> {
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
     /// An informer of several namespaces has one revision per namespace. If the cache contains the object
-    /// `written`, only the revision of its namespace must reach the write. Otherwise, all revisions must reach
-    /// the write. A namespace without changes advances only with bookmarks, about once a minute.
+    /// `written`, only the revision of its namespace must reach the write. Otherwise, all revisions must
+    /// reach the write. A namespace without changes advances only with bookmarks, about once a minute.
     ///
     /// # Errors
     /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.

@@ -1,7 +1,7 @@
 //! Defines a channel from a consistency check to a reflector.
 //!
-//! A consistency check compares the store with the objects on the server. It uses the channel to request
-//! lists from the reflector, and to read whether the reflector has an open watch.
+//! A consistency check compares the store with the objects on the server. The check uses the channel to
+//! request lists from the reflector, and to read whether the reflector has an open watch.
 
 use std::sync::{
     Arc,

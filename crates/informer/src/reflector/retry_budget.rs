@@ -1,4 +1,4 @@
-//! Limits the time during which the reflector resumes watches that the server ends with status 500.
+//! Limits the time for which a reflector resumes watches that the server ends with `InternalError` (500).
 //!
 //! The reflector resumes the watch from its last revision while [`RetryBudget::allows`] returns `true`.
 //! Otherwise, the reflector lists again.

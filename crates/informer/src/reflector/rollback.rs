@@ -14,7 +14,7 @@ pub enum RollbackDetection {
     /// - An event or a bookmark has a revision below the newest received one, and the cache does not show
     ///   which of the two states is newer. After a successful probe, such events cause no further probe until
     ///   the next list.
-    /// - A watch lost its connection, or the server closed it before its timeout.
+    /// - A watch lost its connection, or ended before the requested timeout.
     #[default]
     Enabled,
     /// Applies all events without a check of their revisions, and sends no probes. Use this setting for API

@@ -54,8 +54,8 @@ enum Stop {
 
 /// The reason why the reflector requests a complete list again.
 enum Again {
-    /// A consistency check requested another list during this list. This list reused objects of the cache, so
-    /// it would not correct errors in them.
+    /// A consistency check requested a list while this list was received. This list reused objects of the
+    /// cache instead of decoding them again, so this list would not correct a wrong object in the cache.
     Requested(RelistReason),
     /// A streaming list contained no objects, although the cache contains objects.
     Unconfirmed,
@@ -79,8 +79,8 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// Pages received so far of a LIST that is not complete; `None` without such a LIST. Also `None` while
-    /// the next page is being received, because the list is then a local variable.
+    /// Objects of the received pages of an incomplete LIST. `None` if no LIST is in progress. Also `None`
+    /// while a page is being received, because the objects are then in a local variable.
     list: Option<List<K>>,
     /// Limits the number of log lines about skipped or undecodable objects that a watch has sent.
     skips: LogLimiter,

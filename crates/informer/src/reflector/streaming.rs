@@ -141,10 +141,9 @@ impl Stream {
     /// Records an event of the streaming list. `is_new` is `true` if the stream has not sent the event's
     /// object before.
     ///
-    /// An initial object that is new extends the deadline of the list. The first event other than `Added` is
-    /// a change, not an initial object. It and all events with later revisions do not extend the deadline.
-    /// Otherwise, the deadline would never pass for a server that ignores `sendInitialEvents`, because such a
-    /// server sends changes without end.
+    /// A new object extends the deadline of the list. The exception is an object at or after the first change,
+    /// which is the first event other than `Added`. A server that ignores `sendInitialEvents` sends changes
+    /// without end, and would otherwise never exceed the deadline.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,

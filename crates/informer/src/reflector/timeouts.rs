@@ -7,8 +7,8 @@ use std::time::Duration;
 /// Timeouts of a reflector's streaming lists, watches and store. [`Duration::MAX`] disables a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutConfig {
-    /// Maximum time for which a streaming list sends neither a new object nor the end bookmark. Default: 10
-    /// s. When the time expires, the reflector sends a LIST instead.
+    /// Maximum time for which a streaming list sends neither a new object nor the end bookmark. Default:
+    /// 10 s. When the time expires, the reflector sends a LIST instead.
     ///
     /// The default is the time after which client-go logs that the end bookmark is missing.
     pub initial_events: Duration,

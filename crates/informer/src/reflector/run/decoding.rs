@@ -178,9 +178,8 @@ where
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether the last call of [`next`](Self::next) returned the end of a batch. A batch contains
-    /// the events and list items that one parallel task decoded together, or all those that were in the
-    /// queue.
+    /// Returns whether the last call of [`next`](Self::next) returned the last element of a batch. A batch
+    /// contains the events and list items that one parallel task decoded together, or the whole queue.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }

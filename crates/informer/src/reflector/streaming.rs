@@ -141,9 +141,9 @@ impl Stream {
     /// Records an event of the streaming list. `is_new` is `true` if the stream has not sent the event's
     /// object before.
     ///
-    /// A new object extends the deadline of the list. The exception is an object at or after the first change,
-    /// which is the first event other than `Added`. A server that ignores `sendInitialEvents` sends changes
-    /// without end, and would otherwise never exceed the deadline.
+    /// A new object extends the deadline of the list. The exception is an object at or after the first
+    /// change, which is the first event other than `Added`. A server that ignores `sendInitialEvents` sends
+    /// changes without end, and would otherwise never exceed the deadline.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,

@@ -215,8 +215,8 @@ where
         self.subscribe_with(ListenerBuffer::default())
     }
 
-    /// Returns the same stream as [`subscribe`](Self::subscribe), with a buffer for events that were not yet
-    /// polled. With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
+    /// Returns a stream like [`subscribe`](Self::subscribe). Events that are not polled yet wait in `buffer`.
+    /// With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
     ///
     /// # Errors
     /// Returns an error if the informer has stopped.

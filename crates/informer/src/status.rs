@@ -46,8 +46,8 @@ pub struct Status {
     pub synced: bool,
     /// Reason why the informer failed; `None` while the informer runs, and after the program has stopped it.
     pub failure: Option<Arc<InformerError>>,
-    /// Result of the start from a [saved store](crate::warm_start); `None` without a saved store, or until
-    /// the result is known.
+    /// Result of the [warm start](crate::warm_start). `None` if no warm start is configured, or until the
+    /// result is known.
     pub warm_start: Option<WarmStart>,
     /// Error of the last automatic save (periodic, or at the informer's end). `None` if the last automatic
     /// save succeeded, or no automatic save was made. [`save`](crate::shared_informer::SharedInformer::save)
@@ -55,8 +55,8 @@ pub struct Status {
     pub last_save_error: Option<String>,
     /// Status of each source. An informer of one namespace, or of all namespaces, has one source.
     pub sources: Vec<SourceStatus>,
-    /// Errors of the broken objects in the cache, which are objects that failed to decode. The list has at
-    /// most 100 ([`Status::BROKEN_LISTED`]) errors.
+    /// Decode errors of the broken objects in the cache. An object that failed to decode is called broken.
+    /// The vector has at most 100 ([`Status::BROKEN_LISTED`]) errors.
     pub broken: Vec<DecodeError>,
     /// Number of broken objects in the cache, which are objects that failed to decode.
     pub broken_count: usize,

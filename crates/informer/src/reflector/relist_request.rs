@@ -19,7 +19,7 @@ pub(crate) struct RelistRequest {
 }
 
 /// The receiving half of the channel, owned by a reflector: receives requests for lists from a consistency
-/// check. The default value has no consistency check, and never receives a request.
+/// check. The default value is not connected to a consistency check, and never receives a request.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
     reason: Option<watch::Receiver<Option<RelistReason>>>,

@@ -34,8 +34,8 @@ impl Reporter {
         WaitForSync::informer(name, expects, self.status.reader())
     }
 
-    /// Reports an error about an object that was skipped, or that could not be decoded. Logs the error if the
-    /// limiter allows another line.
+    /// Reports an error about a skipped object or event, or about an object that failed to decode. Logs the
+    /// error if the limiter allows another line.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
         self.log_left_out(limiter);
         if limiter.line(Instant::now()) {
@@ -78,8 +78,8 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// Counts an error in the metrics, and passes the error to the user's error handler. If the handler
-    /// panics, the panic is logged.
+    /// Passes an error to the user's error handler, and counts the error in the metrics. Errors of the
+    /// process function are not counted. If the handler panics, logs the panic.
     pub(crate) fn tell_handler(&self, error: &Error) {
         let observed = match error {
             Error::Transport(error) => Some(Observed::Failed(error.class())),

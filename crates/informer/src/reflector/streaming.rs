@@ -55,7 +55,8 @@ pub enum InitialList {
     Pages,
 }
 
-/// Decides whether to request a streaming list, from the setting and the results of earlier streaming lists.
+/// Decides whether the next list is a streaming list, from the configured [`InitialList`] and the results of
+/// earlier streaming lists.
 #[derive(Debug, Default)]
 pub(super) struct Streaming {
     wanted: bool,

@@ -91,8 +91,8 @@ async fn a_second_run_of_a_reflector_delivers_another_epoch() {
     assert_eq!(second, [went_back.after_suspicion(went_back); 2]);
 }
 
-/// A test server whose first two watches fail with a connection error. The third watch receives its response
-/// headers after a minute, and ends with `Expired` half a second later.
+/// A test server whose first two watches fail with a connection error. The server responds to the third watch
+/// after a minute, and sends an `Expired` event half a second later.
 #[derive(Clone, Default)]
 struct Overloaded(Arc<Mutex<u32>>);
 

@@ -37,7 +37,7 @@ use crate::{
     status::WaitForSync,
 };
 
-/// Builder of a handler, which sets the handler's name, resync period, buffer, filter and thread.
+/// Configures a handler: its name, resync period, buffer, filter and thread.
 /// [`register`](HandlerBuilder::register) registers the handler with the informer.
 #[doc(alias = "HandlerOptions")]
 #[must_use = "a handler receives no events until it is registered"]

@@ -4,8 +4,8 @@
 //!
 //! - The cache converges to the server's collection. The cache receives the states of an object in the order
 //!   of the server, and may skip states.
-//! - A handler receives one event at a time, after the cache contains the change of the event or a newer
-//!   state. The last event that it receives for an object contains the object's state in the cache.
+//! - The cache applies a change before any handler receives the event of the change. A handler receives one
+//!   event at a time. The last event for an object contains the object's state in the cache.
 //! - Kind, namespace and name identify an object. A handler may receive a deletion and a recreation of an
 //!   object as one update with another uid.
 //! - A deletion event contains the last state of the object. If the watch missed the deletion, the event
@@ -75,7 +75,7 @@ use crate::{
     warm_start::Snapshotter,
 };
 
-/// Error of a method that was called after the informer had started to stop.
+/// Error of a method that was called while the informer was stopping, or after the informer had stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the informer has stopped")]
 pub struct Stopped;
@@ -146,8 +146,8 @@ impl<K> SharedInformer<K>
 where
     K: Resource + Send + Sync + 'static,
 {
-    /// Returns a builder of an informer that lists and watches `source`. The default name of the informer
-    /// consists of its kind and scope, such as `pods in shop`.
+    /// Returns a builder of an informer that lists and watches the objects of `source`. By default, the
+    /// informer's name consists of the kind and the scope of these objects, such as `pods in shop`.
     #[doc(alias = "NewSharedInformer")]
     #[doc(alias = "NewSharedIndexInformer")]
     #[doc(alias = "NewSharedIndexInformerWithOptions")]
@@ -158,8 +158,8 @@ where
         Builder::new(Arc::new(source), K::DynamicType::default())
     }
 
-    /// Returns a builder of an informer that lists and watches `source`, for objects whose API group, version
-    /// and kind (`dyntype`) are known only at run time.
+    /// Returns a builder of an informer that lists and watches the objects of `source`. `dyntype` contains
+    /// the API group, version and kind of the objects, for a type `K` that defines them only at run time.
     pub fn builder_with_type(source: impl ListerWatcher, dyntype: K::DynamicType) -> Builder<K> {
         Builder::new(Arc::new(source), dyntype)
     }
@@ -215,8 +215,8 @@ where
         self.subscribe_with(ListenerBuffer::default())
     }
 
-    /// Returns the same stream as [`subscribe`](Self::subscribe), with a buffer for events that were not yet
-    /// polled. With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
+    /// Returns a stream like [`subscribe`](Self::subscribe). Events that are not polled yet wait in `buffer`.
+    /// With [`ListenerBuffer::Block`], a subscription that is not polled blocks the informer.
     ///
     /// # Errors
     /// Returns an error if the informer has stopped.
@@ -280,15 +280,15 @@ where
     /// Adds all indices of `indexers`, or none of them if an error occurs. Returns the tokens with which the
     /// indices are read, in the order of `indexers`.
     ///
-    /// The calling task runs the index functions, and yields after every few hundred objects. The informer
-    /// continues to deliver events. At the end, it indexes only the objects that changed during the call.
+    /// The calling task runs the index functions, and yields after every few hundred objects. Meanwhile, the
+    /// informer delivers events. The informer then indexes only the objects that changed during the call.
     ///
     /// # Errors
     /// Returns an error if an index with one of the names exists, or if the informer has stopped.
     ///
     /// # Cancel safety
-    /// If the future is dropped while it indexes the cache, no index is added. If the future is dropped
-    /// later, either all indices are added or none.
+    /// If the future is dropped while the calling task runs the index functions, no index is added. If the
+    /// future is dropped later, either all indices are added or none.
     #[doc(alias = "AddIndexers")]
     pub async fn add_indexers(
         &self,
@@ -357,7 +357,7 @@ impl<K> SharedInformer<K> {
         self.shared.status.afresh()
     }
 
-    /// Returns whether the first list of every source is in the cache.
+    /// Returns whether the cache contains the first list of every source, for example of every namespace.
     ///
     /// The result stays `true` after a stop, and is `false` after a
     /// [failure](crate::status::Status::failure). Handlers may not have received all listed objects yet; see
@@ -375,7 +375,8 @@ impl<K> SharedInformer<K> {
         self.shared.commands.is_closed()
     }
 
-    /// Returns the revision up to which the cache contains all changes of the informer's first source.
+    /// Returns the revision up to which the cache contains all changes. If the informer has several sources,
+    /// such as namespaces, the result is the revision of the first one.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.shared.indexer.snapshot().revision()
@@ -396,10 +397,9 @@ impl<K> SharedInformer<K> {
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
-    /// With several sources (such as namespaces), a wait for an object ends when the source of the object has
-    /// reached the revision. A wait for a revision, or for an object that is not in the cache (such as one
-    /// that a selector excludes), ends when all sources have reached the revision. A source without changes
-    /// advances only with the server's bookmarks, about once a minute.
+    /// An informer of several namespaces has one revision per namespace. If the cache contains the object
+    /// `written`, only the revision of its namespace must reach the write. Otherwise, all revisions must
+    /// reach the write. A namespace without changes advances only with bookmarks, about once a minute.
     ///
     /// # Errors
     /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.
@@ -473,7 +473,7 @@ impl<K> SharedInformer<K> {
         self.shared.roster.status()
     }
 
-    /// Returns the number of sources of the informer.
+    /// Returns the number of the informer's sources. A source is one list and its watch.
     pub(crate) fn sources(&self) -> u32 {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }

@@ -37,16 +37,17 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Status {
-    /// Whether every source's first list is in the cache. Once `true`, the value stays `true`.
+    /// Whether the cache contains the complete first list of the informer. Once `true`, the value stays
+    /// `true`. If the informer has several sources, such as namespaces, each must have listed.
     ///
-    /// After a warm start, the value becomes `true` when the saved objects are in the cache and every
-    /// source's watch has resumed from the saved revision. If a list replaces the saved objects, the value
-    /// becomes `true` when the list is in the cache.
+    /// After a warm start, the value becomes `true` when the cache contains the saved objects, and the server
+    /// has confirmed that every watch can resume from its saved revision. If a list replaces the saved
+    /// objects, the value becomes `true` when the cache contains the list.
     pub synced: bool,
     /// Reason why the informer failed; `None` while the informer runs, and after the program has stopped it.
     pub failure: Option<Arc<InformerError>>,
-    /// Result of the start from a [saved store](crate::warm_start); `None` without a saved store, or until
-    /// the result is known.
+    /// Result of the [warm start](crate::warm_start). `None` if no warm start is configured, or until the
+    /// result is known.
     pub warm_start: Option<WarmStart>,
     /// Error of the last automatic save (periodic, or at the informer's end). `None` if the last automatic
     /// save succeeded, or no automatic save was made. [`save`](crate::shared_informer::SharedInformer::save)
@@ -54,8 +55,8 @@ pub struct Status {
     pub last_save_error: Option<String>,
     /// Status of each source. An informer of one namespace, or of all namespaces, has one source.
     pub sources: Vec<SourceStatus>,
-    /// Errors of the broken objects in the cache, which are objects that failed to decode. The list has at
-    /// most 100 ([`Status::BROKEN_LISTED`]) errors.
+    /// Decode errors of the broken objects in the cache. An object that failed to decode is called broken.
+    /// The vector has at most 100 ([`Status::BROKEN_LISTED`]) errors.
     pub broken: Vec<DecodeError>,
     /// Number of broken objects in the cache, which are objects that failed to decode.
     pub broken_count: usize,
@@ -85,8 +86,8 @@ impl Status {
         source.map(|source| source.activity).unwrap_or_default()
     }
 
-    /// Returns the newest revision that the first source has delivered to the queue. The revision is unset
-    /// before the first list of the source.
+    /// Returns the newest revision that the informer has delivered to its queue. The revision is unset before
+    /// the first list. If the informer has several sources, the result is the revision of the first one.
     ///
     /// [`Snapshot::revision`](crate::indexer::Snapshot::revision) is the revision of the cache.
     pub fn revision(&self) -> ResourceVersion {
@@ -96,9 +97,10 @@ impl Status {
             .unwrap_or_default()
     }
 
-    /// Returns the last failure of a list or watch; `None` if none has failed. If several sources have
-    /// failed, returns the failure of the source whose activity is first in the order of
-    /// [`Status::activity`].
+    /// Returns the last failure of a list or watch; `None` if none has failed.
+    ///
+    /// If several sources have failed, returns the failure of the source whose activity comes first in the
+    /// order that [`Status::activity`] documents.
     pub fn last_error(&self) -> Option<&Arc<transport::Error>> {
         self.failed()?.last_error.as_ref()
     }
@@ -108,9 +110,9 @@ impl Status {
         self.failed()?.since_last_error()
     }
 
-    /// Returns the time since the first failure of a source after its last success. The source is the one
-    /// whose failure [`Status::last_error`] returns. `None` if the source has not failed since its last
-    /// success.
+    /// Returns the time for which the source of [`Status::last_error`] has been failing: the time since its
+    /// first failure after its last success. A success is a complete list, an opened watch or an event.
+    /// Returns `None` if the source has not failed since its last success.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failed()?.failing_for()
     }
@@ -127,7 +129,7 @@ impl Status {
         failed.min_by_key(|source| source.rank())
     }
 
-    /// Returns the number of sources that have completed a list.
+    /// Returns the number of sources that have delivered a list to the queue, or resumed from saved objects.
     fn listed(&self) -> usize {
         let sources = self.sources.iter();
         sources.filter(|source| source.is_listed()).count()
@@ -140,8 +142,8 @@ impl Status {
     }
 }
 
-/// Prints one line: whether the informer has synced or why it has not, its activity, the age and duration of
-/// its last failure, and counts of other errors.
+/// Prints one line: whether the informer has synced, its activity, and its errors. For the last failed
+/// request, the line contains the time since the failure, and the time for which requests have failed.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (listed, sources) = (self.listed(), self.sources.len());
@@ -210,7 +212,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Copies of the sync state of an informer, which readers can read without a lock.
+/// Copies of two values of the [`Status`], which readers can read without a lock.
 #[derive(Debug, Default)]
 struct Synced {
     /// Copy of [`Status::synced`].
@@ -227,8 +229,8 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    /// Returns a new reader, whose [`changed`](Self::changed) ignores the changes that were made before the
-    /// call of `afresh`.
+    /// Returns a new reader. Its [`changed`](Self::changed) does not report changes that were made before
+    /// this call of `afresh`.
     pub(crate) fn afresh(&self) -> Self {
         let mut reader = self.clone();
         reader.receiver.mark_unchanged();
@@ -333,7 +335,8 @@ impl StatusWriter {
         has_synced.store(status.has_synced(), Ordering::Release);
     }
 
-    /// Returns whether every source's first list is in the cache, even if the informer has failed since.
+    /// Returns whether the cache contains the first list of every source. The result stays `true` if the
+    /// informer fails later.
     pub(crate) fn is_synced(&self) -> bool {
         self.synced.synced.load(Ordering::Acquire)
     }
@@ -359,8 +362,11 @@ impl StatusWriter {
         });
     }
 
-    /// Records the revision of a delivered event or list. Does not wake tasks that wait for a change of the
-    /// status, because the method is called for every event of a watch.
+    /// Records that the store has accepted an event or a list with this revision. `bookmark` is whether the
+    /// event is a bookmark.
+    ///
+    /// The method does not wake tasks that wait for a change of the status, because it is called for every
+    /// event of a watch.
     pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
         let now = Instant::now();
         self.source(source, |status| {
@@ -374,8 +380,8 @@ impl StatusWriter {
         });
     }
 
-    /// Records the error with which the informer failed, and returns it. If an earlier error is recorded,
-    /// keeps and returns the earlier error.
+    /// Records the error with which the informer failed, and returns the error. If an earlier error is
+    /// recorded, keeps and returns the earlier error.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {

@@ -39,8 +39,8 @@ pub struct Response {
 impl Response {
     /// Creates a response with this `Content-Type`.
     ///
-    /// The informer reads JSON. If the content type is another encoding of the Kubernetes API, such as
-    /// protobuf, the request fails. A response with any other content type is read as JSON.
+    /// The informer reads a body of the type `application/vnd.kubernetes.protobuf` as protobuf. A response of
+    /// the type `application/cbor` fails. A response of any other type is read as JSON.
     pub fn new(content_type: impl Into<Cow<'static, str>>, body: ByteStream) -> Self {
         let content_type = content_type.into();
         Self { content_type, body }
@@ -87,8 +87,8 @@ const JSON: &str = "application/json";
 /// Lists and watches one collection of objects: the objects of one kind, in all namespaces or in one
 /// namespace.
 ///
-/// Implement this trait to read objects from another source than a Kubernetes client, such as a file, another
-/// protocol or a proxy. The bytes have the format of the Kubernetes API: a list is one JSON object with
+/// Implement this trait to read objects without a Kubernetes client, for example from a file or over another
+/// protocol. The body of a response has the format of the Kubernetes API: a list is one JSON object with
 /// `items`, and a watch is a sequence of JSON objects `{"type": …, "object": …}`.
 ///
 /// Revisions must increase as on a server: a later event or list must not have an older revision. If a list
@@ -109,9 +109,10 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// Sends a list request for a [consistency check](crate::shared_informer::Builder::consistency_check),
     /// which reads only the names, uids and revisions of objects.
     ///
-    /// The default implementation calls [`ListerWatcher::list`], which returns all fields of the objects. A
-    /// source that can omit unneeded fields should omit them, to reduce the transferred bytes. A source that
-    /// wraps a [`ListWatch`](client::ListWatch) should call `list_metadata` of the `ListWatch`.
+    /// The default implementation calls [`ListerWatcher::list`], which returns all fields of the objects. To
+    /// reduce the transferred bytes, an implementation should omit the fields that the check does not read.
+    /// An implementation that wraps a [`ListWatch`](client::ListWatch) should call `list_metadata` of the
+    /// `ListWatch`.
     ///
     /// # Cancel safety
     /// Dropping the future, or the body of the response, cancels the request.
@@ -125,25 +126,26 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// Dropping the future, or the body of the response, cancels the request.
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>>;
 
-    /// Returns whether the source supports watches with `sendInitialEvents`.
+    /// Returns whether the `ListerWatcher` supports watches with `sendInitialEvents`.
     ///
     /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
     /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`: the informer sends LIST requests instead. After a lost connection, the
-    /// informer then resumes the watch without checking whether the server still has the last revision,
-    /// because the source may ignore the parameter `resourceVersionMatch` of the check.
+    /// The default is `false`. The informer then sends LIST requests instead. It also does not check, after a
+    /// lost connection, whether the server still has the last revision. Such a check needs the parameter
+    /// `resourceVersionMatch`, which the `ListerWatcher` may ignore.
     ///
-    /// A source that wraps a [`ListWatch`](client::ListWatch) should call `streams_lists` of the `ListWatch`.
+    /// An implementation that wraps a [`ListWatch`](client::ListWatch) should call `streams_lists` of the
+    /// `ListWatch`.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn streams_lists(&self) -> bool {
         false
     }
 
-    /// Returns a text that identifies the collection of objects that the source lists.
+    /// Returns a text that identifies the collection of objects that this `ListerWatcher` lists.
     ///
-    /// Two sources with the same text receive the same objects from the same server. The default is `None`:
-    /// the collection is unknown, and a warm start neither saves nor loads the cache.
+    /// If two `ListerWatcher`s return the same text, they must list the same objects of the same server. The
+    /// default is `None`: the collection is unknown, and a warm start neither saves nor loads the cache.
     fn collection(&self) -> Option<String> {
         None
     }
@@ -159,20 +161,20 @@ pub trait ListerWatcher: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    /// Returns the namespace that the source lists, for the informer's name and metrics. The default is
-    /// `None`: the source lists all namespaces, or its namespace is unknown.
+    /// Returns the namespace that this `ListerWatcher` lists, for the informer's name and metrics. `None`,
+    /// the default, means all namespaces or an unknown namespace.
     fn namespace(&self) -> Option<String> {
         None
     }
 
-    /// Returns a description of the source for logs and errors: a kind, optionally with namespace and
+    /// Returns a description of the listed objects for logs and errors: a kind, optionally with namespace and
     /// selectors.
     fn description(&self) -> String {
         UNDESCRIBED.to_owned()
     }
 }
 
-/// Default description of a source in logs and errors.
+/// Default of [`ListerWatcher::description`].
 pub(crate) const UNDESCRIBED: &str = "objects";
 
 /// The query parameters of one list or watch request. `None`, unset and empty values are not sent.
@@ -198,8 +200,8 @@ pub struct ListOptions {
     /// The parameter `sendInitialEvents`: whether a watch first sends all current objects, as a streaming
     /// list.
     pub send_initial_events: Option<bool>,
-    /// The encoding that the response should have. It is not a query parameter. `None` leaves the choice to the
-    /// source.
+    /// The encoding that the response should have. It is not a query parameter. With `None`, the
+    /// [`ListerWatcher`] selects the encoding.
     pub encoding: Option<Encoding>,
     /// Other query parameters, such as `shardSelector`, as pairs of name and value. They are sent unchanged.
     pub extra: Vec<(String, String)>,
@@ -229,8 +231,8 @@ impl fmt::Display for ResourceVersionMatch {
 pub enum Encoding {
     /// JSON, which every server supports for every kind.
     Json,
-    /// Protobuf for the built-in kinds of Kubernetes, which costs the server less. A server responds with JSON
-    /// if it does not support protobuf for the kind.
+    /// Protobuf for the built-in kinds of Kubernetes. A server needs less CPU time for protobuf than for
+    /// JSON. If the server does not support protobuf for the kind, it responds with JSON.
     Protobuf,
 }
 

@@ -18,12 +18,12 @@
 //!
 //! # Guarantees
 //!
-//! - **Save.** A saved store is a file with a snapshot of the cache and the revision of each source. The
-//!   informer saves the store when the future passed to
-//!   [`Controller::run`](crate::controller::Controller::run) completes, and when the program calls
-//!   [`SharedInformer::save`](crate::shared_informer::SharedInformer::save). With [`SavedStore::every`], the
-//!   informer also saves periodically. Neither the cache nor the handlers wait for the disk. A crash at any
-//!   point leaves either the old store or the new store.
+//! - **Save.** A saved store is a file with a snapshot of the cache and the revision of each source. A source
+//!   is one list and its watch, such as the pods of one namespace. The informer saves the store when the
+//!   future passed to [`Controller::run`](crate::controller::Controller::run) completes, and when the program
+//!   calls [`SharedInformer::save`](crate::shared_informer::SharedInformer::save). With
+//!   [`SavedStore::every`], the informer also saves periodically. Neither the cache nor the handlers wait for
+//!   the disk. A crash at any point leaves either the old store or the new store.
 //! - **Load.** A store is loaded completely or not at all. The informer first requests one object from each
 //!   source, to check that the server has reached the saved revision. It then applies all saved objects to
 //!   the cache. Handlers receive these objects as the initial list. The watch resumes at the saved revision
@@ -34,12 +34,11 @@
 //!   recent as the save.
 //! - **Expired revision.** If the saved revision has expired, the informer lists again, and handlers receive
 //!   only the differences between the saved objects and the list.
-//! - **Mismatch.** If the store does not match the informer, the informer starts cold, which means with a
-//!   list. [`Status::warm_start`](crate::status::Status::warm_start) and the log contain the
-//!   [reason](crate::status::ColdReason). A mismatch has one of these causes: another server, identified by
-//!   the uid of the namespace `kube-system`; a server that was restored to a revision before the saved
-//!   revision; another kind; full objects instead of metadata, or metadata instead of full objects; other
-//!   namespaces, selectors or pruned fields; another program version or file format; a damaged file.
+//! - **Mismatch.** If the store does not match the informer, the informer starts cold: it lists all objects.
+//!   [`Status::warm_start`](crate::status::Status::warm_start) and the log contain the
+//!   [reason](crate::status::ColdReason). Examples are another server (identified by the uid of the namespace
+//!   `kube-system`), a server that was restored to a revision before the saved revision, another kind, other
+//!   namespaces or selectors, another version of the program, and a damaged file.
 //! - **Server identity.** The informer saves the store only if it knows the identity of the server. If the
 //!   request for the namespace `kube-system` fails, the informer repeats this request before each save, for
 //!   at most 5 s. Until the request succeeds, the informer saves nothing, and
@@ -168,8 +167,8 @@ impl SavedStore {
     /// Sets `name` as the identity of the server. The informer then does not request the uid of the namespace
     /// `kube-system`.
     ///
-    /// Use this method if the program has no permission to `get` this namespace, or if a source is not a
-    /// Kubernetes server. Each server must have a different name.
+    /// Use this method if the program has no permission to `get` this namespace, or if the objects do not
+    /// come from a Kubernetes server. Each server must have a different name.
     pub fn server(mut self, name: impl Into<String>) -> Self {
         self.server = Some(name.into());
         self

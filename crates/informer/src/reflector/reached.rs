@@ -1,4 +1,4 @@
-//! Defines the revision that one reflector of a source passes to the next reflector of the same source.
+//! Defines [`Reached`], the revision that a reflector passes to the reflector that replaces it.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 
 use crate::object::ResourceVersion;
 
-/// Revision up to which the store has accepted the changes of one source; unset before the first list.
+/// Newest revision that the store has accepted from a reflector; unset before the first accepted list.
 ///
-/// The reflectors of a source run one after the other and share this value. Each reflector sets the value
-/// when the reflector is dropped, and the next reflector reads the value.
+/// If a reflector is stopped and another one continues its list and watch, both share this value. The first
+/// reflector sets the value when it is dropped. The second reflector reads the value when it starts.
 #[derive(Clone, Default)]
 pub(crate) struct Reached(Arc<Mutex<ResourceVersion>>);
 

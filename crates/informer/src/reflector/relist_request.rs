@@ -1,5 +1,7 @@
-//! Defines a channel from a consistency check to a reflector. The check uses the channel to request lists,
-//! and to read whether the reflector has an open watch.
+//! Defines a channel from a consistency check to a reflector.
+//!
+//! A consistency check compares the store with the objects on the server. The check uses the channel to
+//! request lists from the reflector, and to read whether the reflector has an open watch.
 
 use std::sync::{
     Arc,
@@ -17,7 +19,7 @@ pub(crate) struct RelistRequest {
 }
 
 /// The receiving half of the channel, owned by a reflector: receives requests for lists from a consistency
-/// check. The default value has no consistency check, and never receives a request.
+/// check. The default value is not connected to a consistency check, and never receives a request.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
     reason: Option<watch::Receiver<Option<RelistReason>>>,

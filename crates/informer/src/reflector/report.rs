@@ -34,8 +34,8 @@ impl Reporter {
         WaitForSync::informer(name, expects, self.status.reader())
     }
 
-    /// Reports an error about an object that was skipped, or that could not be decoded. Logs the error if the
-    /// limiter allows another line.
+    /// Reports an error about a skipped object or event, or about an object that failed to decode. Logs the
+    /// error if the limiter allows another line.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
         self.log_left_out(limiter);
         if limiter.line(Instant::now()) {
@@ -44,8 +44,8 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// Reports that the process function has failed for an object. Logs the error if the limiter allows
-    /// another line.
+    /// Reports that the process function of a `controller::Config` has failed for an object. Logs the error
+    /// if the limiter allows another line.
     pub(crate) fn unprocessed(&self, error: &Error, limiter: &mut LogLimiter) {
         let now = Instant::now();
         let left_out = limiter.left_out(now);
@@ -71,15 +71,15 @@ impl Reporter {
         }
     }
 
-    /// Reports that an object in the cache was modified in place. The object stays modified.
+    /// Reports that the program has modified an object in the cache. Does not restore the object.
     pub(crate) fn mutated(&self, error: &Error) {
         tracing::error!(reflector = %self.name, expects = %self.expects, %error, "mutated");
         self.status.update(|status| status.mutated += 1);
         self.tell_handler(error);
     }
 
-    /// Counts an error in the metrics, and passes the error to the user's error handler. If the handler
-    /// panics, the panic is logged.
+    /// Passes an error to the user's error handler, and counts the error in the metrics. Errors of the
+    /// process function are not counted. If the handler panics, logs the panic.
     pub(crate) fn tell_handler(&self, error: &Error) {
         let observed = match error {
             Error::Transport(error) => Some(Observed::Failed(error.class())),
@@ -103,7 +103,7 @@ impl Reporter {
         }
     }
 
-    /// Marks the informer as failed, and wakes all tasks that wait for the informer. Returns the first
+    /// Marks the informer as failed, and wakes all tasks that wait for its sync or its end. Returns the first
     /// failure of the informer, which is `cause` if the informer has not failed before.
     pub(crate) fn fail(&self, cause: FailureCause) -> Arc<InformerError> {
         let error = InformerError {

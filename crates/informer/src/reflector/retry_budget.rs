@@ -1,5 +1,7 @@
-//! Limits the time for which the reflector resumes a watch that ends with internal errors. After this time, a
-//! list follows.
+//! Limits the time for which a reflector resumes watches that the server ends with `InternalError` (500).
+//!
+//! The reflector resumes the watch from its last revision while [`RetryBudget::allows`] returns `true`.
+//! Otherwise, the reflector lists again.
 
 use std::time::Duration;
 
@@ -15,11 +17,10 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 /// time.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Maximum time between the first error of a series and the last error that is retried; zero disables
-    /// retries.
+    /// Maximum time between the first error of a series and an error that is retried; zero disables retries.
     max: Duration,
-    /// The current series of errors; `None` without a series. The first value is the time of the first error.
-    /// The second value is the time of the last error plus the pause after that error.
+    /// Times of the first and the last error of the current series; `None` if there is no current series. The
+    /// second time includes the pause after the last error.
     series: Option<(Instant, Instant)>,
 }
 
@@ -42,8 +43,8 @@ impl RetryBudget {
         allowed
     }
 
-    /// Records the pause before the retry. The time without an error, which ends a series, is counted from
-    /// the end of the pause.
+    /// Adds the pause before the retry to the time of the last error. The time that the reflector paused does
+    /// then not count as time without an error.
     pub(crate) fn paused(&mut self, pause: Duration) {
         if let Some((_, last)) = &mut self.series {
             *last = clock::after(*last, pause);

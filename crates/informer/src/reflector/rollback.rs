@@ -4,15 +4,17 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RollbackDetection {
-    /// Detects that the server has gone back to an earlier state, from the revisions of events and from
-    /// probes. A probe is a request for one object. Its response shows whether the server still knows the
-    /// newest revision.
+    /// Detects that the server has gone back to an earlier state. The reflector compares the revisions of
+    /// events, and sends probes. A probe is a request for one object. The response shows whether the server
+    /// still has the newest revision that the reflector has received.
     ///
-    /// After an event older than the object in the cache, the reflector lists the newest state. After any
-    /// other event or bookmark below the newest revision, and after a watch that lost its connection or was
-    /// closed before its timeout, the reflector sends a probe. The reflector sends at most one probe per
-    /// minute. After an answered probe, events below the newest revision require no further probe until the
-    /// next list.
+    /// If an event is older than the object in the cache, the reflector requests a list of the newest state.
+    ///
+    /// The reflector sends a probe in these cases, at most once per minute:
+    /// - An event or a bookmark has a revision below the newest received one, and the cache does not show
+    ///   which of the two states is newer. After a successful probe, such events cause no further probe until
+    ///   the next list.
+    /// - A watch lost its connection, or ended before the requested timeout.
     #[default]
     Enabled,
     /// Applies all events without a check of their revisions, and sends no probes. Use this setting for API

@@ -54,10 +54,10 @@ enum Stop {
 
 /// The reason why the reflector requests a complete list again.
 enum Again {
-    /// A consistency check has requested a list while the reflector received a list. The received list does
-    /// not correct the cache, because it contains objects that were taken from the cache instead of decoded.
+    /// A consistency check requested a list while this list was received. This list reused objects of the
+    /// cache instead of decoding them again, so this list would not correct a wrong object in the cache.
     Requested(RelistReason),
-    /// A streaming list is complete without objects, although the cache contains objects.
+    /// A streaming list contained no objects, although the cache contains objects.
     Unconfirmed,
 }
 
@@ -79,11 +79,13 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// The list in progress. `None` while a page is being received, and if no list is in progress.
+    /// Objects of the received pages of an incomplete LIST. `None` if no LIST is in progress. Also `None`
+    /// while a page is being received, because the objects are then in a local variable.
     list: Option<List<K>>,
-    /// Limits the number of log lines about objects of watches that were skipped or failed to decode.
+    /// Limits the number of log lines about skipped or undecodable objects that a watch has sent.
     skips: LogLimiter,
-    /// Number of failures since the last success, reported in log lines and in the status.
+    /// Number of consecutive failures of requests and watches, reported in the log and the status. Reset when
+    /// the store accepts a list or a watch event.
     failures: u32,
     /// Converts stored objects in the background to a form that needs less memory; `None` if the store's
     /// objects need no conversion.
@@ -213,9 +215,11 @@ where
         self.pieces.give_way().await;
     }
 
-    /// Returns the states of this source's objects in the store, which the decoder uses instead of decoding
-    /// the same states again. Returns `None` if equal revisions may mean different states, or if the store
-    /// provides no states.
+    /// Returns the objects of this reflector in the store. The decoder reuses an object instead of decoding
+    /// the same revision again.
+    ///
+    /// Returns `None` if the server may have used a revision twice for different states, or if the store does
+    /// not provide its objects.
     fn known(&self) -> Option<KnownStates<K>> {
         if !self.machine.believes_revisions() {
             return None;
@@ -227,8 +231,8 @@ where
         })
     }
 
-    /// Reports that a list has failed, and returns the next step. Drops the list to release its memory,
-    /// unless the next step repeats the list at once.
+    /// Reports that a LIST has failed, and returns the next action. Keeps `list` if the next action repeats
+    /// the LIST at once; otherwise drops `list`. `objects` is the number of objects received.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -236,8 +240,8 @@ where
         action
     }
 
-    /// Keeps the list if the next step repeats the list at once. Otherwise, drops the list and reports its
-    /// end to the metrics and the log.
+    /// Keeps `list` if the next action requests a LIST at once. Otherwise, reports to the metrics and the log
+    /// that the list has ended, and drops `list`.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -273,8 +277,8 @@ where
         }
     }
 
-    /// Sends the complete list to the store as one change. After the store has accepted the list, reports it
-    /// to the metrics, the log and the status.
+    /// Sends the objects of a complete list to the store as one change. After the store has accepted the
+    /// change, reports the list to the metrics, the log and the status.
     async fn hand_on_all(
         &mut self,
         list: &mut List<K>,
@@ -319,8 +323,11 @@ where
         Ok(())
     }
 
-    /// Runs the background conversion of stored objects after received bytes were decoded. `list` is the list
-    /// in progress; `None` if there is none. `more_comes` is whether more objects of the list follow.
+    /// Compresses stored objects in the background, if the cache keeps objects compressed. Called after
+    /// received bytes were decoded.
+    ///
+    /// `list` is the list in progress; `None` if there is none. `more_comes` is whether the list expects more
+    /// objects.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -405,8 +412,10 @@ where
         begins(report, source, &self.reflector.relist, activity);
     }
 
-    /// Reports a failure to the log, the status and the error handler. If a watch was open, the log line
-    /// contains the time since its request and the number of its events.
+    /// Reports a failed request or watch to the log, the status and the error handler.
+    ///
+    /// `open` is the watch that failed; `None` if no watch was open. The log line then contains the number of
+    /// events of the watch, and the time since the watch was requested.
     fn failed(
         &mut self,
         error: transport::Error,
@@ -441,7 +450,7 @@ where
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// Passes the last accepted revision to the next reflector of the source.
+    /// Stores the last accepted revision for the reflector that replaces this reflector.
     fn drop(&mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "stopped");
@@ -451,8 +460,8 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Sets the reflector's activity in the status. Also reports to the consistency check whether the reflector
-/// now watches.
+/// Sets the reflector's activity in the status. Also sets whether the reflector has an open watch, for the
+/// consistency check that owns the other half of `relist`.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

@@ -1,4 +1,5 @@
-//! Defines the settings that the builders of standalone reflectors and of informers share, and their setters.
+//! Defines the settings that standalone reflectors and informers share, and the builder methods that set
+//! them.
 //!
 //! The module also derives the name, the decoder and the meter of an informer or reflector from these
 //! settings.
@@ -84,10 +85,11 @@ macro_rules! settings_methods {
             self
         }
 
-        /// Sets the error handler, a function that receives every failure.
+        /// Sets the error handler, a function that receives every [`Error`](crate::reflector::Error) when it
+        /// occurs.
         ///
-        /// The function is called for every failed list or watch, and for every object that fails to decode.
-        /// The function must not block.
+        /// Examples are a failed list or watch, and an object that fails to decode. The function must not
+        /// block.
         #[doc(alias = "SetWatchErrorHandler")]
         #[doc(alias = "WatchErrorHandler")]
         pub fn on_error(

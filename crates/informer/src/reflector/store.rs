@@ -36,9 +36,9 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// The reflector waits for the future before it delivers the next change. A slow store therefore slows
     /// down the watch, and does not increase memory use.
     ///
-    /// A complete list replaces all objects of its source. The store must replace an object even if the
-    /// stored and the listed object have the same revision, because a server that was restored from a backup
-    /// may assign the same revision to a different state.
+    /// A complete list replaces all objects with the same [`SourceId`] as the list. The store must replace an
+    /// object even if the stored and the listed object have the same revision, because a server that was
+    /// restored from a backup may assign the same revision to a different state.
     ///
     /// # Errors
     /// After [`StoreError::Refused`], the reflector's last revision does not change, and the reflector lists
@@ -48,14 +48,15 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// A reflector that ends drops the future, and delivers no further change.
     fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Returns whether `source` has more than `limit` objects in the store, and `object` is not one of them.
+    /// Returns whether the store has more than `limit` objects of `source`, and `object` is not one of them.
     ///
-    /// Objects that failed to decode count too. If a watch sends an object for which the method returns
-    /// `true`, the watch fails. In this call, `limit` is [`Limits::objects`](crate::limits::Limits::objects).
+    /// The reflector calls the method for each object that a watch sends. `limit` is then
+    /// [`Limits::objects`](crate::limits::Limits::objects). If the method returns `true`, the watch fails.
+    /// Objects that failed to decode count too.
     ///
-    /// The reflector also calls the method with a limit of 0 and an empty name after a streaming list without
-    /// objects. If the method then returns `true`, the store has objects of the source, and a LIST must
-    /// confirm that they are deleted.
+    /// The reflector also calls the method after a streaming list without objects, with a limit of 0 and an
+    /// empty name. If the method returns `true`, the store has objects of the source. The reflector then
+    /// sends a LIST, to confirm that these objects are deleted.
     ///
     /// The default implementation returns `false`, for a store that keeps no objects or has its own limit.
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {
@@ -63,8 +64,8 @@ pub trait ReflectorStore<K>: Send + 'static {
         false
     }
 
-    /// Returns the current objects of all sources; `None` if the store does not provide them. The default
-    /// implementation returns `None`.
+    /// Returns the current objects of the store, including those of other reflectors. Returns `None` if the
+    /// store does not provide its objects, as in the default implementation.
     ///
     /// If a listed object has the same uid and revision as a stored object, the reflector delivers the stored
     /// object, and does not decode the listed object. If the object of an event has an older revision than

@@ -12,8 +12,10 @@ use crate::{clock, codec::FrameKind, object::ResourceVersion};
 /// Number of consecutive streaming lists without an end bookmark after which the reflector sends a LIST.
 const ATTEMPTS: u32 = 3;
 
-/// Time for which the reflector sends LISTs instead of streaming lists, after the server did not support or
-/// complete a streaming list.
+/// Time for which the reflector sends LISTs instead of streaming lists.
+///
+/// The time begins when the server rejects a streaming list or does not complete one in time, or after
+/// [`ATTEMPTS`] streaming lists that ended before their end bookmark.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The kind of request with which a reflector lists all objects, at the start and when a watch can't be
@@ -53,14 +55,15 @@ pub enum InitialList {
     Pages,
 }
 
-/// Decides whether to request a streaming list, from the setting and the results of earlier streaming lists.
+/// Decides whether the next list is a streaming list, from the configured [`InitialList`] and the results of
+/// earlier streaming lists.
 #[derive(Debug, Default)]
 pub(super) struct Streaming {
     wanted: bool,
     /// Number of consecutive streaming lists that ended before their end bookmark.
     failed: u32,
-    /// Time before which no streaming list is requested, because the server did not support or complete a
-    /// streaming list. `None` if a streaming list may be requested at any time.
+    /// Time before which no streaming list is requested; `None` if a streaming list may be requested at any
+    /// time. Set when the server rejects a streaming list, or does not complete one in time.
     refused_until: Option<Instant>,
 }
 
@@ -93,8 +96,8 @@ impl Streaming {
         true
     }
 
-    /// Records that the server did not support or complete a streaming list. Suspends streaming lists for one
-    /// hour ([`ASKED_AGAIN_AFTER`]).
+    /// Records that the server rejected a streaming list, or did not complete one in time. Suspends streaming
+    /// lists for one hour ([`ASKED_AGAIN_AFTER`]).
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));
@@ -136,13 +139,12 @@ impl Stream {
         self.lasts
     }
 
-    /// Records an event of the streaming list. `is_new` is `true` if the event contains an object that the
-    /// stream has not sent before.
+    /// Records an event of the streaming list. `is_new` is `true` if the stream has not sent the event's
+    /// object before.
     ///
-    /// A new object extends the deadline of the list only if it belongs to the initial objects. An object
-    /// with the revision of the first change, or a later revision, does not extend the deadline. A server
-    /// that ignores `sendInitialEvents` sends changes without end, and would otherwise never exceed the
-    /// deadline.
+    /// A new object extends the deadline of the list. The exception is an object at or after the first
+    /// change, which is the first event other than `Added`. A server that ignores `sendInitialEvents` sends
+    /// changes without end, and would otherwise never exceed the deadline.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,

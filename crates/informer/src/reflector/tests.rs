@@ -1,4 +1,4 @@
-//! Tests a second run of a reflector, a start from a saved revision, consistency checks and unreadable
+//! Tests a reflector that runs twice, a start from a saved revision, consistency checks and unreadable
 //! events.
 
 use std::{collections::VecDeque, time::Duration};
@@ -91,8 +91,8 @@ async fn a_second_run_of_a_reflector_delivers_another_epoch() {
     assert_eq!(second, [went_back.after_suspicion(went_back); 2]);
 }
 
-/// A test server whose first two watches fail with a connection error. The third watch receives its response
-/// headers after a minute, and ends with `Expired` half a second later.
+/// A test server whose first two watches fail with a connection error. The server responds to the third watch
+/// after a minute, and sends an `Expired` event half a second later.
 #[derive(Clone, Default)]
 struct Overloaded(Arc<Mutex<u32>>);
 
@@ -142,7 +142,7 @@ async fn an_open_watch_that_is_due_a_probe_does_not_confirm_a_saved_revision() {
     );
 }
 
-/// A test server whose list is empty and whose watch sends no events.
+/// A test server that responds to a LIST with no objects, and to a watch with no events.
 struct Quiet;
 
 impl ListerWatcher for Quiet {
@@ -176,7 +176,8 @@ async fn a_source_is_checked_only_while_its_reflector_watches() {
     assert!(!request.is_watching(), "the next reflector may not watch");
 }
 
-/// A test server whose list is empty. Its watch sends an event with invalid JSON, then a bookmark.
+/// A test server that responds to a LIST with no objects. In a watch, the server sends an event with invalid
+/// JSON, then a bookmark.
 #[derive(Clone)]
 struct Garbled;
 

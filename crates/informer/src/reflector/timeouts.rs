@@ -7,20 +7,20 @@ use std::time::Duration;
 /// Timeouts of a reflector's streaming lists, watches and store. [`Duration::MAX`] disables a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeoutConfig {
-    /// Maximum time that a streaming list may take to send the next new object or its end bookmark. Default:
+    /// Maximum time for which a streaming list sends neither a new object nor the end bookmark. Default:
     /// 10 s. When the time expires, the reflector sends a LIST instead.
     ///
     /// The default is the time after which client-go logs that the end bookmark is missing.
     pub initial_events: Duration,
-    /// Maximum time until the response headers of a watch arrive. Default: 90 s, minimum: 1 ms. When the time
-    /// expires, the reflector pauses, and requests the watch again from the same revision.
+    /// Maximum time between the request of a watch and its response headers. Default: 90 s, minimum: 1 ms.
+    /// When the time expires, the reflector pauses, and requests the watch again from the same revision.
     ///
     /// The default is longer than the interval between two bookmarks (about a minute), because some proxies
     /// send the headers only with the first bytes of the body.
     ///
-    /// Each consecutive timeout doubles the maximum. The doubled maximum is at most the requested duration of
-    /// the watch plus 30 s ([`WATCH_GRACE`](crate::limits::WATCH_GRACE)). When a watch opens, the maximum
-    /// returns to the configured value.
+    /// Each consecutive timeout doubles the maximum, up to the requested duration of the watch plus 30 s
+    /// ([`WATCH_GRACE`](crate::limits::WATCH_GRACE)). When a watch opens, the maximum returns to the
+    /// configured value.
     ///
     /// For the response headers of a streaming list, the timeout of a list
     /// ([`LIST_STALL`](crate::limits::LIST_STALL)) applies instead.

@@ -1,8 +1,7 @@
 //! Converts kube's selectors, and the `LabelSelector` in objects, into a [`Selector`].
 //!
-//! The keys and values of a `LabelSelector` are validated as on the server. Selectors of the crate kube are
-//! not validated. If such a selector has an invalid key or value, the server rejects the request that
-//! contains it.
+//! The conversion of a `LabelSelector` checks the keys and values by the rules of the server. The conversion
+//! of a kube selector does not. The server rejects a request whose selector has an invalid key or value.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 

@@ -1,7 +1,8 @@
 //! Parses label selectors with the rules of Kubernetes' apimachinery library.
 //!
-//! The parser returns a selector or an error with a position for every text, and never panics. The rules are
-//! those of [`selector.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go).
+//! For every text, the parser returns a selector, or an error that contains a position. The parser never
+//! panics. The rules are those of
+//! [`selector.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go).
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -169,7 +170,7 @@ impl<'a> Parser<'a> {
 
     /// Parses a list of values in parentheses, in which a value may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
     ///
-    /// Returns an error for a list that ends with two commas, as apimachinery does.
+    /// Like apimachinery, returns an error if the list ends with two commas.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorParseError> {
         self.expect("(", "'('")?;
         let mut values = BTreeSet::new();

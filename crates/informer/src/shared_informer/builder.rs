@@ -1,4 +1,4 @@
-//! Builds a shared informer from its sources, options, indices and queue.
+//! Builds a shared informer from its options, its indices, its queue and the collections to list and watch.
 //!
 //! The module sends no requests. The controller that the builder returns runs the informer.
 
@@ -39,8 +39,8 @@ pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
-    /// Request options of each source, in the order of the sources. If the list is shorter than the list of
-    /// sources, the remaining sources use the options in the field `reflectors`.
+    /// Request options of each source, in the order of the sources. Sources without an element use the
+    /// options in the field `reflectors`.
     pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,
@@ -99,14 +99,15 @@ where
         Ok(self)
     }
 
-    /// Sets the queue for changes between the reflectors and the cache. The default is [`InOrder`].
+    /// Sets the queue that holds the changes from the reflectors until the cache applies them. The default is
+    /// [`InOrder`].
     pub fn queue(mut self, queue: impl Queue<K> + 'static) -> Self {
         self.queue = Some(Box::new(queue));
         self
     }
 
-    /// Returns the snapshotter, which saves the cache and loads it at the next start. Returns `None` if no
-    /// saved store is configured.
+    /// Returns the snapshotter, which saves the cache to a file and loads the cache at the next start.
+    /// Returns `None` if [`warm_start`](Self::warm_start) is not set.
     fn snapshotter(&self) -> Option<Arc<Snapshotter<K>>> {
         let storing = self.keeping.storing.clone()?;
         let snapshotter =
@@ -218,7 +219,8 @@ fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
 }
 
-/// Configures the empty cache of a new informer, and adds the objects in `known` to the cache.
+/// Configures the empty cache of a new informer, and adds the objects in `known` to the cache before the
+/// first list.
 fn prepare<K>(writer: &mut IndexerWriter<K>, decoder: &Decoder<K>, known: Vec<Object<K>>)
 where
     K: Send + Sync + 'static,
@@ -241,8 +243,8 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     status
 }
 
-/// Creates a mutation detector, and copies the objects in `known` into it. `known` is the cache before the
-/// first list. Returns `None` if the informer does not detect mutations.
+/// Creates a mutation detector with copies of the objects in `known`, the cache before the first list.
+/// Returns `None` if the informer does not detect mutations.
 fn copied<K>(
     detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,

@@ -1,4 +1,5 @@
-//! Defines the options of one informer: how its loop works, and how the cache keeps objects.
+//! Defines the options of one informer: its resyncs, its batches and its queue, and how the cache keeps
+//! objects.
 //!
 //! The macros of the module generate the setters of these options for all builders. The options of requests
 //! are defined in the module `reflector`.
@@ -120,7 +121,7 @@ macro_rules! loop_methods {
 pub(crate) use loop_methods;
 
 /// Options for the objects in an informer's cache: the fields to remove, lazy decoding or compression, the
-/// saved store, and the mutation detector.
+/// file of a warm start, and the mutation detector.
 #[derive_where(Clone, Default)]
 pub(crate) struct Keeping<K> {
     pub(crate) pruning: Pruning,

@@ -37,7 +37,7 @@ use crate::{
     status::WaitForSync,
 };
 
-/// Builder of a handler, which sets the handler's name, resync period, buffer, filter and thread.
+/// Configures a handler: its name, resync period, buffer, filter and thread.
 /// [`register`](HandlerBuilder::register) registers the handler with the informer.
 #[doc(alias = "HandlerOptions")]
 #[must_use = "a handler receives no events until it is registered"]
@@ -110,8 +110,8 @@ where
 
     /// Delivers only the objects for which `filter` returns `true`.
     ///
-    /// If a change of an object makes `filter` return `true`, the handler receives the object as added. If a
-    /// change makes `filter` return `false`, the handler receives the object as deleted.
+    /// An update can change the result of `filter`. If the result changes to `true`, the handler receives the
+    /// object as added. If the result changes to `false`, the handler receives the object as deleted.
     #[doc(alias = "FilteringResourceEventHandler")]
     pub fn filter<F>(self, filter: F) -> HandlerBuilder<K, Filtering<K, F, H>>
     where

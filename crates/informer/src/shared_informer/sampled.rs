@@ -1,5 +1,5 @@
-//! Returns the measured values of an informer for the metrics: its status, the length of its queue, the
-//! buffers of its handlers, and the memory of its cache.
+//! Collects an informer's values for the metrics: its status, the length of its queue, the buffers of its
+//! handlers, and the memory of its cache.
 //!
 //! The module sends no values to a metrics collector.
 
@@ -20,7 +20,8 @@ use crate::{
     status::StatusReader,
 };
 
-/// Handles to the parts of an informer, from which the informer's measured values are read for the metrics.
+/// Handles to the cache, the status, the handlers and the queue of an informer. The metrics read the values
+/// of the informer through these handles.
 pub(super) struct Figures<K> {
     pub(super) indexer: Indexer<K>,
     pub(super) status: StatusReader,
@@ -45,7 +46,7 @@ impl<K: Send + Sync + 'static> Sampled for Figures<K> {
 }
 
 impl<K> SharedInformer<K> {
-    /// Returns the memory of the cache: of its objects, dictionaries and indices.
+    /// Returns the memory in bytes of the cache's objects, dictionaries and indices.
     ///
     /// The result also contains the number of changes in the channel from the reflectors to the queue, and
     /// the number of notifications that wait for handlers. [`Memory`] documents which values are exact.

@@ -25,8 +25,9 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
-/// For an informer with several sources, an object also selects the source that must reach the revision. For
-/// an informer with one source, a revision and an object have the same effect.
+/// An informer of several namespaces has one revision per namespace. For a written object, only the revision
+/// of its own namespace must reach the object's revision. For a revision, the revisions of all namespaces
+/// must reach it. For an informer with one list and watch, both have the same effect.
 ///
 /// The revision must belong to an object of the informer's kind, because a revision of another kind does not
 /// show whether the cache contains the write. An aggregated API server may send an object after the cache has
@@ -82,8 +83,8 @@ pub enum RevisionError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeletedError {
-    /// At the deadline, the cache still contained the object, or did not contain the first list of every
-    /// source yet.
+    /// At the deadline, the cache still contained the object, or the first list of the informer was not yet
+    /// completely in the cache.
     #[error("the deletion of {name} was not received in time")]
     Deadline {
         /// Name of the object whose deletion the caller waited for.
@@ -147,11 +148,11 @@ impl<K> From<&Object<K>> for Written {
     }
 }
 
-/// Returns the revision up to which the cache is complete for the object `name`.
+/// Returns the revision up to which the cache has all changes of the object `name`.
 ///
-/// If the cache contains the object, the result is the revision of the object's source. Otherwise, or if
-/// `name` is `None`, the result is the lowest revision of all sources, and is unset until all sources have
-/// listed. `sources` is the number of sources.
+/// If the cache contains the object, the result is the revision of the object's source (one list and its
+/// watch). Otherwise, or if `name` is `None`, the result is the lowest revision of all sources, and is unset
+/// until all sources have listed. `sources` is the number of sources.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,

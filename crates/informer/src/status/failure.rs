@@ -37,8 +37,8 @@ pub enum FailureCause {
         /// The panic message, as one line. The message may contain the content of an object.
         reason: Arc<str>,
     },
-    /// A task of the informer was cancelled, because the Tokio runtime on which the informer was built or on
-    /// which it ran has shut down.
+    /// A task of the informer was cancelled because a Tokio runtime has shut down: the runtime in which the
+    /// informer was built, or the runtime in which it ran.
     #[error("{part} was cancelled: its Tokio runtime has shut down")]
     Cancelled {
         /// The part of the informer whose task was cancelled.

@@ -13,8 +13,8 @@ use crate::{object::ResourceVersion, transport};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceStatus {
-    /// The collection that the reflector lists and watches, such as `pods in shop`, from
-    /// [`ListerWatcher::description`](crate::transport::ListerWatcher::description).
+    /// Name of the collection that the reflector lists and watches, such as `pods in shop`. The name is the
+    /// result of [`ListerWatcher::description`](crate::transport::ListerWatcher::description).
     pub description: Arc<str>,
     /// The reflector's current activity.
     pub activity: Activity,
@@ -27,7 +27,8 @@ pub struct SourceStatus {
     /// [`SourceStatus::activity`] shows whether the reflector currently waits after a failure.
     pub last_error: Option<Arc<transport::Error>>,
     pub(super) last_failure: Option<Instant>,
-    /// Time of the first failure after the last success; `None` if no failure followed the last success.
+    /// Time of the first failure since the last complete list, opened watch or event; `None` without such a
+    /// failure.
     pub(super) failing: Option<Instant>,
 }
 
@@ -108,8 +109,8 @@ impl SourceStatus {
         self.failing.map(|at| at.elapsed())
     }
 
-    /// Returns whether the reflector has delivered a list to the queue, or resumed from a saved store. The
-    /// cache may not contain the list yet.
+    /// Returns whether the reflector has delivered a list to the queue, or resumed its watch after a [warm
+    /// start](crate::warm_start). The cache may not contain the list yet.
     pub fn is_listed(&self) -> bool {
         !self.revision.is_unset()
     }

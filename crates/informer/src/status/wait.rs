@@ -261,7 +261,7 @@ fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> 
     }
 }
 
-/// Returns whether the requests of at least one source currently fail with an error that a retry does not
+/// Returns whether at least one reflector of the informer currently fails with an error that a retry does not
 /// solve.
 fn is_hopeless(status: &Status) -> bool {
     status.sources.iter().any(|source| {

@@ -1,4 +1,4 @@
-//! Defines [`WarmStart`], the result of the start of an informer with a saved store.
+//! Defines [`WarmStart`], the result of loading a saved store when an informer starts.
 //!
 //! A saved store is a file with the objects and revisions of an earlier cache. The module loads no store.
 
@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 
 use crate::object::ResourceVersion;
 
-/// Result of the start of an informer with a saved store.
+/// Result of loading a saved store when an informer starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WarmStart {
@@ -15,7 +15,8 @@ pub enum WarmStart {
     Warm {
         /// Number of objects loaded, including objects that failed to decode.
         objects: usize,
-        /// The saved revision of the first source.
+        /// The saved revision. If the informer has several sources, such as namespaces, this is the revision
+        /// of the first one.
         revision: ResourceVersion,
         /// Age of the saved store by the system clock; zero if the clock was set back.
         age: Duration,
@@ -79,22 +80,22 @@ pub enum ColdReason {
         /// The requests (namespaces and selectors) of the informer that tried to load the store.
         wanted: String,
     },
-    /// The store was saved by another version of the program. The other version may have another type or
-    /// transform.
+    /// The store was saved by another version of the program, which may define the objects' type or the
+    /// transform differently.
     #[error("the store was saved as version {saved:?}, and the program uses another version")]
     OtherVersion {
         /// The version of the program that saved the store.
         saved: String,
     },
-    /// The fields that were removed from the saved objects are not the fields that the informer removes.
+    /// The informer now removes other fields from its objects than the informer that saved the store.
     #[error("the saved objects were pruned of other fields")]
     OtherPruning,
     /// The server has not reached the saved revision, because the server was restored from a backup. The
     /// value is the saved revision.
     #[error("the server has not reached revision {0}, up to which the store was saved")]
     WentBack(ResourceVersion),
-    /// The source does not identify its server, or does not identify its collection of objects. Custom
-    /// sources identify neither by default.
+    /// A [`ListerWatcher`](crate::transport::ListerWatcher) of the informer does not identify its server or
+    /// its collection of objects. A custom `ListerWatcher` identifies neither by default.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
     /// The request for the server's identity failed. The text is the error. The informer repeats the request

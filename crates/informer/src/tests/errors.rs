@@ -79,8 +79,8 @@ pub(super) fn panicked() -> FailureCause {
     FailureCause::panicked("the reflector of pods", &"index out of bounds")
 }
 
-/// Returns transport errors that this crate's parsers and limits create. The errors include at least one of
-/// every class, except the classes for which [`is_created_elsewhere`] returns `true`.
+/// Returns transport errors that this crate's parsers and limits create: at least one of every class that
+/// they can create. [`is_created_elsewhere`] returns `true` for the other classes.
 fn created() -> Vec<Error> {
     let status = |code: u16, body: &str| Error::from_status_body(code, body.as_bytes());
     let too_large = r#"{"reason":"Timeout","message":"Too large resource version: 9, current: 3"}"#;

@@ -163,7 +163,7 @@ pub struct ListWatch<K> {
     metadata_only: bool,
     /// Whether objects of the kind can be read as protobuf.
     has_protobuf: bool,
-    /// Encoding that is requested unless [`ListOptions::encoding`] has another one.
+    /// Encoding to request if [`ListOptions::encoding`] is `None`.
     encoding: Encoding,
     namespace: Option<String>,
     labels: Option<String>,
@@ -227,7 +227,7 @@ impl<K: Resource> ListWatch<K> {
         self
     }
 
-    /// Sets the encoding of lists and watches that are requested without an encoding. JSON is the default.
+    /// Sets the encoding to request if [`ListOptions::encoding`] is `None`. JSON is the default.
     #[must_use]
     pub fn encoding(mut self, encoding: Encoding) -> Self {
         self.encoding = encoding;
@@ -394,9 +394,9 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         true
     }
 
-    /// Returns a text that identifies the listed objects: the URI of a list request, with the selectors and
-    /// with the options that the tweak functions set. Appends ` (metadata)` if `ListWatch` requests only
-    /// metadata.
+    /// Returns a text that identifies the listed objects: the URI of a list request. The URI contains the
+    /// selectors, and the options that the tweak functions set. The text ends with ` (metadata)` if
+    /// `ListWatch` requests only metadata.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
         let form = if self.metadata_only {

@@ -102,7 +102,8 @@ impl Class {
 pub enum Retry {
     /// The reflector waits, and then opens the watch again at the same revision.
     Resume,
-    /// The reflector lists again at once. If failures repeat, the reflector waits before it lists.
+    /// The reflector lists again at once. If the next list or watch fails too, the reflector waits before it
+    /// lists.
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,
@@ -184,8 +185,8 @@ impl Error {
 
     /// Returns whether the error shows that the server is down or unreachable.
     ///
-    /// A 5xx response counts as an outage, because a proxy may have sent the response. HTTP 500 with reason
-    /// `InternalError` does not count, because only a running API server sends this reason.
+    /// A 5xx response counts as an outage, because a proxy may have sent the response. The exception is HTTP
+    /// 500 with reason `InternalError`, because only a running API server sends this reason.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,
@@ -199,10 +200,10 @@ impl Error {
 
     /// Creates an error from the `Status` in the body of an error response or in an ERROR event.
     ///
-    /// If the `Status` contains a code, this code determines the class. The HTTP status `code` determines the
-    /// class if the `Status` contains no code, or if `body` is longer than
-    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES) or is not a `Status`. For example, API priority
-    /// and fairness responds with plain text instead of a `Status`.
+    /// The code in the `Status` determines the class. The HTTP status `code` is used instead if the `Status`
+    /// contains no code, if `body` is not a `Status`, or if `body` is longer than
+    /// [`ERROR_BODY_BYTES`](crate::limits::ERROR_BODY_BYTES). For example, API priority and fairness responds
+    /// with plain text instead of a `Status`.
     pub fn from_status_body(code: u16, body: &[u8]) -> Self {
         Self::of_status(code, Codec::of_bytes(body).object(body))
     }

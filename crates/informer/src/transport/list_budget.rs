@@ -56,8 +56,8 @@ impl ListBudget {
         self.objects_in_all(self.objects)
     }
 
-    /// Checks that `objects`, the number of objects in the list, is at most the maximum. For a streaming
-    /// list, `objects` does not include objects that were deleted during the list.
+    /// Checks the number of objects in the list. For a streaming list, `objects` does not include objects
+    /// that were deleted during the list.
     ///
     /// # Errors
     /// Returns an error if `objects` is more than the maximum number of objects.

@@ -31,7 +31,7 @@ pub(crate) struct Pager {
     fell_back: bool,
 }
 
-/// The next step of the caller after it has received a page of the list.
+/// What the caller does after it has received a page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPage {
     /// The list has another page. [`Pager::request`] returns the options of the request for that page.
@@ -98,8 +98,8 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Restarts the list if the request for a page after the first one failed because its continue token
-    /// expired. `class` is the class of the failure. Returns whether the pager has restarted the list.
+    /// Restarts the list if the request for a page after the first one failed with an expired continue token.
+    /// `class` is the class of the failure. Returns whether the pager has restarted the list.
     ///
     /// After a restart, [`Pager::request`] returns the options of one request for all objects. A list
     /// restarts at most once.

@@ -54,8 +54,7 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays in the line of an object, in addition to those of the object: one, because
-/// the line is a map.
+/// Number of JSON maps and arrays that a line adds around the JSON of an object. The line itself is one map.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line. No other line starts with this text.
@@ -232,7 +231,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the record of an object with its JSON from the cache, without decoding the object.
+    /// Writes the record of an object. `json` is the JSON of the object in the cache, so the object is not
+    /// decoded.
     ///
     /// Returns `None` and writes nothing if `json` is not valid JSON, because invalid JSON would make the
     /// whole file unreadable.
@@ -355,10 +355,11 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// Reads all objects and the last line. Returns one list of objects for each source. `sources` is the
-    /// number of sources. `decoder` determines whether the objects are kept decoded, as JSON, or compressed.
+    /// Reads all objects and the last line. Returns one vector of objects for each source, that is, for each
+    /// list and its watch. `sources` is the number of sources. `decoder` determines whether the objects are
+    /// kept decoded, as JSON, or compressed.
     ///
-    /// Calls `wanted` before each object. If `wanted` returns false, the load stops with an error.
+    /// Calls `wanted` before each object. If `wanted` returns false, the method stops with an error.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,

@@ -2,8 +2,8 @@
 //! when the informer ends.
 //!
 //! Guarantees: the store is loaded, or the load has failed, before any reflector runs. If the store is
-//! loaded, the informer's loop receives the saved objects as the first list of every source, and all
-//! reflectors resume at their saved revisions. Otherwise all reflectors list.
+//! loaded, the informer's loop receives the saved objects in place of the first list of each reflector, and
+//! all reflectors resume at their saved revisions. Otherwise all reflectors list.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 
@@ -29,8 +29,8 @@ use crate::{
 /// request except a watch after one minute.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Number of errors with [`Retry::Backoff`], such as HTTP 500, after which a request of a warm start is not
-/// retried. With the default backoff, the four pauses between five such errors take 12 to 24 s in total.
+/// Maximum number of attempts to send a request of a warm start, if the errors have [`Retry::Backoff`], such
+/// as HTTP 500. With the default backoff, the four pauses between five attempts take 12 to 24 s in total.
 const ATTEMPTS: u32 = 5;
 
 /// Loads the store of one informer before the reflectors start, and saves the store while the reflectors run
@@ -75,7 +75,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
 }
 
 impl<K: Send + Sync + 'static> Restore<K> {
-    /// Creates a `Restore` for an informer, or returns `None` if the informer has no saved store.
+    /// Creates a `Restore` for an informer. Returns `None` if no warm start is configured.
     pub(crate) fn guest(
         snapshotter: Option<&Arc<Snapshotter<K>>>,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -185,8 +185,9 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Requests the identity of the server from each source, and records the identities in the snapshotter.
-    /// Returns the reason for a cold start if a request fails or a source does not report an identity.
+    /// Requests the identity of the server from the `ListerWatcher` of each reflector, and records the
+    /// identities in the snapshotter. Returns the reason for a cold start if a request fails, or if a
+    /// `ListerWatcher` does not report an identity.
     async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<(), ColdReason> {
         let mut answers = Vec::new();
         for reflector in reflectors {
@@ -197,9 +198,9 @@ impl<K: Send + Sync + 'static> Restore<K> {
         identified.map_err(|Unidentified| ColdReason::Unidentified)
     }
 
-    /// Requests one object from the source of `reflector`, to check that the server has reached the revision
-    /// `saved`. Returns the reason for a cold start if the server has not reached this revision, or if the
-    /// request fails with an error other than [`Class::Expired`].
+    /// Requests one object through the `ListerWatcher` of `reflector`, to check that the server has reached
+    /// the revision `saved`. Returns the reason for a cold start if the server has not reached this revision,
+    /// or if the request fails with an error other than [`Class::Expired`].
     async fn probe(
         &self,
         reflector: &mut InnerReflector<K>,
@@ -223,7 +224,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Sends a request to the source of a reflector, and retries the request with backoff.
+    /// Sends a request through the `ListerWatcher` of a reflector, and retries the request with backoff.
     ///
     /// After an error with [`Retry::Resume`], always retries the request. After an error with
     /// [`Retry::Backoff`], retries unless this is the fifth ([`ATTEMPTS`]) such error. Returns any other

@@ -64,8 +64,8 @@ pub enum SaveError {
     /// The informer has not synced, so its cache is incomplete.
     #[error("the informer has not synced; save after wait_for_sync")]
     NotSynced,
-    /// A source does not report the identity of its server, or the collection of objects that the source
-    /// lists.
+    /// A [`ListerWatcher`](crate::transport::ListerWatcher) of the informer does not report the identity of
+    /// its server or of its collection of objects.
     #[error("the transport does not implement ListerWatcher::server or ListerWatcher::collection")]
     Unidentified,
     /// The identity of the server is unknown. The request for the identity failed when the informer started,
@@ -74,8 +74,9 @@ pub enum SaveError {
         "the identity of the server is unknown; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(#[source] transport::Error),
-    /// The queue still contains changes, because the buffer of a handler is full. The queue does not preserve
-    /// the server's order of changes, so the cache does not match the revisions of the sources.
+    /// The queue still contains changes, because the buffer of a handler is full. This queue does not
+    /// preserve the server's order of changes, so the cache does not correspond to one revision of the
+    /// server.
     #[error("changes wait in the queue for a handler whose buffer is full; save again later")]
     Unsettled,
     /// Another process, or another informer, is writing the same file. The value is the path of the file.
@@ -113,14 +114,16 @@ impl From<NoSnapshot> for SaveError {
     }
 }
 
-/// Error of [`Snapshotter::identify`]: a source does not report the identity of its server.
+/// Error of [`Snapshotter::identify`]: a `ListerWatcher` of the informer does not report the identity of its
+/// server.
 #[derive(Debug)]
 pub(crate) struct Unidentified;
 
-/// Content of a loaded store: the objects and the revision of each source, and the time since the save.
+/// Content of a loaded store: the objects and revisions of each reflector, and the time since the save.
 #[derive(Debug)]
 pub(crate) struct Loaded<K> {
-    /// Objects and revision of each source, in the order of the informer's sources.
+    /// Objects and revision for each reflector of the informer, in the order in which the builder added the
+    /// collections.
     pub(crate) lists: Vec<(Vec<Object<K>>, ResourceVersion)>,
     pub(crate) age: Duration,
 }
@@ -164,8 +167,8 @@ pub(crate) struct Snapshotter<K> {
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// Texts that identify the listed objects of each source, in the order of the sources. `None` if a source
-    /// returns no such text.
+    /// Text that identifies the listed objects, for each `ListerWatcher` of the informer. `None` if one of
+    /// the `ListerWatcher`s returns no such text.
     collections: Option<Vec<String>>,
     /// Identity of the server. Not set while the identity is unknown.
     server: OnceLock<String>,
@@ -242,11 +245,11 @@ impl<K> Snapshotter<K> {
     }
 
     /// Records the identity of the server, unless the identity is already known. `answers` contains the
-    /// identity that each source reports. If the sources report several identities, their combination is
-    /// recorded.
+    /// identity that each `ListerWatcher` of the informer reports. If they report several identities, the
+    /// combination of the identities is recorded.
     ///
     /// # Errors
-    /// Returns an error if a source does not report the identity of its server (`None`).
+    /// Returns an error if one of the answers is `None`.
     pub(crate) fn identify(&self, answers: Vec<Option<String>>) -> Result<(), Unidentified> {
         let mut servers: Vec<String> = Vec::new();
         for answer in answers {
@@ -259,7 +262,8 @@ impl<K> Snapshotter<K> {
         Ok(())
     }
 
-    /// Requests the identity of the server from the sources, unless the identity is already known.
+    /// Requests the identity of the server through the `ListerWatcher`s of the informer, unless the identity
+    /// is already known.
     ///
     /// # Errors
     /// Returns an error if the store must not be saved (see [`Snapshotter::check`]), or if the identity can't
@@ -283,7 +287,7 @@ impl<K> Snapshotter<K> {
     ///
     /// # Errors
     /// Returns the reason for a cold start if the objects are Secrets and [`SavedStore::allow_secrets`] is
-    /// not set, or if a source does not identify the objects that it lists.
+    /// not set, or if a `ListerWatcher` of the informer does not identify the objects that it lists.
     pub(crate) fn check(&self) -> Result<(), ColdReason> {
         if self.is_secret && !self.storing.config.secrets {
             return Err(ColdReason::SecretsRefused);
@@ -386,7 +390,7 @@ impl<K: Send + Sync + 'static> Snapshotter<K> {
     /// Returns the reason for a cold start if the store can't be read or does not match.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the load, which has no other effect.
+    /// Dropping the future cancels the load, and has no other effect.
     pub(crate) async fn load(
         self: &Arc<Self>,
         decoder: Decoder<K>,

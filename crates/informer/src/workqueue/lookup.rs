@@ -61,10 +61,10 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {
     }
 }
 
-/// Returns the new capacity of a collection that must be shrunk after a removal, or `None` if the collection
-/// keeps its capacity. `len` and `capacity` are the length and the capacity after the removal.
+/// Returns the capacity to which the caller shrinks a collection after a removal. Returns `None` if the
+/// collection keeps its capacity. `len` and `capacity` are the length and the capacity after the removal.
 ///
-/// At least half of the new capacity is free, so that the collection does not have to grow again at once.
+/// At least half of the new capacity is free. The collection therefore does not have to grow again at once.
 pub(super) fn room_after_removal(len: usize, capacity: usize) -> Option<usize> {
     (capacity > SHRINK_ABOVE && len < capacity / SHRINK_BELOW_ONE_IN)
         .then_some((capacity / 2).max(SHRINK_ABOVE / 2))

@@ -18,8 +18,8 @@ use super::lookup::room_after_removal;
 /// The queue calls an `Order` while the queue's lock is held. An implementation must be fast, must not block,
 /// and must not call its queue, which would cause a deadlock.
 ///
-/// `pop` must return every pushed item exactly once. The queue ignores an item that `pop` returns but that
-/// was not pushed.
+/// `pop` must return every pushed item exactly once. If `pop` returns an item that was not pushed, the queue
+/// ignores the item.
 #[doc(alias = "Queue")]
 pub trait Order<T>: Send {
     /// Called when a program adds an item that this order already contains.

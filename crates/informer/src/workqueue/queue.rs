@@ -35,7 +35,8 @@ pub(super) struct Queue<T> {
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes that may require waiting tasks to be woken, since the last call of [`Queue::take_wake_ups`].
+    /// Changes since the last call of [`Queue::take_wake_ups`]. The caller of that method wakes the tasks
+    /// that wait for these changes.
     wake_ups: WakeUps,
     /// Last measured waiting time or working time of an item. `None` if no time was measured, or if the time
     /// was already reported to the metrics.
@@ -46,14 +47,13 @@ pub(super) struct Queue<T> {
     timing: Option<Timing<T>>,
 }
 
-/// Changes of a queue that may require waiting tasks to be woken. These tasks wait for an item or for the end
-/// of a drain.
+/// Changes of a queue for which tasks may wait: new queued items, and the progress of a shut-down.
 #[derive(Default)]
 pub(super) struct WakeUps {
     /// Number of items that were queued since the last call of [`Queue::take_wake_ups`].
     pub(super) pushed: usize,
-    /// Whether a shut-down has started, or the work on an item has ended during a shut-down, since the last
-    /// call of [`Queue::take_wake_ups`].
+    /// Whether a shut-down has started since the last call of [`Queue::take_wake_ups`]. Also true if the work
+    /// on an item has ended since that call, while the queue was shutting down.
     pub(super) ending: bool,
 }
 

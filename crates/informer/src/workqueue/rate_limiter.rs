@@ -87,8 +87,8 @@ pub struct ItemFastSlow<T> {
     failures: Lookup<T, u32>,
 }
 
-/// Limiter with one token bucket for all items. Each retry waits until a token is available, and removes the
-/// token.
+/// Limiter with one token bucket for all items. Each failure removes one token. The delay of the retry is the
+/// time until this token is available.
 ///
 /// The bucket does not count the failures of an item, so `forget` has no effect.
 #[doc(alias = "BucketRateLimiter")]
@@ -99,8 +99,8 @@ pub struct Bucket {
     interval: Duration,
     /// Time that an empty bucket takes to become full.
     filling: Duration,
-    /// Time at which the bucket will be full if no more tokens are removed. The origin is the origin of `now`
-    /// in [`RateLimiter::when`].
+    /// Time at which the bucket will be full if no more tokens are removed, on the same scale as `now` of
+    /// [`RateLimiter::when`].
     full_at: Duration,
 }
 
@@ -198,8 +198,8 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemFastSlow<T> {
 // === impl Bucket ===
 
 impl Bucket {
-    /// Creates a bucket that initially contains `burst` tokens, which is also the maximum number of tokens.
-    /// One token is added every `interval`.
+    /// Creates a bucket with `burst` tokens, the maximum number of tokens. One token is added every
+    /// `interval`.
     ///
     /// For ten retries per second, use an interval of 100 ms. An interval of zero disables the limit. With a
     /// burst of zero, every retry waits for a new token.

@@ -161,9 +161,10 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
 
     /// Waits for the next item and returns it. Returns `None` after a shut-down, when no item is left.
     ///
-    /// Several tasks may wait. Each item is returned to one of them. During a drain, `None` is returned only
-    /// when no item is queued and no item in work was added again. The call requires a Tokio runtime with
-    /// time enabled if an item is delayed.
+    /// Several tasks may wait. Each item is returned to one of them. During a drain, an item in work may have
+    /// been added again. The method then returns `None` only after a worker has received this item.
+    ///
+    /// The call requires a Tokio runtime with time enabled if an item is delayed.
     ///
     /// # Cancel safety
     ///

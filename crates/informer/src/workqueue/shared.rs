@@ -1,8 +1,8 @@
-//! [`Shared`] contains the state that the handles and items of one work queue share. Its operations wake
-//! waiting tasks.
+//! [`Shared`] contains the state that the handles and items of one work queue share. [`Shared::operate`]
+//! changes the state, and wakes the tasks that wait for the change.
 //!
-//! Guarantees: every operation runs under the queue's only lock. Before an operation runs, items whose delay
-//! has ended are queued. Tasks are woken, and metrics are reported, after the lock is released.
+//! Guarantees: every operation runs under the queue's only lock. Before the operation, `operate` queues the
+//! items whose delay has ended. After it has released the lock, `operate` reports metrics and wakes tasks.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) struct State<T> {
     pub(super) retries: u64,
 }
 
-/// The tasks that must be woken after an operation on the queue.
+/// The tasks that [`Shared::operate`] wakes after an operation on the queue.
 enum Wake {
     None,
     One,
@@ -165,8 +165,8 @@ impl<T: Clone + Eq + Hash> State<T> {
         }
     }
 
-    /// Returns the tasks that must be woken after an operation. `earliest` is the earliest time of a delayed
-    /// item before the operation, or `None` if no item was delayed.
+    /// Returns the tasks that the caller must wake after an operation. `earliest` is the earliest time of a
+    /// delayed item before the operation, or `None` if no item was delayed.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

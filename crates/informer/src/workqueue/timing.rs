@@ -1,7 +1,8 @@
 //! [`Timing`] measures the waiting time and the working time of each item, for the metrics of a queue.
 //!
-//! The waiting time of an item starts at its first addition after a worker last received the item. `Timing`
-//! keeps no state for an item that is neither queued nor in work.
+//! The waiting time starts when the item is added, even if a worker still processes the item. It ends when a
+//! worker receives the item. Additions of an item that already waits have no effect. `Timing` keeps no state
+//! for an item that is neither queued nor in work.
 
 use derive_where::derive_where;
 use std::collections::BTreeMap;
@@ -17,8 +18,7 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// Start time of the work on each item in work. The key is the number that `started` contains for the
-    /// item.
+    /// Times at which workers received the items in work. `started` contains the key of each item.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }

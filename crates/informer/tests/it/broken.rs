@@ -22,8 +22,8 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// Returns the JSON of a pod whose `spec.containers` is a string. The server accepts the JSON, but it can't
-/// be decoded as a `Pod`.
+/// Returns the JSON of a pod whose `spec.containers` is a string. The server accepts this JSON, but the
+/// client can't decode the JSON as a `Pod`.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

@@ -16,8 +16,8 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run, show};
 
-/// A handler that records each event, and the revision and the objects of the cache while it processes the
-/// event.
+/// A handler that records each event. During the event, the handler also records the revision and the objects
+/// of the cache.
 struct Looking {
     cache: Indexer<Pod>,
     trace: Trace,

@@ -1,7 +1,7 @@
 //! Tests consistency checks, in which an informer periodically compares its cache with a list from the
 //! server.
 //!
-//! The tests check which differences an informer detects, and that it corrects them with a relist. The
+//! The tests check which differences an informer detects, and that a relist corrects the differences. The
 //! requests of the checks are tested in the submodule `cost`.
 
 mod cost;

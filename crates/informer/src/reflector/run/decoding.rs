@@ -42,8 +42,8 @@ struct Undecoded {
     received: Option<Instant>,
 }
 
-/// The decoder, and the known states of objects in the store, which are not decoded again. Each decoding task
-/// has a clone.
+/// A decoder with the objects in the store. If the store has a received object at the same revision, the
+/// stored object is reused instead of decoding the received one. Each parallel task owns a clone.
 #[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
@@ -54,7 +54,8 @@ struct Decoding<K> {
 /// which they arrived.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Decoder for single events of a watch, which need low latency. `decoding` is used for all other data.
+    /// Decoder for the events of a watch after its initial list, which need low latency. `decoding` is used
+    /// for lists and streaming lists.
     at_once: Decoding<K>,
     /// Events and list items that were received but are not in a decoding task yet.
     waiting: VecDeque<Undecoded>,
@@ -113,20 +114,21 @@ where
         }
     }
 
-    /// Drops all events and list items, and prepares the queue for another response body. If the state of a
-    /// received object is in `known`, the queue returns the known object instead of decoding the received
-    /// one.
+    /// Drops all events and list items, and prepares the queue for another response body. If `known` contains
+    /// a received object at the same revision, the queue returns the object of `known` instead of decoding
+    /// the received one.
     pub(super) fn begin(&mut self, known: Option<KnownStates<K>>) {
         self.clear();
         self.decoding.known = known;
     }
 
-    /// Makes the queue decode all further objects, including those whose states are known.
+    /// Makes the queue decode all further objects, including those that the store already has at the same
+    /// revision.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }
 
-    /// Drops all events and list items in the queue, and the known states.
+    /// Drops all events and list items in the queue, and the stored objects passed to [`begin`](Self::begin).
     pub(super) fn clear(&mut self) {
         self.forget_known();
         self.waiting.clear();
@@ -176,8 +178,8 @@ where
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether [`next`](Self::next) has returned a complete group of events and list items: those of
-    /// one parallel task, or all that were in the queue.
+    /// Returns whether the last call of [`next`](Self::next) returned the last element of a batch. A batch
+    /// contains the events and list items that one parallel task decoded together, or the whole queue.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }

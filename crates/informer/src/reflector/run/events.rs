@@ -116,8 +116,8 @@ where
 
     /// Sends the revision of the event in `frame` to the store as a bookmark, and returns the revision.
     ///
-    /// If the revision is unreadable, or below the reflector's last revision, the function sends nothing, and
-    /// returns `None`.
+    /// Returns `None`, and sends nothing, if the revision is unreadable or below the reflector's last
+    /// revision.
     async fn bookmark(&mut self, frame: &Frame) -> Result<Option<ResourceVersion>, Stop> {
         let Some(revision) = decode::revision(frame.object()) else {
             return Ok(None);

@@ -130,11 +130,11 @@ where
         self.activity(Activity::Streaming { objects });
     }
 
-    /// Logs or counts a streaming list that ended before its end bookmark.
+    /// Reports a streaming list that ended before its end bookmark. `next` is the next action of the
+    /// reflector.
     ///
-    /// If `next`, the next request of the reflector, is a LIST, the function logs that the LIST replaces the
-    /// streaming list, and does not count the streaming list as a failure. Otherwise, the function records a
-    /// failed list in the metrics.
+    /// If `next` is a LIST, the function only logs that the LIST replaces the streaming list: the streaming
+    /// list does not count as a failure. Otherwise, the function records a failed list in the metrics.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);

@@ -34,12 +34,12 @@ pub(super) struct List<K> {
     /// Number of errors in the list. An object that failed to decode, an object of another kind and an event
     /// of an unknown type each count as one error.
     skipped: usize,
-    /// Epoch of the reflector at the time when the list last reused a stored object. `None` if the list
-    /// decoded every received object.
+    /// Current [`Epoch`] of the reflector when the list last reused a stored object. `None` if every received
+    /// object was decoded.
     ///
-    /// A stored object with the uid and the revision of a received object is reused, and the received object
-    /// is not decoded. The reflector begins a new epoch when the server may have gone back to an earlier
-    /// state, because the server can then assign an old revision to a different state.
+    /// A stored object is reused if it has the uid and the revision of a received object. If the reflector
+    /// begins a new epoch during the list, the server may have used the revision again for a different state,
+    /// so the list fails.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -116,8 +116,8 @@ impl<K> List<K> {
 
     /// Returns the object of a decoding result; `None` if the object can't be stored.
     ///
-    /// Logs a decoding error, and sends the error to the error handler. If the result is a reused stored
-    /// object, sets [`List::known_in`] to `epoch`, the current epoch of the reflector.
+    /// If the object failed to decode, logs the error and passes it to the error handler. If the decoder
+    /// reused a stored object, sets [`List::known_in`] to `epoch`, the current epoch of the reflector.
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,

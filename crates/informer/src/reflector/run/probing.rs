@@ -29,7 +29,7 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Sends a probe before a watch is opened, waits for the response, and returns the next step of the
+    /// Sends a probe before a watch is opened, waits for the response, and returns the next action of the
     /// reflector.
     pub(super) async fn probe(&mut self, options: &ListOptions) -> Action {
         self.activity(Activity::Opening);
@@ -58,9 +58,9 @@ where
 
     /// Processes the value that [`WatchProbe::answer`] returned for the open watch.
     ///
-    /// If `answered` is `None`, the scheduled probe is due, and the function sends the probe. Otherwise, the
-    /// function checks the response. `answered` then contains the minimum revision that the probe requested,
-    /// and the revision or the error from the response.
+    /// `None` means that a scheduled probe is due: the function sends the probe. Otherwise, the value
+    /// contains the minimum revision that the probe requested, and the result of the probe: the function
+    /// checks whether the server has gone back to an earlier state.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,
@@ -76,7 +76,7 @@ where
     }
 
     /// Returns the revision of the stored object with this name. Returns `None` if the store has no such
-    /// object, or if the object belongs to another source.
+    /// object, or if another reflector of the informer has delivered the object.
     pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
         let (source, object) = self.reflector.store.known()?.known(name)?;
         (source == self.reflector.source).then(|| object.revision().clone())
@@ -124,8 +124,8 @@ where
     }
 }
 
-/// Returns whether this error class of a failed probe indicates that the server has gone back, or may have
-/// gone back, to an earlier state.
+/// Returns whether a probe that failed with an error of this class shows that the server has gone back, or
+/// may have gone back, to an earlier state.
 fn went_back(class: Class) -> bool {
     matches!(class, Class::TooLargeResourceVersion | Class::WentBack)
 }

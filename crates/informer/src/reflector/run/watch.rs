@@ -1,7 +1,7 @@
 //! Opens a watch or a streaming list, and delivers its events to the store.
 //!
-//! The module closes a watch that receives no event by its deadline. The module does not decide which request
-//! follows the end of the watch.
+//! The module closes a watch if the next event does not arrive in time. The module does not decide which
+//! request follows the end of the watch.
 
 use std::{sync::Arc, time::Duration};
 
@@ -73,8 +73,7 @@ pub(super) enum Next<K> {
     Ended(Ended),
 }
 
-/// Reason for which a watch's response body ended: the server closed the response, or the contained error
-/// occurred.
+/// The end of a watch's response body: the server closed the response, or reading the body failed.
 pub(super) enum BodyEnd {
     Closed,
     Failed(Ended),
@@ -98,7 +97,8 @@ pub(super) struct OpenWatch<K> {
 }
 
 impl<K> OpenWatch<K> {
-    /// Returns the time after which a watch that the server has not ended counts as broken.
+    /// Returns the latest time at which the watch may still be open. After this time, the connection counts
+    /// as broken, because the server should have ended the watch.
     ///
     /// The time is `WATCH_GRACE` (30 s) after the requested timeout or after the last processed event,
     /// whichever is later. The last event counts because the reflector does not read the connection while it
@@ -114,11 +114,10 @@ impl<K> OpenWatch<K> {
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the time by which the next event must arrive.
+    /// Returns the time by which the next event must arrive: the earlier of two deadlines.
     ///
-    /// For a streaming list, this is the deadline of the initial events. For a watch, this is the time that
-    /// [`silent`](Self::silent) returns. If [`outlived`](Self::outlived) returns an earlier time, or if
-    /// `silent` returns `None`, the time that `outlived` returns applies instead.
+    /// The first deadline is that of the initial events for a streaming list, and [`silent`](Self::silent)
+    /// for a watch. The second deadline is [`outlived`](Self::outlived).
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -148,8 +147,8 @@ impl<K> OpenWatch<K> {
         Ended::Broken(late(what))
     }
 
-    /// Returns the reason for the end of a watch whose server has closed the response. `finished` is an error
-    /// if the response ended in the middle of an event.
+    /// Returns the reason for the end of the watch after the server has closed the response. `finished` is an
+    /// error if the response ended in the middle of an event.
     fn closed(&self, finished: Result<(), transport::Error>) -> Ended {
         match finished {
             Err(error) => Ended::Broken(error),
@@ -169,7 +168,7 @@ where
     S: ReflectorStore<K>,
 {
     /// Opens a watch or a streaming list, delivers its events until the watch ends, and returns the
-    /// reflector's next step.
+    /// reflector's next action.
     pub(super) async fn watch(&mut self, options: &ListOptions) -> Result<Action, Gone> {
         let asked = Instant::now();
         let mut list = None;
@@ -363,9 +362,8 @@ where
     /// Waits until a chunk of the response body arrives, an event is decoded, or the watch ends. Returns the
     /// chunk, the event or the reason for the end.
     ///
-    /// The function also sends a probe that is due. While no event or chunk is available, it compresses
-    /// stored objects if the cache keeps objects compressed. `reads` is `false` after the response body has
-    /// ended.
+    /// While the function waits, it also sends a due probe, and compresses stored objects if the cache keeps
+    /// objects compressed. `reads` is whether to read the response body; `false` after the body has ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {

@@ -1,7 +1,7 @@
 //! Configures an informer's decoder: the form in which the cache keeps objects, and the fields to remove.
 //!
-//! An object is kept decoded, as received bytes (lazy), or compressed (packed). The module also configures
-//! the report of an object that fails to decode when it is read from the cache.
+//! An object is kept decoded, as received bytes (lazy), or compressed (packed). A lazy or packed object can
+//! fail to decode when the program reads it from the cache. The decoder then reports the error.
 
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -16,7 +16,7 @@ use crate::{
     shared_informer::options::Keeping,
 };
 
-/// Returns `decoder` with the form of cached objects and the fields to remove that are set in `keeping`.
+/// Configures `decoder` with the options in `keeping`: the form of cached objects, and the fields to remove.
 ///
 /// If an object fails to decode when it is read from the cache, the decoder reports the error, and sends the
 /// name of the object to the informer's loop.

@@ -5,8 +5,8 @@
 //! the pool does not know yet that one HTTP/2 connection serves all requests.
 //!
 //! Guarantees:
-//! - Until the head of the first response arrives, only one request is in flight, except for requests that
-//!   have waited for 5 s.
+//! - Until the response headers of the first request arrive, only this request is in flight. The exception is
+//!   a request that has waited for 5 s.
 //! - After a failed request, or after an error in a response body, the next request is sent alone again.
 
 use std::{
@@ -26,11 +26,11 @@ use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
 /// Maximum time that a request waits for the response to the request that was sent alone. After this time,
-/// the waiting request is sent without the response, because the server may never respond.
+/// the waiting request is sent too, because the server may never respond to the other one.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Tower service that sends the first request alone, and also the first request after a failure. Other
-/// requests wait for the response to this request, but for at most [`WAIT_MAX`].
+/// Tower service that sends one request alone: the first request, and the next request after a failure. All
+/// other requests wait until the response to that request arrives, but for at most [`WAIT_MAX`].
 #[derive(Clone)]
 pub(super) struct SingleFlight<S> {
     inner: S,

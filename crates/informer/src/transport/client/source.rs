@@ -32,13 +32,13 @@ use crate::{
 /// tokens a minute before they expire.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Minimum time between two attempts to create a client, if the server rejects the credentials, if an attempt
-/// fails, or if new certificates have already expired. Each attempt may start the process of a credential
-/// plugin.
+/// Minimum time between two attempts to create a client. The limit applies after a failed attempt, after the
+/// server has rejected the credentials, and if a new certificate has already expired. Each attempt may start
+/// the process of a credential plugin.
 const REFUSED_MIN: Duration = Duration::from_secs(10);
 
-/// Minimum age at which a client is replaced because it can't connect. An expired certificate may be the
-/// cause, because it makes the TLS handshake fail.
+/// Minimum age at which a client that can't connect is replaced. A possible cause is an expired certificate,
+/// with which the TLS handshake fails.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
 /// Time after which the next request starts a new attempt to create a client, although the current attempt
@@ -254,8 +254,8 @@ impl RotatingClientBuilder {
 impl Rotation {
     /// Returns the current client, whose creation may still be in progress.
     ///
-    /// Starts the creation of a new client if there is no client yet, if the current client must be replaced,
-    /// or if its creation takes longer than [`MAKING_MAX`].
+    /// Creates a new client in three cases: there is no client yet, the current client must be replaced, or
+    /// the creation of the current client has taken longer than [`MAKING_MAX`].
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -274,8 +274,11 @@ impl Rotation {
         new
     }
 
-    /// Schedules the replacement of the current client for the time `at`, unless an earlier replacement is
-    /// already scheduled. Has no effect if the current client was not created at `since`.
+    /// Schedules the replacement of the client for the time `at`. If a replacement is already scheduled, the
+    /// earlier of the two times applies.
+    ///
+    /// `since` is the creation time of the client to replace. The method has no effect if that client was
+    /// already replaced.
     fn replace(&self, since: Instant, at: Instant) {
         if let Some(current) = &mut *self.current.lock()
             && current.since == since

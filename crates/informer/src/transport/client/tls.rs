@@ -8,9 +8,9 @@
 //! - Without a crypto provider or a TLS backend, the functions return an error that names the features to
 //!   enable.
 //!
-//! A crate can't query the features of its dependencies. This module therefore uses names of rustls and kube
-//! that exist only if a feature is enabled. For each of these names, this module declares a stand-in, which
-//! is an item of the same name. The compiler selects the stand-in if the feature is disabled.
+//! A crate can't query the features of its dependencies. This module therefore uses items of rustls and kube
+//! that exist only if a feature is enabled. For each such item, the module declares a stand-in with the same
+//! name. If the feature is disabled, the compiler selects the stand-in.
 
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};

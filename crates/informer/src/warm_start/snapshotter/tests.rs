@@ -85,7 +85,7 @@ impl Resource for Odd {
     }
 }
 
-/// A source that describes its collection, and whose lists and watches never complete.
+/// A `ListerWatcher` that describes its collection, and whose lists and watches never complete.
 struct Unasked;
 
 impl ListerWatcher for Unasked {

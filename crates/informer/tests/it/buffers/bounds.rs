@@ -217,7 +217,7 @@ async fn a_custom_batch_size_is_used_through_a_factory() {
     factory.shutdown().await;
 }
 
-/// A handler that sleeps for the contained duration per event.
+/// A handler that sleeps for this duration during each event.
 struct Takes(Duration);
 
 impl EventHandler<Pod> for Takes {

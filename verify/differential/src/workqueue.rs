@@ -192,8 +192,8 @@ fn operation(draw: &mut Draw, verbs: &[(u32, &'static str)]) -> Operation {
     }
 }
 
-/// Removes the `drained` events from the text of an answer. The queue under test causes one such event when a
-/// call of `ShutDownWithDrain` returns.
+/// Removes the `drained` events from the text of an answer. Each of these events records that a call of
+/// `ShutDownWithDrain` returned.
 ///
 /// Returns the remaining text and the number of removed events.
 fn without_drains(answer: &Answer) -> (String, usize) {

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// Virtual time that passes before each operation. Each operation therefore starts at its own time. Delays of
-/// whole milliseconds that start at different operations then never end at the same time.
+/// whole milliseconds that start at different operations then end at different times.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 

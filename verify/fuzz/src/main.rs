@@ -3,8 +3,8 @@
 //! `cargo xtask fuzz` starts this program. The same seed always produces the same inputs. An input that makes
 //! a target panic is shortened and saved to a file.
 //!
-//! Each target runs in its own process. The process aborts if an input runs for more than 10 seconds. On Unix,
-//! the address space of the process is limited to 2 GiB.
+//! Each target runs in its own process. The process aborts if an input runs for more than 10 seconds. On
+//! Unix, the address space of the process is limited to 2 GiB.
 
 mod corpus;
 mod minimize;

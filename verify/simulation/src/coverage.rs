@@ -16,7 +16,8 @@ use crate::{
     life::{Act, Change, End, Queue, Scope, Setting, Step, Store},
 };
 
-/// Number of occurrences of each behavior. The name of a behavior includes its category: `user: add index`.
+/// Number of occurrences of each behavior. The name of a behavior starts with its category, such as `user` in
+/// `user: add index`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Counts<String>);
 
@@ -65,9 +66,10 @@ impl Seen {
         }
     }
 
-    /// Counts faults that affected a request, by their names in the server's request log.
+    /// Counts the faults that affected a request. `faults` contains their names in the server's request log.
     ///
-    /// Words that contain digits are removed from the names, except for a status code at the start of a name.
+    /// The name of a behavior must not depend on numbers. The function therefore removes each word with a
+    /// digit from a fault's name, except for a status code at the start.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -96,7 +98,8 @@ impl Seen {
         counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// Returns a sentence with the number of required behaviors, and with the rarest of them and its count.
+    /// Returns a sentence with the number of required behaviors, and with the name and the count of the
+    /// rarest one.
     pub(crate) fn summary(&self) -> String {
         let required = required();
         let times = required.iter().map(|what| (self.0.of(what), what));

@@ -165,7 +165,10 @@ fn required() -> BTreeSet<String> {
     names.chain(faults).chain(edges).chain(hits).collect()
 }
 
-/// Required transitions between the activities of an informer's source (a list and watch).
+/// Transitions between an [`Activity`] and the next one that simulated runs must cause.
+///
+/// An informer has one activity per source. A source is the list and the watch of one scope, such as a
+/// namespace.
 const EDGES: [&str; 14] = [
     "idle → opening",
     "idle → listing",
@@ -183,9 +186,10 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Names of the faults that are required to affect requests.
+/// Names of the faults that simulated runs must apply to a request.
 ///
-/// The names are those in the server's request log, without numbers other than a leading status code.
+/// The server writes the names to its request log. Numbers in the names are removed here, except for a status
+/// code at the start.
 const HITS: [&str; 28] = [
     "401",
     "410",

@@ -22,18 +22,20 @@ pub(crate) struct Life {
     pub(crate) seed: u64,
     /// Initial settings of the server and of the informer.
     pub(crate) setting: Setting,
-    /// The steps, each with its index in the run before any step was removed.
+    /// The steps, each with its original index. Shortening a run removes steps, but does not change the
+    /// indexes of the remaining steps.
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
 /// Initial settings of a simulated informer and its server, and the action that ends the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
-    /// Seed of all random choices that the server and the informers make while the simulated run executes.
+    /// Seed of all random choices that the server and the informer make while the simulated run executes.
     pub(crate) rng: u64,
     /// Rust type of the objects in the informer's cache.
     pub(crate) store: Store,
-    /// Number of received objects after which the cache trains the dictionary that compresses its objects.
+    /// Number of objects after which the cache trains a compression dictionary, and then compresses its
+    /// objects.
     ///
     /// `None` if the cache does not compress objects.
     pub(crate) packed: Option<usize>,
@@ -45,7 +47,7 @@ pub(crate) struct Setting {
     pub(crate) queue: Queue,
     /// Capacity of the queue, in changes.
     pub(crate) capacity: usize,
-    /// Request type of the initial list: a single list, pages, or a streaming list.
+    /// How the informer requests the initial objects: as a single list, in pages, or as a streaming list.
     pub(crate) initial_list: InitialList,
     /// Maximum number of objects per page of a list; `None` uses the informer's default.
     pub(crate) page_size: Option<u32>,
@@ -77,7 +79,7 @@ pub(crate) enum Store {
 pub(crate) enum Scope {
     /// All objects in all namespaces.
     Everywhere,
-    /// All objects in the first two namespaces. The informer has one list and watch per namespace.
+    /// All objects in the namespaces `a` and `b`. The informer has one list and watch per namespace.
     TwoNamespaces,
     /// Objects with the label `app=web` in all namespaces.
     Labelled,
@@ -88,7 +90,7 @@ pub(crate) enum Scope {
 pub(crate) enum Queue {
     /// Queue that keeps the changes in the order in which they were received.
     ///
-    /// The field is the maximum number of changes per batch.
+    /// The field is the maximum number of changes that are applied to the cache in one batch.
     InOrder(usize),
     /// Queue with one entry per object, as in client-go.
     DeltaFifo,
@@ -97,7 +99,7 @@ pub(crate) enum Queue {
 /// Action that ends a simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// All faults end, and the informer must recover. Then the informer is stopped.
+    /// All faults end, and the informer must recover. After the recovery, the informer is stopped.
     Heal,
     /// The informer is stopped while faults can still be active.
     Stop,
@@ -105,9 +107,10 @@ pub(crate) enum End {
     Kill,
 }
 
-/// An object, identified by the indexes of its namespace and of its name.
+/// The namespace and the name of an object.
 ///
-/// `namespace` is an index into [`NAMESPACES`], and `name` is less than [`NAMES`].
+/// `namespace` is an index into [`NAMESPACES`]. The name of the object is `p` followed by the number `name`,
+/// which is less than [`NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) namespace: usize,

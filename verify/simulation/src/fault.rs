@@ -52,8 +52,8 @@ pub(crate) struct Kind {
 /// Effect of a fault on the events that an informer receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// The server sends only correct events. The informer may miss events, but then receives an error and
-    /// recovers.
+    /// The server sends only correct events, in the correct order. The informer may miss events until its
+    /// next list.
     None,
     /// The server sends a wrong or repeated event.
     ///

@@ -35,7 +35,7 @@ struct Heard {
     ///
     /// Such events are permitted if the informer has several sources, or if the handler has a filter.
     begins_early: bool,
-    /// Whether a fault has made the server send wrong events, or has restored the server to an older state.
+    /// Whether a fault has falsified, dropped or reordered events, or has restored the server to an older state.
     ///
     /// If `true`, the old and the new object of an `Updated` event may be equal.
     lied: bool,
@@ -106,8 +106,8 @@ impl History {
         self.0.lock().resynced.clone()
     }
 
-    /// Records that a fault has made the server send wrong events. From now on, the old and the new object of
-    /// an `Updated` event may be equal.
+    /// Records that a fault has falsified, dropped or reordered events, or has restored the server. From now
+    /// on, the old and the new object of an `Updated` event may be equal.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }

@@ -149,7 +149,7 @@ pub(crate) enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) key: Key,
-    /// Value of the label `v`. Each `Written` of a run has a different value.
+    /// Value of the label `v`. Every step of a run that writes an object uses a different value.
     pub(crate) value: u32,
     /// Whether the object has the label `app=web`.
     pub(crate) web: bool,
@@ -160,13 +160,14 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes one of the handlers other than the first handler.
+    /// Removes one of the handlers, but never the first handler.
     ///
-    /// The field, modulo the number of these handlers, is the index of the handler to remove.
+    /// The field selects the handler. If n handlers can be removed, the index among them is the field modulo
+    /// n.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,
-    /// Removes the index that [`AddIndex`](Self::AddIndex) adds.
+    /// Removes the index that the action `AddIndex` has added. Does nothing if there is no such index.
     RemoveIndex,
     /// Ends the informer, starts a new informer, and registers the same handlers again.
     Restart {
@@ -175,7 +176,8 @@ pub(crate) enum Act {
     },
     /// Writes an object, and waits in the background until the cache contains the written state.
     WriteAndRead(Written),
-    /// Deletes an object, and waits in the background until the cache no longer contains the object.
+    /// Deletes an object, and waits in the background until the cache no longer contains an object with its
+    /// UID.
     DeleteAndRead(Key),
 }
 
@@ -184,9 +186,10 @@ pub(crate) enum Act {
 pub(crate) struct Handler {
     /// Resync period of the handler, in seconds; 0 disables resyncs.
     pub(crate) resync: u64,
-    /// Duration of each callback, in milliseconds.
+    /// Time for which each callback of the handler sleeps, in milliseconds.
     pub(crate) slow: u64,
-    /// Interval between panics, in events: the callback of every nth event panics. 0 disables panics.
+    /// Number of events from one panic to the next. If the value is 3, the callback panics for every third
+    /// event. 0 disables panics.
     pub(crate) panics: u32,
     /// Buffer for the events that wait for delivery to the handler.
     pub(crate) buffer: ListenerBuffer,
@@ -195,9 +198,8 @@ pub(crate) struct Handler {
 }
 
 impl Setting {
-    /// Returns whether the informer observes an object with this namespace and label.
-    ///
-    /// `web` is whether the object has the label `app=web`.
+    /// Returns whether the informer observes an object in `namespace`. `web` is whether the object has the
+    /// label `app=web`.
     pub(crate) fn wants(&self, namespace: &str, web: bool) -> bool {
         match self.scope {
             Scope::Everywhere => true,
@@ -206,7 +208,7 @@ impl Setting {
         }
     }
 
-    /// Returns whether the informer has an index function that reads, and therefore decodes, every new
+    /// Returns whether the informer has an index function that reads every new object. The read decodes the
     /// object.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
@@ -249,7 +251,8 @@ impl Handler {
         }
     }
 
-    /// Returns the capacity of a buffer that blocks the informer when full; `None` for other buffer types.
+    /// Returns the capacity of a [`ListenerBuffer::Block`], which blocks the informer when it is full.
+    /// Returns `None` for other buffer types.
     pub(crate) fn bound(&self) -> Option<NonZeroUsize> {
         match self.buffer {
             ListenerBuffer::Block(most) => Some(most),

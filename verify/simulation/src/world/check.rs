@@ -1,6 +1,7 @@
-//! Checks the properties that the simulation's `README.md` lists.
+//! Checks the properties that a simulated run must have, such as a cache that equals the server's state.
 //!
-//! Some properties must hold after each step, and others after all faults have ended.
+//! Some properties must hold after each step, and others after all faults have ended. The simulation's
+//! `README.md` lists all of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,6 +1,4 @@
-//! Starts and stops the embedded API server with a command from a document.
-//!
-//! The server is stopped with SIGINT, as by Ctrl-C.
+//! Starts the embedded API server with a documented command, and stops it with SIGINT.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::process::Process;
 
-/// Maximum time until a started server is reachable.
+/// Maximum time until a started server has printed its address and its kubeconfig path.
 ///
 /// The limit is high because one document starts a server with 100,000 objects.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -20,7 +18,7 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 /// Exit code of a server after SIGINT, as documented in `docs/server.md`.
 const INTERRUPTED: i32 = 130;
 
-/// A running server that was started by a command of a document.
+/// A running server that a documented command has started.
 pub(super) struct Server {
     process: Process,
     access: Access,

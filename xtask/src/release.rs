@@ -1,7 +1,7 @@
 //! Implements `cargo xtask release`: writes all files of a release to a folder in Cargo's target directory.
 //!
-//! The command uploads nothing and creates no tag. Its output ends with the next steps of the maintainer,
-//! such as the `git` and `cargo` commands that tag the commit and publish the crates.
+//! The command uploads nothing and creates no tag. Its output ends with the commands with which the
+//! maintainer tags the commit and publishes the crates.
 
 mod process;
 mod changelog;
@@ -26,31 +26,32 @@ use changelog::Section;
 use commit::Commit;
 use packages::{Metadata, Package};
 
-/// Name of the executable in the release archive. [`PACKAGE`] is the Cargo package that contains the
-/// executable.
+/// Name of the executable in the release archive. The Cargo package [`PACKAGE`] contains the executable.
 const PROGRAM: &str = "kubectl-informer";
 const PACKAGE: &str = "kube-informer-cli";
 
 /// Maximum size in bytes of the executable [`PROGRAM`]. CONTRIBUTING.md states the same maximum.
 const PROGRAM_BYTES_MAX: u64 = 20_000_000;
 
-/// Name of the file with the release notes: the entries of `CHANGELOG.md` for the released version.
+/// Name of the file with the release notes. The notes are the entries of `CHANGELOG.md` for the released
+/// version.
 const NOTES: &str = "release-notes.md";
 
-/// Name and value of the environment variable that selects the Kubernetes version of `k8s-openapi`.
+/// Environment variable with which `k8s-openapi` selects its Kubernetes version, and the value of the variable.
 ///
-/// `cargo publish` needs the variable, because it compiles each library crate alone, and no library crate
-/// selects a Kubernetes version.
+/// No library crate selects a Kubernetes version itself. `cargo publish` compiles each crate alone, and
+/// therefore needs the variable.
 const KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.36");
 
-/// Runs `cargo xtask release` in the given mode, and returns the text to print.
+/// Runs `cargo xtask release`, and returns the text to print.
 ///
-/// [`Mode::Write`] writes all files of a release. [`Mode::Check`] writes no file. It checks the changelog and
-/// the manifests, and runs `cargo publish --dry-run` without compiling the crates.
+/// With [`Mode::Write`], the function writes all files of a release. With [`Mode::Check`], it writes no file.
+/// It only checks the changelog and the manifests, and runs `cargo publish --dry-run` without compiling the
+/// crates.
 ///
 /// # Errors
 ///
-/// A check fails, or a file can't be written.
+/// Returns an error if a check fails, or if a file can't be written.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let metadata = Metadata::read(root)?;
     let version = metadata.version()?;
@@ -75,7 +76,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
 }
 
-/// Inputs of a release, and the folder to which the files of the release are written.
+/// The data from which a release is built, and the folder to which its files are written.
 struct Release<'a> {
     root: &'a Path,
     metadata: &'a Metadata,

@@ -103,9 +103,8 @@ struct World<'a, K> {
     /// Whether `truth` does not contain all states of the server. When a namespace is deleted, the server
     /// deletes its objects one by one, but the simulation records only the state after the last deletion.
     gaps: bool,
-    /// Names of past faults that falsified, dropped or reordered events, or restored the server.
-    ///
-    /// Some checks are skipped if the set is not empty.
+    /// Names of past faults that falsified, dropped or reordered events, or restored the server. Some checks
+    /// are skipped after such a fault.
     harm: BTreeSet<&'static str>,
     /// Objects that failed to decode when they were read from the cache, each with the time of the read.
     unreadable: Vec<(Instant, Object<K>)>,
@@ -359,10 +358,8 @@ impl<'a, K: Stored> World<'a, K> {
         self.heal(within, false).await
     }
 
-    /// Returns the maximum recovery time after the end of all faults.
-    ///
-    /// The result is the longest recovery time of the run's faults. If a handler can block the informer,
-    /// [`HELD_UP`] is added.
+    /// Returns the maximum recovery time after the end of all faults: the longest recovery time of the run's
+    /// faults, plus [`HELD_UP`] if a handler can block the informer.
     fn heals_within(&self) -> Duration {
         let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
             Step::Fault(fault) => Some(fault.heals_within()),

@@ -37,7 +37,7 @@ const PROGRAM_BYTES_MAX: u64 = 20_000_000;
 /// version.
 const NOTES: &str = "release-notes.md";
 
-/// Environment variable with which `k8s-openapi` selects its Kubernetes version, and the value of the variable.
+/// Environment variable that selects the Kubernetes version of `k8s-openapi`, and its value.
 ///
 /// No library crate selects a Kubernetes version itself. `cargo publish` compiles each crate alone, and
 /// therefore needs the variable.
@@ -90,13 +90,12 @@ struct Release<'a> {
 
 impl<'a> Release<'a> {
     /// Determines the commit and the target triple of the release, and creates an empty output folder.
-    ///
-    /// If the output folder exists, it is deleted first.
+    /// Deletes an existing output folder first.
     ///
     /// # Errors
     ///
-    /// [`Commit::read`] or `rustc` fails, the operating system is not Linux, or the output folder can't be
-    /// deleted or created.
+    /// Returns an error if [`Commit::read`] or `rustc` fails, if the operating system is not Linux, or if the
+    /// output folder can't be deleted or created.
     fn new(root: &'a Path, metadata: &'a Metadata, version: String) -> Result<Release<'a>> {
         let commit = Commit::read(root, &version)?;
         let target = host(&process::output(Command::new("rustc").arg("-vV"))?)?;
@@ -135,7 +134,8 @@ impl<'a> Release<'a> {
 
     /// Packages the published crates with Cargo, and copies the `.crate` files to the output folder.
     ///
-    /// Cargo does not compile the crates, because the earlier dry run of `cargo publish` has compiled them.
+    /// Cargo does not compile the crates here. The dry run of `cargo publish` in [`Release::make`] has
+    /// compiled them.
     fn package(&self) -> Result<()> {
         let mut cargo = cargo(self.root);
         cargo.args(["package", "--quiet", "--locked", "--no-verify"]);
@@ -156,8 +156,8 @@ impl<'a> Release<'a> {
     ///
     /// # Errors
     ///
-    /// The build fails, the executable exceeds [`PROGRAM_BYTES_MAX`], or its option `--version` prints
-    /// another version than that of the release.
+    /// Returns an error if the build fails, if the executable exceeds [`PROGRAM_BYTES_MAX`], or if its option
+    /// `--version` does not print the version of the release.
     fn build(&self) -> Result<PathBuf> {
         let mut cargo = cargo(self.root);
         cargo.args(["build", "--locked", "--profile", "dist"]);
@@ -183,7 +183,7 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the bill of materials, and the release archive with the executable `program`.
+    /// Writes the software bill of materials (SBOM), and the release archive with the executable `program`.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");
@@ -194,10 +194,10 @@ impl<'a> Release<'a> {
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes the bill of materials of [`PROGRAM`], and the licences of the third-party packages in
-    /// [`PROGRAM`].
+    /// Writes two files about [`PROGRAM`]: the software bill of materials (SBOM), and the licences of the
+    /// third-party packages that it contains.
     ///
-    /// Returns the paths of the two files, in this order.
+    /// Returns the paths of the SBOM and of the licences, in this order.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {
         let lock =
             fs::read_to_string(self.root.join("Cargo.lock")).context("can't read Cargo.lock")?;
@@ -245,9 +245,10 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Returns the steps with which the maintainer publishes the release.
+/// Returns the commands with which the maintainer publishes the release.
 ///
-/// If the changelog has no section for `version`, the only step is to create that section.
+/// If the changelog has no section for `version`, the maintainer must create it first. The function then
+/// returns only this step.
 fn next(section: &Section, version: &str, commit: &str) -> String {
     if !section.is_dated {
         return heading(section, version);
@@ -272,7 +273,11 @@ fn heading(section: &Section, version: &str) -> String {
     }
 }
 
-/// Checks the manifests of all published packages. The error contains the problems of all manifests.
+/// Checks the manifests of all published packages.
+///
+/// # Errors
+///
+/// Returns an error if a manifest has a problem. The error lists the problems of all manifests.
 fn check_manifests(metadata: &Metadata) -> Result<()> {
     let findings: Vec<_> = metadata.published().flat_map(manifests::findings).collect();
     ensure!(findings.is_empty(), "{}", findings.join("\n"));
@@ -343,7 +348,7 @@ fn shown(bytes: u64) -> String {
     }
 }
 
-/// Prints `what`, the name of the step that runs next, to standard error.
+/// Prints the name of a step of the release to standard error, before the step runs.
 fn step(what: &str) {
     eprintln!("== {what}");
 }

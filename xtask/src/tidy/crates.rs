@@ -1,7 +1,7 @@
 //! Finds the crates of the workspace: their folders, root files and source files.
 //!
-//! A crate is a folder with `lib.rs`, `main.rs` or both. A library and a program in the same folder are one
-//! crate with two root files. Test files are excluded.
+//! A crate is a folder with `lib.rs`, `main.rs` or both. A library and a program in the same folder count as
+//! one crate with two root files. The module does not return test files.
 
 use std::collections::BTreeSet;
 

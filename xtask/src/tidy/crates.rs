@@ -15,8 +15,8 @@ pub(super) struct Crate<'a> {
     /// Path of the folder that contains the crate root, relative to the workspace root, without a trailing
     /// `/`.
     pub(super) folder: &'a str,
-    /// Source files below the folder, except test files. The string is the path of the file, relative to the
-    /// folder.
+    /// Source files below the folder, except test files. Each entry consists of the path of the file,
+    /// relative to the folder, and the file.
     pub(super) files: Vec<(&'a str, &'a Source<'a>)>,
 }
 
@@ -43,7 +43,8 @@ impl<'a> Crate<'a> {
         crates.collect()
     }
 
-    /// Returns the source file at the path `name`, relative to the folder of the crate.
+    /// Returns the source file at the path `name`, relative to the folder of the crate. Returns `None` if
+    /// there is no such file.
     pub(super) fn file(&self, name: &str) -> Option<&'a Source<'a>> {
         let mut files = self.files.iter();
         files.find(|(file, _)| *file == name).map(|(_, file)| *file)

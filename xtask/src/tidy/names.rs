@@ -1,9 +1,10 @@
-//! Rules `file-name` and `opening`: Rust files have descriptive names and start with a `//!` comment.
+//! Rules `file-name` and `opening`: the names of Rust files describe the content, and each file starts with a
+//! `//!` comment.
 
 use super::finding::Finding;
 use super::rust::Source;
 
-/// Names that a file or folder must not have, because they do not describe its content.
+/// Names that a file or a folder must not have. These names do not describe the content.
 const BANNED: [&str; 8] = [
     "utils", "util", "common", "helpers", "misc", "types", "manager", "base",
 ];

@@ -307,7 +307,7 @@ fn cargo(root: &Path) -> Command {
 ///
 /// # Errors
 ///
-/// The output has no host triple, or the host is not Linux.
+/// Returns an error if the output has no host triple, or if the host is not Linux.
 fn host(rustc: &str) -> Result<String> {
     let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.context("`rustc -vV` names no host")?;

@@ -37,7 +37,7 @@ const LIBRARY: &str = "crates/informer";
 ///
 /// # Errors
 ///
-/// A file can't be read.
+/// Returns an error if a file can't be read.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     Ok(check_tree(&Tree::read(root)?))
 }

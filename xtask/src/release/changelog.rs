@@ -76,7 +76,7 @@ fn heading(line: &str) -> Option<&str> {
 ///
 /// # Errors
 ///
-/// The file can't be read, or [`section`] returns an error.
+/// Returns an error if the file can't be read, or if [`section`] returns an error.
 pub(super) fn read(root: &std::path::Path, version: &str) -> Result<Section> {
     let text = std::fs::read_to_string(root.join("CHANGELOG.md"))
         .context("can't read CHANGELOG.md; a release needs it")?;

@@ -24,7 +24,8 @@ impl Commit {
     ///
     /// # Errors
     ///
-    /// Git fails, the working tree has uncommitted changes, or the tag of `version` is on another commit.
+    /// Returns an error if Git fails, if the working tree has uncommitted changes, or if the tag of `version`
+    /// is on another commit.
     pub(super) fn read(root: &Path, version: &str) -> Result<Commit> {
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");

@@ -28,7 +28,7 @@ pub(super) struct Resolved {
 ///
 /// # Errors
 ///
-/// Cargo fails, or its output has an unknown format.
+/// Returns an error if Cargo fails, or if its output has an unknown format.
 pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolved> {
     let tree = |edges: &str| {
         let mut cargo = Command::new(env!("CARGO"));
@@ -51,7 +51,7 @@ pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolv
 ///
 /// # Errors
 ///
-/// A line has another format.
+/// Returns an error if a line has another format.
 fn parse(text: &str) -> Result<Tree> {
     let mut tree = Tree::new();
     let mut above: Vec<Id> = Vec::new();

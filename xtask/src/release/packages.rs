@@ -109,7 +109,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// The published packages have different versions, or no package is published.
+    /// Returns an error if the published packages have different versions, or if no package is published.
     pub(super) fn version(&self) -> Result<String> {
         let mut versions: Vec<_> = self.published().map(|it| &it.version).collect();
         versions.dedup();

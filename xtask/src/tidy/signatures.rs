@@ -1,8 +1,8 @@
 //! Rule `foreign-type`: public signatures of the library use only the dependencies in [`ALLOWED`].
 //!
-//! A signature is public if its item is `pub`; items with `pub(crate)` are not checked. The rule also checks
-//! the headers of `From` and `TryFrom` impls. It reports each name of another dependency, and each name that
-//! the file imports from such a dependency.
+//! The rule checks the signatures of `pub` items, and the headers of `From` and `TryFrom` impls. It does not
+//! check `pub(crate)` items. It reports the name of every other dependency, and every name that the file
+//! imports from such a dependency.
 
 mod items;
 

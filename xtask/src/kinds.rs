@@ -1,5 +1,6 @@
-//! `cargo xtask kinds`: generates the tables of kinds and fields for the embedded server, and the table of
-//! messages for the protobuf decoder and encoder.
+//! `cargo xtask kinds`: generates the tables of kinds, fields and protobuf messages of Kubernetes. The
+//! embedded server uses the tables of kinds and fields. The protobuf decoder and encoder use the table of
+//! messages.
 //!
 //! The tables depend only on the Go modules of one Kubernetes release, whose version is fixed in this module.
 //! The tables are therefore the same on every machine. They contain the API that a Kubernetes server serves

@@ -96,7 +96,7 @@ pub(crate) fn add_to(xtask: Command) -> Command {
     })
 }
 
-/// Returns the program whose subcommand is on the command line, and the options that follow the subcommand.
+/// Returns the program whose subcommand is on the command line, and the options after the subcommand.
 ///
 /// Returns `None` if no subcommand of a program is on the command line.
 pub(crate) fn typed(xtask: &ArgMatches) -> Option<(&'static Program, Vec<String>)> {

@@ -194,8 +194,8 @@ impl<'a> Release<'a> {
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes two files about [`PROGRAM`]: the software bill of materials (SBOM), and the licences of the
-    /// third-party packages that it contains.
+    /// Writes the software bill of materials (SBOM) of [`PROGRAM`], and a file with licences. The second file
+    /// contains the licences of the third-party packages that [`PROGRAM`] contains.
     ///
     /// Returns the paths of the SBOM and of the licences, in this order.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {

@@ -186,7 +186,7 @@ impl Judge<'_> {
     }
 }
 
-/// Returns messages about intentional differences that occurred but are not described for this component.
+/// Returns messages about intentional differences that are not described for this component.
 ///
 /// The file [`divergences::FILE`] describes the intentional differences. If `complete` is true, the function
 /// also returns messages about described differences of the component that never occurred.

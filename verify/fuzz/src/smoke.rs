@@ -85,8 +85,7 @@ pub(crate) fn give(
     run.map_err(|_| PANIC.lock().take().unwrap_or_default())
 }
 
-/// State of a run of one target: the inputs to mutate, and the names of the paths that inputs have taken so
-/// far.
+/// State of a run of one target: the inputs to mutate, and the path names that occurred so far.
 struct Smoke<'a> {
     target: &'a Target,
     bug: Option<Bug>,

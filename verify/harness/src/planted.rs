@@ -62,7 +62,7 @@ pub fn find_each<B: Planted>(
     Ok(are_found)
 }
 
-/// Defines an enum of planted bugs, which implements [`Planted`](crate::planted::Planted) and `Display`.
+/// Defines an enum of planted bugs. The enum implements [`Planted`](crate::planted::Planted) and `Display`.
 ///
 /// Each bug is a line of the form `Variant in "component": "description",`. The part `in "component"` is
 /// optional, and sets the result of [`Planted::place`](crate::planted::Planted::place).

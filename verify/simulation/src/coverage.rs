@@ -98,8 +98,7 @@ impl Seen {
         counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// Returns a sentence with the number of required behaviors, and with the name and the count of the
-    /// rarest one.
+    /// Returns a sentence that reports the number of required behaviors, and the rarest one with its count.
     pub(crate) fn summary(&self) -> String {
         let required = required();
         let times = required.iter().map(|what| (self.0.of(what), what));

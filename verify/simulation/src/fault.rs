@@ -26,8 +26,7 @@ pub(crate) const FROZEN: &str = "watch frozen";
 /// Name of the fault that ends [`FROZEN`]. The watches send the withheld events, and continue normally.
 pub(crate) const THAWED: &str = "watch thawed";
 
-/// Name of the fault that makes a watch send the current state of an object again, with an unchanged
-/// revision.
+/// Name of the fault that makes a watch send an object again, with the same state and revision.
 pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
 /// Maximum recovery time, in seconds, after two consecutive failures, each with a backoff pause.

@@ -35,8 +35,7 @@ struct Heard {
     ///
     /// Such events are permitted if the informer has several sources, or if the handler has a filter.
     begins_early: bool,
-    /// Whether a fault has falsified, dropped or reordered events, or has restored the server to an older
-    /// state.
+    /// Whether a fault has falsified, dropped or reordered events, or has restored an older server state.
     ///
     /// If `true`, the old and the new object of an `Updated` event may be equal.
     lied: bool,

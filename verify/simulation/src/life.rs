@@ -34,8 +34,7 @@ pub(crate) struct Setting {
     pub(crate) rng: u64,
     /// Rust type of the objects in the informer's cache.
     pub(crate) store: Store,
-    /// Number of objects after which the cache trains a compression dictionary, and then compresses its
-    /// objects.
+    /// Number of objects after which the cache trains a dictionary and compresses its objects.
     ///
     /// `None` if the cache does not compress objects.
     pub(crate) packed: Option<usize>,
@@ -176,8 +175,7 @@ pub(crate) enum Act {
     },
     /// Writes an object, and waits in the background until the cache contains the written state.
     WriteAndRead(Written),
-    /// Deletes an object, and waits in the background until the cache no longer contains an object with its
-    /// UID.
+    /// Deletes an object, and waits in the background until its UID is no longer in the cache.
     DeleteAndRead(Key),
 }
 

@@ -44,7 +44,7 @@ bugs! {
     }
 }
 
-/// Event handler that passes its events to an inner handler, but can omit the events of the initial objects.
+/// Event handler that passes its events to an inner handler, but can omit the initial objects.
 ///
 /// With [`Bug::LateWithoutBarrier`], a handler that is registered late misses these events.
 pub(crate) struct Late<H> {

@@ -81,8 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-/// Results of several simulated runs: the coverage of all runs together, and the seed of each failure and
-/// trace.
+/// Results of several simulated runs: the coverage of all runs, and failures and traces by seed.
 #[derive(Default)]
 struct Tally {
     seen: Seen,

@@ -86,8 +86,8 @@ pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> State
     states
 }
 
-/// Checks that each decoded object in a snapshot has the name, UID, revision and labels that the snapshot
-/// reports for it.
+/// Checks that the metadata of each decoded object equals the metadata that the snapshot reports. Compares
+/// the name, the UID, the revision and the labels.
 ///
 /// Skips objects that fail to decode.
 pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), String> {

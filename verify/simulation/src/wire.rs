@@ -101,8 +101,7 @@ impl Wire {
     }
 }
 
-/// A [`ListerWatcher`] that forwards requests to an inner one, and records requests and response bodies in a
-/// [`Wire`].
+/// A [`ListerWatcher`] that wraps another one, and records requests and responses in a [`Wire`].
 pub(crate) struct Watched<S> {
     source: S,
     wire: Wire,

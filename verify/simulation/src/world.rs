@@ -358,8 +358,8 @@ impl<'a, K: Stored> World<'a, K> {
         self.heal(within, false).await
     }
 
-    /// Returns the maximum recovery time after the end of all faults: the longest recovery time of the run's
-    /// faults, plus [`HELD_UP`] if a handler can block the informer.
+    /// Returns the maximum recovery time after the end of all faults. This is the longest recovery time of
+    /// the run's faults, plus [`HELD_UP`] if a handler can block the informer.
     fn heals_within(&self) -> Duration {
         let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
             Step::Fault(fault) => Some(fault.heals_within()),

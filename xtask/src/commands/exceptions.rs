@@ -1,5 +1,4 @@
-//! Lists the documented commands that CI does not run, and the documented commands that CI runs with
-//! additional options.
+//! Lists the documented commands that CI does not run, or that CI runs with additional options.
 
 /// Commands that CI does not run. Each entry consists of a reason and the commands to which it applies.
 pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [

@@ -26,7 +26,7 @@ pub(super) struct Process {
 )]
 pub(super) struct Stopwatch(std::time::Instant);
 
-/// Returns a command that inherits this program's environment, except for the variables that Cargo has set.
+/// Returns a command that inherits this program's environment without the variables that Cargo has set.
 ///
 /// Build scripts can depend on these variables. A nested `cargo` that inherited them would run build scripts
 /// again.

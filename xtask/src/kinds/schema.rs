@@ -112,8 +112,8 @@ impl Document {
             .with_context(|| format!("swagger.json refers to {name} and does not define it"))
     }
 
-    /// Returns the names of the definitions in `roots`, and of all definitions to which these refer directly
-    /// or indirectly. Omits definitions of scalars.
+    /// Returns the names in `roots` and of all definitions to which they refer, directly or indirectly. Omits
+    /// definitions of scalars.
     fn reachable<'a>(&'a self, roots: impl Iterator<Item = &'a str>) -> Result<BTreeSet<&'a str>> {
         let mut reached: BTreeSet<&str> = BTreeSet::new();
         let mut open: Vec<&str> = roots.collect();

@@ -1,5 +1,4 @@
-//! Generates the table of protobuf messages: the protobuf fields of the served kinds, and the rules for their
-//! JSON.
+//! Generates the table of protobuf messages: the fields of the served kinds, and rules for their JSON.
 //!
 //! Field numbers and types come from the `generated.proto` files of the Go modules in [`MODULES`]. Proto
 //! files do not define which empty fields JSON omits. These rules come from the Go struct tags.
@@ -29,8 +28,8 @@ pub(super) const MODULES: [&str; 4] = [
     "k8s.io/kube-aggregator",
 ];
 
-/// OpenAPI names of messages that are not objects of a resource or a subresource, but are request or response
-/// bodies. Each entry also contains the `apiVersion/Kind` that such a body can contain.
+/// OpenAPI names of messages that are request or response bodies, but not objects of a resource. Each entry
+/// also contains the `apiVersion/Kind` that such a body can contain.
 ///
 /// `DeleteOptions` has no such entry, because requests send it with any group and version.
 const ROOTS: [(&str, &[&str]); 3] = [
@@ -45,7 +44,7 @@ const ROOTS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Go types with a method `MarshalJSON`, each with the name of its JSON format in the table of messages.
+/// Go types with a method `MarshalJSON`, and the names of their JSON formats in the table of messages.
 const FORMS: [(&str, &str); 10] = [
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "json"),
@@ -202,7 +201,7 @@ impl Library {
         Ok(table)
     }
 
-    /// Returns the name of a message's JSON format, such as `object` or `list`, and the message's table rows.
+    /// Returns the name of a message's JSON format, such as `object` or `list`, and its table rows.
     ///
     /// Each row describes a field of the message.
     fn message(&mut self, name: &str) -> Result<(&'static str, Vec<Row>)> {

@@ -1,5 +1,5 @@
-//! Reads the workspace packages and their dependencies from the output of `cargo metadata`, and their
-//! checksums from `Cargo.lock`.
+//! Reads the packages of the workspace and their dependencies. The packages come from the output of `cargo
+//! metadata`, and their checksums from `Cargo.lock`.
 //!
 //! The module does not filter the dependencies by features or targets.
 

@@ -96,8 +96,7 @@ fn stands_in(block: &[&str], file: &[&str]) -> bool {
     })
 }
 
-/// Returns whether the unified diff `diff` contains all differences between the files `old` and `new`, and no
-/// others.
+/// Returns whether the unified diff `diff` contains exactly the differences between `old` and `new`.
 fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     let Some(first) = diff.iter().position(|line| line.starts_with("@@ ")) else {
         return false;

@@ -1,5 +1,4 @@
-//! Rules `file-name` and `opening`: the names of Rust files describe the content, and each file starts with a
-//! `//!` comment.
+//! Rules `file-name` and `opening`: Rust files have descriptive names and start with a `//!` comment.
 
 use super::finding::Finding;
 use super::rust::Source;

@@ -1,5 +1,4 @@
-//! Rules `unfinished` and `narration`: a text contains no marks of unfinished work, and does not describe its
-//! own history.
+//! Rules `unfinished` and `narration`: texts contain no unfinished work and no description of history.
 //!
 //! Both rules check Markdown files, except for code spans and fenced code blocks. Both rules also check the
 //! comments of Rust files. In addition, `unfinished` checks Rust code for macros such as `todo!`.

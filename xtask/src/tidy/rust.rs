@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use lexer::Class;
 
-/// A Rust file, with a copy of its text for the code, a copy for the comments, and the ranges of its tests.
+/// A Rust file, with a copy of its code, a copy of its comments, and the ranges of its tests.
 pub(super) struct Source<'a> {
     /// Path of the file, relative to the workspace root, with `/` as separator.
     pub(super) path: &'a str,

@@ -35,8 +35,8 @@ pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns a finding for each name in a public signature that is a crate in `foreign` or is imported from
-/// such a crate.
+/// Returns a finding for each name in a public signature that is a crate in `foreign`. Also returns a finding
+/// for each name that the file imports from such a crate.
 pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Finding> {
     let code = source.production();
     let tokens = items::without_attributes(&tokens(&code));

@@ -1,5 +1,4 @@
-//! Rule `size`: a file does not exceed [`FILE_MAX`] lines, and the tests inside it do not exceed
-//! [`INLINE_TESTS_MAX`] lines.
+//! Rule `size`: files and the tests inside them do not exceed a maximum number of lines.
 //!
 //! The tests inside a file of production code do not count towards the maximum of the file. The rule does not
 //! check the length of functions. The clippy lint `too_many_lines` checks it.
@@ -13,8 +12,7 @@ const FILE_MAX: usize = 500;
 /// Maximum number of lines of the tests inside a file of production code.
 const INLINE_TESTS_MAX: usize = 150;
 
-/// Returns a finding if the file exceeds [`FILE_MAX`], and a finding if its tests exceed
-/// [`INLINE_TESTS_MAX`].
+/// Returns one finding if the file exceeds [`FILE_MAX`], and one if its tests exceed [`INLINE_TESTS_MAX`].
 pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
     let finding = |advice: String| Finding::new(source.path, 1, "size", advice);
     let inline_tests = if source.is_test_file() {

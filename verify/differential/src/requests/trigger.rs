@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-/// The faults that one operation injects into the embedded server, and the virtual time that follows them.
+/// Faults that one operation injects into the embedded server, and the virtual time after them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trigger {
     /// Fault injection plan that is injected before the operation changes objects. The plan affects later

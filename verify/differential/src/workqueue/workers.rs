@@ -67,8 +67,8 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The work queue under test, its worker and drain tasks, and the behaviours that the current operation
-/// showed.
+/// The work queue under test, its tasks, and the behaviours of the current operation. Worker tasks receive
+/// items, and drain tasks shut the queue down.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::planted::Bug;
 
-/// Minimum length of the object's values that [`quotes_nothing`] searches for in error messages, in bytes. A
-/// shorter value can be part of a message by chance.
+/// Minimum length of the values that [`quotes_nothing`] searches for in error messages, in bytes. A shorter
+/// value can be part of a message by chance.
 const TELLING_BYTES: usize = 6;
 
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {

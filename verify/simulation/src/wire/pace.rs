@@ -65,8 +65,7 @@ pub(super) struct Pace {
     no_list_before: Option<Instant>,
     /// Whether the informer compares its cache with the server. If `true`, the source may list at any time.
     compared: bool,
-    /// Whether the last line that the source received in a watch was an old object that the server sent
-    /// again.
+    /// Whether the last watch line that the source received was an old object that the server sent again.
     heard_old: bool,
 }
 

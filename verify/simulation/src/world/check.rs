@@ -1,4 +1,4 @@
-//! Checks the properties that a simulated run must have, such as a cache that equals the server's state.
+//! Checks the properties of a simulated run, such as a cache that equals the server's state.
 //!
 //! Some properties must hold after each step, and others after all faults have ended. The simulation's
 //! `README.md` lists all of them.
@@ -38,7 +38,7 @@ const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 /// the period of this check are less than 60 s.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Number of requests that each source may send in addition to the requests that [`PER_MINUTE`] permits.
+/// Number of requests that each source may send in addition to [`PER_MINUTE`].
 const BURST: usize = 30;
 /// Number of requests that each source may send per started minute, in addition to [`BURST`] requests.
 const PER_MINUTE: usize = 20;
@@ -412,8 +412,7 @@ impl<K: Stored> World<'_, K> {
     }
 }
 
-/// Checks that each index of a snapshot contains exactly the objects of this snapshot, with the correct
-/// values.
+/// Checks that each index of a snapshot contains exactly its objects, with the correct values.
 ///
 /// `reads_each_state` is whether the function of the index `app` decodes each object. The index then omits
 /// objects that fail to decode.

@@ -1,5 +1,5 @@
-//! Performs the actions of the informer's users: registers and removes handlers, adds and removes indexes,
-//! and writes and deletes objects.
+//! Performs the actions of the informer's users. Users register and remove handlers, add and remove indexes,
+//! and write and delete objects.
 //!
 //! After a write or a deletion, a background task waits until the cache reflects the change.
 
@@ -38,7 +38,7 @@ impl<K: Stored> User<K> {
         self.handler.bound().is_some()
     }
 
-    /// Returns the maximum number of notifications that may be queued for the handler after its initial sync.
+    /// Returns the maximum number of queued notifications for the handler after its initial sync.
     ///
     /// The number includes the notification that the handler is processing.
     pub(super) fn depth_max(&self) -> usize {

@@ -106,8 +106,7 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the rule by which JSON contains or omits this Go field, such as `inline`, `sent` or
-    /// `nullable`.
+    /// Returns the rule by which JSON contains or omits this Go field, such as `sent` or `nullable`.
     ///
     /// The rule applies if the protobuf value is absent or zero. `field` is the proto field with the same
     /// number.

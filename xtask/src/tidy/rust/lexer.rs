@@ -77,8 +77,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Returns the length in bytes of the quoted literal at the start of `rest`, including the opening and the
-/// closing quote.
+/// Returns the length in bytes of the quoted literal at the start of `rest`, including the quotes.
 ///
 /// A backslash escapes the next byte.
 fn quoted(rest: &[u8], quote: u8) -> usize {
@@ -111,7 +110,7 @@ fn character(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length in bytes of the raw string literal at the start of `rest`, such as `r#"…"#` or `br"…"`.
+/// Returns the length in bytes of the raw string literal at the start of `rest`, such as `r#"…"#`.
 ///
 /// Returns `None` if `rest` does not start with a raw string literal.
 fn raw_string(rest: &[u8]) -> Option<usize> {

@@ -12,7 +12,7 @@ const FILE_MAX: usize = 500;
 /// Maximum number of lines of the tests inside a file of production code.
 const INLINE_TESTS_MAX: usize = 150;
 
-/// Returns one finding if the file exceeds [`FILE_MAX`], and one if its tests exceed [`INLINE_TESTS_MAX`].
+/// Returns a finding for each exceeded maximum: [`FILE_MAX`] and [`INLINE_TESTS_MAX`].
 pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
     let finding = |advice: String| Finding::new(source.path, 1, "size", advice);
     let inline_tests = if source.is_test_file() {

@@ -28,10 +28,10 @@ pub(super) const MODULES: [&str; 4] = [
     "k8s.io/kube-aggregator",
 ];
 
-/// OpenAPI names of messages that are request or response bodies, but not objects of a resource. Each entry
-/// also contains the `apiVersion/Kind` that such a body can contain.
+/// OpenAPI names of messages that are request or response bodies, but not objects of a resource.
 ///
-/// `DeleteOptions` has no such entry, because requests send it with any group and version.
+/// Each entry also lists the `apiVersion/Kind` of such a body. The list of `DeleteOptions` is empty, because
+/// requests can send `DeleteOptions` with any group and version.
 const ROOTS: [(&str, &[&str]); 3] = [
     ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &[]),
     (

@@ -1,10 +1,14 @@
 //! `cargo xtask api`: lists the public API of each published library in a file `api.txt`.
 //!
-//! The file is next to the library's manifest, and contains one item per line, for all features. It omits
-//! items that are hidden from the documentation, auto traits, blanket implementations, and functions in
-//! implementations of traits. If an item is exported at several paths, its members are listed only once.
+//! The file is next to the library's manifest, and covers all features. It contains one line per item. These
+//! items are omitted:
 //!
-//! This module does not check whether a change of the API is compatible.
+//! - items that are hidden from the documentation;
+//! - auto traits and blanket implementations;
+//! - functions in implementations of traits.
+//!
+//! If an item is exported at several paths, its members are listed at one path only. This module does not
+//! check whether a change of the API is compatible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -21,9 +25,8 @@ use crate::mode::Mode;
 /// Name of the file that lists a library's API, next to the library's manifest.
 const FILE: &str = "api.txt";
 
-/// Environment variable that contains the path of the real rustdoc.
-///
-/// It is set only when Cargo runs this program in place of rustdoc.
+/// Environment variable with the path of the real rustdoc. The variable is set only if Cargo runs this
+/// program instead of rustdoc.
 const RUSTDOC: &str = "XTASK_RUSTDOC";
 
 /// Output of `cargo metadata`, with only the fields that this module uses.
@@ -90,10 +93,11 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     Ok(done.join("\n"))
 }
 
-/// Runs rustdoc if Cargo has started this program in place of rustdoc; otherwise returns `None`.
+/// Runs rustdoc if Cargo has started this program instead of rustdoc. Returns `None` otherwise.
 ///
-/// Sets `RUSTC_BOOTSTRAP` for rustdoc, because stable rustdoc writes JSON only with this variable. The
-/// variable is not set for Cargo, because Cargo would rebuild each dependency whose build script reads it.
+/// Stable rustdoc writes JSON only if `RUSTC_BOOTSTRAP` is set. The function sets the variable only for
+/// rustdoc. If the variable were set for Cargo, Cargo would rebuild each dependency whose build script reads
+/// it.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);
@@ -135,8 +139,8 @@ fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
 
 /// Builds the documentation of all libraries in the workspace as JSON files.
 ///
-/// Uses the packages and features of the HTML documentation, so that Cargo type-checks the dependencies only
-/// once.
+/// The function selects the same packages and features as the build of the HTML documentation. Cargo can then
+/// reuse the type-checked dependencies.
 fn document(root: &Path) -> Result<()> {
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     let status = Command::new(env!("CARGO"))
@@ -231,7 +235,8 @@ fn difference(kept: &str, present: &str) -> String {
     lines.collect()
 }
 
-/// Returns the sort key of a line in an API file: the path of its item, or the whole line for an `impl`.
+/// Returns the sort key of a line in an API file. The key is the path of the item, or the whole line if the
+/// line starts with `impl`.
 fn item(line: &str) -> &str {
     if line.starts_with("impl") {
         return line;

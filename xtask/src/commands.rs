@@ -1,11 +1,11 @@
-//! `cargo xtask commands`: runs the shell commands in Markdown files, or checks that CI runs them.
+//! `cargo xtask commands`: checks that the shell commands in the workspace's Markdown files work.
 //!
-//! The commands are the lines of code blocks with the language `sh`, in all Markdown files of the workspace.
-//! Commands that start or use a server are run in order. Every other command must be in a stage of the CI
-//! script `.ci/run` with the same text, or have an entry in `exceptions.rs`. An entry lets CI skip the
-//! command, or run it with additional options.
+//! The commands are the lines of code blocks with the language `sh`. The module runs the commands that start
+//! or use a server, in the order of the document. It does not run a command that is in a stage of the CI
+//! script `.ci/run` with the same text.
 //!
-//! Commands outside such code blocks are not checked.
+//! Every other command must have an entry in `exceptions.rs`. The entry contains the reason why CI does not
+//! run the command, or additional options with which the module runs the command.
 
 mod shell;
 mod document;
@@ -36,14 +36,15 @@ const FIRST: &str = "README.md";
 /// Programs that must be installed, because the commands of the documents use them.
 const PROGRAMS: [&str; 2] = ["curl", "kubectl"];
 
-/// Performs the [`Action`] of each command in `documents`, or in all documents if `documents` is empty.
+/// Runs or skips each command in `documents`, as its [`Action`] requires. An empty slice selects all
+/// documents.
 ///
-/// `report` receives the result of each command.
+/// The function passes a line about each command to `report`.
 ///
 /// # Errors
 ///
-/// Returns an error if a command fails, if a command in any document has no action, or if a named document
-/// has no commands.
+/// Returns an error if a command fails, if a command in any document has no action, or if a document in
+/// `documents` has no commands.
 pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result<()> {
     let mut steps = plan(root)?;
     for document in documents {
@@ -76,7 +77,7 @@ pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result
 /// # Errors
 ///
 /// Returns an error if a file can't be read, if a command has no action, or if an entry of `exceptions.rs` is
-/// wrong or unused.
+/// not permitted or not used.
 fn plan(root: &Path) -> Result<Vec<(Command, Action)>> {
     let script = root.join(SCRIPT);
     let script =
@@ -105,8 +106,8 @@ fn perform(session: &mut Session<'_>, command: &Command, action: &Action) -> Res
 
 /// Checks that the required programs are installed, and builds `kube-informer-cli`.
 ///
-/// The commands run `kube-informer-cli` with `cargo run`. A build during a command would exceed the time
-/// limit of the command.
+/// The documents start `kube-informer-cli` with `cargo run`, and each of these commands has a time limit. A
+/// build within `cargo run` would exceed this limit.
 fn prepare(root: &Path) -> Result<()> {
     for program in PROGRAMS {
         let search = format!("command -v {program}");

@@ -1,9 +1,11 @@
-//! `cargo xtask kinds`: generates the embedded server's tables of kinds, fields and protobuf messages.
+//! `cargo xtask kinds`: generates the tables of kinds, fields and protobuf messages of Kubernetes. The
+//! embedded server uses the tables of kinds and fields. The protobuf decoder and encoder use the table of
+//! messages.
 //!
-//! The tables depend only on the pinned Go modules of one Kubernetes release, so they are the same on every
-//! machine. They contain the API that a Kubernetes server serves without `--runtime-config`: all stable
-//! versions, and no beta or alpha versions. `DefaultAPIResourceConfigSource` in
-//! `pkg/controlplane/instance.go` of Kubernetes defines these versions.
+//! The tables depend only on the Go modules of one Kubernetes release, whose version is fixed in this module.
+//! The tables are therefore the same on every machine. They contain the API that a Kubernetes server serves
+//! without `--runtime-config`: all stable versions, and no beta or alpha versions. In Kubernetes,
+//! `DefaultAPIResourceConfigSource` in `pkg/controlplane/instance.go` defines these versions.
 
 mod corpus;
 mod discovery;
@@ -20,10 +22,12 @@ use discovery::{GroupList, Resource, ResourceList};
 
 use crate::mode::Mode;
 
-/// Go module with the discovery documents, and its version. The embedded server behaves as this version.
+/// Name and version of the Go module with the discovery documents. The embedded server behaves like this
+/// version of Kubernetes.
 const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 
-/// Version of the Go modules that define the API types, which are released together with [`MODULE`].
+/// Version of the Go modules that define the Kubernetes API types. Kubernetes releases them together with
+/// [`MODULE`].
 const TYPES_VERSION: &str = "v0.36.3";
 
 /// Path of the generated table of kinds, relative to the root of the workspace.
@@ -32,21 +36,22 @@ const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
 /// Path of the generated table of fields, relative to the root of the workspace.
 const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
 
-/// Path of the table of messages, from the workspace root.
+/// Path of the generated table of protobuf messages, relative to the root of the workspace.
 const WIRE: &str = "crates/protobuf/src/table/v1_36.tsv";
 
-/// Path of the pairs for tests, from the workspace root.
+/// Path of the generated test data, relative to the root of the workspace. The file contains pairs of an
+/// object in protobuf and the same object in JSON.
 const CORPUS: &str = "crates/protobuf/src/corpus_v1_36.tsv.gz";
 
 /// Verbs that the table of kinds abbreviates as `*`. Most kinds support exactly these verbs.
 const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 
-/// Generates the tables, writes or checks their files, and returns the report to print.
+/// Generates the tables and the test data, and writes or checks their files. Returns the report to print.
 ///
 /// # Errors
 ///
-/// Returns an error if Go is missing, if a module can't be downloaded, if a document has an unknown format,
-/// or if a file differs with [`Mode::Check`].
+/// Returns an error if Go is missing, if a module can't be downloaded, or if a document has an unknown
+/// format. With [`Mode::Check`], also returns an error if a file differs.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let module = download(MODULE)?;
     let folder = module.join("api/discovery");
@@ -82,7 +87,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     ))
 }
 
-/// Writes a table to its file, or checks that the file contains the table.
+/// Writes `content` to the file, or checks that the file already has this content.
 fn apply(mode: Mode, root: &Path, file: &str, content: &str) -> Result<()> {
     let path = root.join(file);
     match mode {
@@ -106,7 +111,8 @@ fn rows(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// Returns the kinds of all resources and subresources in the table of kinds, as `apiVersion/Kind`.
+/// Returns the kinds in the table of kinds, as `apiVersion/Kind`. The result includes the kinds of
+/// subresources, such as `policy/v1/Eviction`.
 fn kinds_of(table: &str) -> BTreeSet<String> {
     let mut kinds = BTreeSet::new();
     for row in rows(table) {
@@ -122,7 +128,7 @@ fn kinds_of(table: &str) -> BTreeSet<String> {
     kinds
 }
 
-/// Provides the discovery documents, from a folder or from the constants of a test.
+/// Provides the discovery documents. The documents are files in a folder, or constants in a test.
 trait Source {
     /// Returns the JSON text of the document with this file name.
     fn read(&self, name: &str) -> Result<String>;
@@ -139,7 +145,8 @@ impl Source for Documents {
     }
 }
 
-/// Downloads a Go module, unless Go's module cache contains it, and returns the folder of the module.
+/// Returns the folder of a Go module in Go's module cache. Downloads the module if the cache does not contain
+/// it.
 fn download(module: &str) -> Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])

@@ -1,12 +1,12 @@
-//! Selects whether an `xtask` command writes its files or only checks them.
+//! Defines [`Mode`], which selects whether an `xtask` command writes its files or only checks them.
 
 /// Selects whether a command writes files, such as generated tables, or only checks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Writes the files.
     Write,
-    /// Writes no file. The command fails if an existing file is out of date, or if another of its checks
-    /// fails.
+    /// Writes no file. The command fails if an existing file differs from the file that it would write, or if
+    /// another check of the command fails.
     Check,
 }
 

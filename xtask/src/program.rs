@@ -1,7 +1,7 @@
 //! Adds subcommands to `cargo xtask` that build and run the separate programs of this project.
 //!
 //! All options after such a subcommand are passed to the program unchanged. Each program is a separate
-//! package, so the `xtask` package does not depend on the library or the server.
+//! package. The `xtask` package therefore does not depend on the library or the server.
 
 use std::{
     path::Path,
@@ -17,12 +17,12 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 pub(crate) struct Program {
     /// Name of the subcommand.
     name: &'static str,
-    /// Parent subcommand, or `None` for a subcommand directly below `cargo xtask`.
+    /// Parent subcommand, such as `conformance`. `None` if `cargo xtask` itself is the parent.
     group: Option<&'static Group>,
     /// Description of the subcommand in the help output.
     about: &'static str,
-    /// Folder of the Cargo workspace that contains the package, relative to the repository root. Empty for
-    /// the root workspace.
+    /// Folder of the Cargo workspace that contains the package, relative to the repository root. The path is
+    /// empty for the root workspace.
     workspace: &'static str,
     package: &'static str,
     profile: &'static str,
@@ -98,7 +98,7 @@ pub(crate) fn add_to(xtask: Command) -> Command {
 
 /// Returns the program whose subcommand is on the command line, and the options after the subcommand.
 ///
-/// Returns `None` if the subcommand does not run a separate program.
+/// Returns `None` if no subcommand of a program is on the command line.
 pub(crate) fn typed(xtask: &ArgMatches) -> Option<(&'static Program, Vec<String>)> {
     PROGRAMS.iter().find_map(|program| {
         let inside = match program.group {
@@ -128,12 +128,12 @@ impl Program {
             .arg(options)
     }
 
-    /// Builds the program with Cargo and runs it with `options`.
+    /// Builds the program with Cargo, and runs it with `options`.
     ///
     /// Returns [`ExitCode::FAILURE`] if the build or the program fails.
     ///
     /// # Errors
-    /// Cargo can't be run.
+    /// Returns an error if Cargo can't be started.
     pub(crate) fn run(&self, root: &Path, options: &[String]) -> Result<ExitCode> {
         let status = Process::new(env!("CARGO"))
             .current_dir(root.join(self.workspace))

@@ -1,7 +1,7 @@
 //! Implements `cargo xtask release`: writes all files of a release to a folder in Cargo's target directory.
 //!
-//! The command uploads nothing and creates no tag. Its output ends with the next steps of the maintainer,
-//! such as the `git` and `cargo` commands that tag the commit and publish the crates.
+//! The command uploads nothing and creates no tag. Its output ends with the commands with which the
+//! maintainer tags the commit and publishes the crates.
 
 mod process;
 mod changelog;
@@ -26,31 +26,32 @@ use changelog::Section;
 use commit::Commit;
 use packages::{Metadata, Package};
 
-/// Name of the executable in the release archive. [`PACKAGE`] is the Cargo package that contains the
-/// executable.
+/// Name of the executable in the release archive. The Cargo package [`PACKAGE`] contains the executable.
 const PROGRAM: &str = "kubectl-informer";
 const PACKAGE: &str = "kube-informer-cli";
 
 /// Maximum size in bytes of the executable [`PROGRAM`]. CONTRIBUTING.md states the same maximum.
 const PROGRAM_BYTES_MAX: u64 = 20_000_000;
 
-/// Name of the file with the release notes: the entries of `CHANGELOG.md` for the released version.
+/// Name of the file with the release notes. The notes are the entries of `CHANGELOG.md` for the released
+/// version.
 const NOTES: &str = "release-notes.md";
 
-/// Name and value of the environment variable that selects the Kubernetes version of `k8s-openapi`.
+/// Environment variable that selects the Kubernetes version of `k8s-openapi`, and its value.
 ///
-/// `cargo publish` needs the variable, because it compiles each library crate alone, and no library crate
-/// selects a Kubernetes version.
+/// No library crate selects a Kubernetes version itself. `cargo publish` compiles each crate alone, and
+/// therefore needs the variable.
 const KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.36");
 
-/// Runs `cargo xtask release` in the given mode, and returns the text to print.
+/// Runs `cargo xtask release`, and returns the text to print.
 ///
-/// [`Mode::Write`] writes all files of a release. [`Mode::Check`] writes no file. It checks the changelog and
-/// the manifests, and runs `cargo publish --dry-run` without compiling the crates.
+/// With [`Mode::Write`], the function writes all files of a release. With [`Mode::Check`], it writes no file.
+/// It only checks the changelog and the manifests, and runs `cargo publish --dry-run` without compiling the
+/// crates.
 ///
 /// # Errors
 ///
-/// A check fails, or a file can't be written.
+/// Returns an error if a check fails, or if a file can't be written.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let metadata = Metadata::read(root)?;
     let version = metadata.version()?;
@@ -75,7 +76,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
 }
 
-/// Inputs of a release, and the folder to which the files of the release are written.
+/// The data from which a release is built, and the folder to which its files are written.
 struct Release<'a> {
     root: &'a Path,
     metadata: &'a Metadata,
@@ -89,13 +90,12 @@ struct Release<'a> {
 
 impl<'a> Release<'a> {
     /// Determines the commit and the target triple of the release, and creates an empty output folder.
-    ///
-    /// If the output folder exists, it is deleted first.
+    /// Deletes an existing output folder first.
     ///
     /// # Errors
     ///
-    /// [`Commit::read`] or `rustc` fails, the operating system is not Linux, or the output folder can't be
-    /// deleted or created.
+    /// Returns an error if [`Commit::read`] or `rustc` fails, if the operating system is not Linux, or if the
+    /// output folder can't be deleted or created.
     fn new(root: &'a Path, metadata: &'a Metadata, version: String) -> Result<Release<'a>> {
         let commit = Commit::read(root, &version)?;
         let target = host(&process::output(Command::new("rustc").arg("-vV"))?)?;
@@ -134,7 +134,8 @@ impl<'a> Release<'a> {
 
     /// Packages the published crates with Cargo, and copies the `.crate` files to the output folder.
     ///
-    /// Cargo does not compile the crates, because the earlier dry run of `cargo publish` has compiled them.
+    /// Cargo does not compile the crates here. The dry run of `cargo publish` in [`Release::make`] has
+    /// compiled them.
     fn package(&self) -> Result<()> {
         let mut cargo = cargo(self.root);
         cargo.args(["package", "--quiet", "--locked", "--no-verify"]);
@@ -155,8 +156,8 @@ impl<'a> Release<'a> {
     ///
     /// # Errors
     ///
-    /// The build fails, the executable exceeds [`PROGRAM_BYTES_MAX`], or its option `--version` prints
-    /// another version than that of the release.
+    /// Returns an error if the build fails, if the executable exceeds [`PROGRAM_BYTES_MAX`], or if its option
+    /// `--version` does not print the version of the release.
     fn build(&self) -> Result<PathBuf> {
         let mut cargo = cargo(self.root);
         cargo.args(["build", "--locked", "--profile", "dist"]);
@@ -182,7 +183,7 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the bill of materials, and the release archive with the executable `program`.
+    /// Writes the software bill of materials (SBOM), and the release archive with the executable `program`.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");
@@ -193,10 +194,10 @@ impl<'a> Release<'a> {
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes the bill of materials of [`PROGRAM`], and the licences of the third-party packages in
-    /// [`PROGRAM`].
+    /// Writes the software bill of materials (SBOM) of [`PROGRAM`], and a file with licences. The second file
+    /// contains the licences of the third-party packages that [`PROGRAM`] contains.
     ///
-    /// Returns the paths of the two files, in this order.
+    /// Returns the paths of the SBOM and of the licences, in this order.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {
         let lock =
             fs::read_to_string(self.root.join("Cargo.lock")).context("can't read Cargo.lock")?;
@@ -244,9 +245,10 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Returns the steps with which the maintainer publishes the release.
+/// Returns the commands with which the maintainer publishes the release.
 ///
-/// If the changelog has no section for `version`, the only step is to create that section.
+/// If the changelog has no section for `version`, the maintainer must create it first. The function then
+/// returns only this step.
 fn next(section: &Section, version: &str, commit: &str) -> String {
     if !section.is_dated {
         return heading(section, version);
@@ -271,7 +273,11 @@ fn heading(section: &Section, version: &str) -> String {
     }
 }
 
-/// Checks the manifests of all published packages. The error contains the problems of all manifests.
+/// Checks the manifests of all published packages.
+///
+/// # Errors
+///
+/// Returns an error if a manifest has a problem. The error lists the problems of all manifests.
 fn check_manifests(metadata: &Metadata) -> Result<()> {
     let findings: Vec<_> = metadata.published().flat_map(manifests::findings).collect();
     ensure!(findings.is_empty(), "{}", findings.join("\n"));
@@ -301,7 +307,7 @@ fn cargo(root: &Path) -> Command {
 ///
 /// # Errors
 ///
-/// The output has no host triple, or the host is not Linux.
+/// Returns an error if the output has no host triple, or if the host is not Linux.
 fn host(rustc: &str) -> Result<String> {
     let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
     let host = host.context("`rustc -vV` names no host")?;
@@ -342,7 +348,7 @@ fn shown(bytes: u64) -> String {
     }
 }
 
-/// Prints `what`, the name of the step that runs next, to standard error.
+/// Prints the name of a step of the release to standard error, before the step runs.
 fn step(what: &str) {
     eprintln!("== {what}");
 }

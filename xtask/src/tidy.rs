@@ -1,8 +1,8 @@
 //! Implements `cargo xtask tidy`: checks the project's rules that neither the compiler nor clippy checks.
 //!
-//! Each rule is a function that receives the text of files and returns [`Finding`]s. Rules parse tokens and
-//! lines, not syntax trees, so a rule may overlook a violation in unusual code. A test of `xtask` runs all
-//! rules on this workspace.
+//! Each rule is a function that receives the text of files and returns [`Finding`]s. Rules parse tokens or
+//! lines instead of syntax trees. A rule can therefore overlook a violation in unusual code. A test of
+//! `xtask` runs all rules on this workspace.
 
 mod finding;
 mod rust;
@@ -37,7 +37,7 @@ const LIBRARY: &str = "crates/informer";
 ///
 /// # Errors
 ///
-/// A file can't be read.
+/// Returns an error if a file can't be read.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     Ok(check_tree(&Tree::read(root)?))
 }

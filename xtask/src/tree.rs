@@ -1,7 +1,8 @@
 //! Reads the files of the workspace for the checks of `xtask`.
 //!
-//! The module reads the text of files with an extension in [`ENDINGS`]. For other files, such as pictures,
-//! only the path is recorded. Build output and hidden folders are skipped, except the folders in [`HIDDEN`].
+//! The module reads the text of each file with an extension in [`ENDINGS`]. Of other files, such as pictures,
+//! it records only the path. It skips build output and hidden folders, except for the hidden folders in
+//! [`HIDDEN`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,13 +12,13 @@ use anyhow::{Context as _, Result};
 /// Extensions of the files whose text is read.
 const ENDINGS: [&str; 4] = ["rs", "md", "toml", "go"];
 
-/// Names of folders that are skipped: the output of Cargo and of cargo-mutants.
+/// Names of the folders that are skipped. Cargo and cargo-mutants write their output to these folders.
 const SKIPPED: [&str; 3] = ["target", "mutants.out", "mutants.out.old"];
 
-/// Names of the hidden folders that are not skipped.
+/// Names of the hidden folders that are read. Other hidden folders are skipped.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
 
-/// The files and folders of the workspace. `files` maps the path of a file to its text.
+/// The files and folders of the workspace. `files` contains the text of each file, by path.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
     /// Paths of all files and folders, relative to the workspace root. The root is the empty path.
@@ -68,10 +69,10 @@ impl Tree {
         self.paths.contains(path)
     }
 
-    /// Returns whether `path` exists relative to any folder of the workspace.
+    /// Returns whether `path` is the path of a file or a folder, relative to any folder of the workspace.
     ///
-    /// For example, `queue/in_order.rs` exists relative to the folder `crates/informer/src`. Files whose
-    /// extension is not in [`ENDINGS`] are not found.
+    /// For example, `queue/in_order.rs` exists relative to the folder `crates/informer/src`. The method does
+    /// not find files whose extension is not in [`ENDINGS`].
     pub(crate) fn contains_below(&self, path: &str) -> bool {
         let path = format!("/{}", path.trim_end_matches('/'));
         let folder = format!("{path}/");

@@ -32,11 +32,11 @@ type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 /// Maximum number of failing sequences per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Minimum number of seeds in a run that must show all intentional differences of the compared component.
-/// A run with fewer seeds can miss a difference by chance.
+/// Minimum number of seeds for which every intentional difference of the component must occur. With fewer
+/// seeds, a difference can be missing by chance.
 const FULL_RUN: usize = 1000;
 
-/// Maximum number of seeds that are tried to find a planted bug.
+/// Maximum number of seeds that are tried for each planted bug.
 const BUG_SEEDS: u64 = 500;
 
 /// The arguments of the command line.
@@ -186,10 +186,10 @@ impl Judge<'_> {
     }
 }
 
-/// Returns messages about intentional differences that occurred in this component, but that the divergences
-/// file does not describe for the component.
+/// Returns messages about intentional differences that are not described for this component.
 ///
-/// If `complete` is true, also returns messages about described differences that never occurred.
+/// The file [`divergences::FILE`] describes the intentional differences. If `complete` is true, the function
+/// also returns messages about described differences of the component that never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

@@ -59,13 +59,15 @@ pub(crate) struct Thing {
 pub(crate) struct Limiter {
     /// The kind of the rate limiter, such as `bucket`.
     pub(crate) kind: &'static str,
-    /// The base delay, fast delay, time per token or maximum wait in nanoseconds, depending on the kind.
+    /// A duration in nanoseconds. The kind determines its meaning: base delay (`exponential`), fast delay
+    /// (`fast_slow`), time per token (`bucket`) or maximum wait (`max_wait`).
     pub(crate) first: u64,
-    /// The maximum delay or the slow delay in nanoseconds, depending on the kind.
+    /// A duration in nanoseconds. The kind determines its meaning: maximum delay (`exponential`) or slow
+    /// delay (`fast_slow`).
     pub(crate) second: u64,
-    /// Number of fast attempts, or burst of a token bucket, depending on the kind.
+    /// A count. The kind determines its meaning: number of fast attempts (`fast_slow`) or burst (`bucket`).
     pub(crate) count: u32,
-    /// The limiters that this limiter combines or restricts.
+    /// The nested rate limiters of the kinds `max_of` and `max_wait`; empty for the other kinds.
     pub(crate) inner: Vec<Limiter>,
 }
 
@@ -85,7 +87,7 @@ pub(crate) struct Step {
     /// The answer, which is compared with client-go's answer.
     pub(crate) answer: Answer,
     /// Names of the behaviours that the operation showed, such as "Pop of an empty queue". The coverage
-    /// report counts them.
+    /// report counts how often each behaviour occurs.
     pub(crate) seen: Vec<&'static str>,
 }
 

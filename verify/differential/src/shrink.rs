@@ -42,8 +42,8 @@ pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Removes objects of a list and changes of a batch from the operation at index `at`. Removes an object or a
-/// change only if the sequence still fails without it.
+/// Removes single list objects and batch changes from the operation at index `at`. Keeps a removal only if
+/// the sequence still fails.
 fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     let mut part = 0;
     loop {
@@ -77,8 +77,8 @@ fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     }
 }
 
-/// Runs the sequence `other`. If `other` fails, stores it as the sequence of `finding`. Returns whether
-/// `other` fails.
+/// Runs the sequence `other`, and returns whether it fails. If it fails, stores the sequence, up to the
+/// failing operation, and the failure in `finding`.
 fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
     let Some(failure) = judge(&other)? else {
         return Ok(false);

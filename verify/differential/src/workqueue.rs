@@ -192,8 +192,10 @@ fn operation(draw: &mut Draw, verbs: &[(u32, &'static str)]) -> Operation {
     }
 }
 
-/// Removes the events of returned drains from the text of an answer. Returns the remaining text and the
-/// number of removed events. A drain is a call of `ShutDownWithDrain`.
+/// Removes the `drained` events from the text of an answer. Each of these events records that a call of
+/// `ShutDownWithDrain` returned.
+///
+/// Returns the remaining text and the number of removed events.
 fn without_drains(answer: &Answer) -> (String, usize) {
     let text = answer.text().unwrap_or_default();
     let (drained, other): (Vec<_>, Vec<_>) = text
@@ -202,7 +204,7 @@ fn without_drains(answer: &Answer) -> (String, usize) {
     (other.concat(), drained.len())
 }
 
-/// Returns the number of drains that returned in these answers. A drain is a call of `ShutDownWithDrain`.
+/// Returns the number of calls of `ShutDownWithDrain` that returned according to the answers.
 fn returned<'a>(answers: impl Iterator<Item = &'a Answer>) -> usize {
     answers.map(|answer| without_drains(answer).1).sum()
 }
@@ -255,8 +257,7 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
     ))
 }
 
-/// Returns the first guarantee violation from [`PROMISED_NOT`] that the library's queue showed in this step,
-/// or `None` if it showed none.
+/// Returns the first guarantee that the library's queue violated in this step, or `None`.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()

@@ -1,6 +1,9 @@
-//! Sends requests of the fuzz targets to the embedded server, and checks that every response is valid.
+//! Sends requests of the fuzz targets to the embedded server, and checks the responses.
 //!
-//! The server runs in virtual time, so reading from an open watch takes no real time.
+//! An error response must be a `Status` object or the server's text for an unknown path. The server must not
+//! respond to a client's request with an internal error.
+//!
+//! The server runs in virtual time. Reading from an open watch therefore takes no real time.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -25,12 +28,13 @@ thread_local! {
     );
 }
 
-/// A response of the embedded server. For a watch, the body contains only the data of the first second.
+/// A response of the embedded server. The body of a watch contains only the data of the first virtual second.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Vec<u8>,
-    /// The body as JSON; null if the body is not JSON, or has not ended within one second.
+    /// The body as JSON. The value is null if the body is not JSON, or if it did not end within one virtual
+    /// second.
     pub(crate) json: Value,
 }
 
@@ -46,8 +50,7 @@ impl Answer {
     }
 }
 
-/// Sends a request, and returns the response. Reads the body until it ends or one second of virtual time has
-/// passed.
+/// Sends a request, and returns the response. Stops reading the body after one second of virtual time.
 ///
 /// # Panics
 /// Panics if the response is invalid: see [`check`].
@@ -112,11 +115,15 @@ fn is_known_500(message: &str) -> bool {
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 
-/// Checks that an error response is a `Status` object with the same code as the response.
+/// Checks a response, which may be an error response. Panics if the check fails.
 ///
-/// A code of 500 or more is accepted only if the embedded server may return it for a client's request: for
-/// example 501 for a feature that the server lacks. If the request was a strategic merge patch
-/// (`is_strategic`), any error with code 500 and without a reason is accepted.
+/// An error response must be a `Status` object whose code is the HTTP status code. The text for an unknown
+/// path is also accepted. A code of 500 or more is accepted in these cases:
+///
+/// - 501 for a feature that the embedded server lacks;
+/// - 504 for a revision that does not exist yet;
+/// - 500 without a reason, if Kubernetes returns it for the same invalid input or if the request is a
+///   strategic merge patch (`is_strategic`).
 fn check(answer: &Answer, is_strategic: bool) {
     let Answer { code, json, .. } = answer;
     let body = String::from_utf8_lossy(&answer.body);

@@ -1,7 +1,7 @@
-//! Reads the corpus of a fuzz target, and creates the folder for the files that runs of the target write. A
-//! corpus consists of files with initial inputs.
+//! Reads the corpus of a fuzz target, which consists of files with initial inputs.
 //!
-//! This module does not create or mutate inputs.
+//! The module also creates the folder into which the target's runs write inputs. It does not create or mutate
+//! inputs.
 
 use std::{fs, path::PathBuf};
 
@@ -27,8 +27,8 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Returns the folder for the files that the runs of a target write, such as a failing input. Creates the
-/// folder if it is missing.
+/// Returns the folder into which the runs of a target write their current input and a failing input. Creates
+/// the folder if it is missing.
 ///
 /// # Errors
 /// Returns an error if the folder can't be created.

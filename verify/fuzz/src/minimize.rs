@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use harness::shrink::leave_out;
 
-/// Maximum number of shortened or simplified inputs that are tried.
+/// Maximum number of changed inputs that are tried while one input is minimized.
 const TRIES: usize = 4_000;
 
 /// Returns the shortest input found for which `fails` still returns true.

@@ -18,8 +18,8 @@ const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 /// Returns a randomly mutated copy of a random input in `pool`. A mutation can insert one of `words`. `pool`
 /// must not be empty.
 ///
-/// The first `first` inputs in `pool` are the corpus. At least half of the results are based on the corpus,
-/// because most of the other inputs are invalid and cause errors.
+/// The first `first` inputs in `pool` are the corpus. In at least half of the calls, the mutated input is one
+/// of the corpus. Most of the other inputs are invalid and cause errors.
 pub(crate) fn mutate(random: &mut Rng, pool: &[Vec<u8>], first: usize, words: &[&str]) -> Vec<u8> {
     let choice = if random.bool() { first } else { pool.len() };
     let mut input = random.one(&pool[..choice]).clone();

@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
 
 /// Runs the command: replays one input, runs the selected targets, or searches for all planted bugs.
 ///
-/// Returns whether no target failed. A search returns whether every planted bug was found.
+/// Returns true if no target failed. For a search, returns true if every planted bug was found.
 ///
 /// # Errors
 /// Returns an error if a target does not exist, or if a file can't be read or written.
@@ -105,8 +105,8 @@ fn named(names: &[String]) -> Result<Vec<&'static Target>> {
     names.iter().map(find).collect()
 }
 
-/// Runs each target in its own process with limited memory. The number of simultaneous processes is the
-/// number of threads of the machine. Returns whether all targets passed.
+/// Runs each target in its own process with limited memory. Runs as many processes at a time as the machine
+/// has hardware threads. Returns whether all targets passed.
 fn apart(targets: &[&Target], arguments: &Arguments, seed: u64) -> Result<bool> {
     say(&format!("seed {seed}"));
     let mut outputs = Vec::new();

@@ -1,5 +1,7 @@
-//! Runs a fuzz target on its corpus and on mutated inputs. Mutations are based on the corpus and on earlier
-//! inputs that took a new path through the code.
+//! Runs a fuzz target on its corpus and on mutated inputs, until an input fails or the run is complete.
+//!
+//! Each target returns a name for the path that an input took through the tested code. The inputs that are
+//! mutated are the corpus and earlier inputs that took a new path.
 
 use std::{
     collections::BTreeSet,
@@ -38,8 +40,7 @@ pub(crate) struct Effort {
 pub(crate) struct Tally {
     pub(crate) corpus: usize,
     pub(crate) runs: u32,
-    /// Number of different paths through the code that mutated inputs took and that no input of the corpus
-    /// took.
+    /// Number of path names that the target returned for mutated inputs, but for no input of the corpus.
     pub(crate) new: usize,
     pub(crate) failure: Option<Failure>,
 }
@@ -71,7 +72,7 @@ pub(crate) fn note_panics() {
     }));
 }
 
-/// Runs the target on one input. Returns the name of the path that the input took through the code.
+/// Runs the target on one input. Returns the target's name for the path that the input took through the code.
 ///
 /// If the target panics, returns the source location and the message of the panic as the error. The panic
 /// hook of [`note_panics`] must be installed.
@@ -84,7 +85,7 @@ pub(crate) fn give(
     run.map_err(|_| PANIC.lock().take().unwrap_or_default())
 }
 
-/// State of a run of one target, such as the inputs to mutate and the paths that inputs have taken so far.
+/// State of a run of one target: the inputs to mutate, and the path names that occurred so far.
 struct Smoke<'a> {
     target: &'a Target,
     bug: Option<Bug>,
@@ -99,9 +100,9 @@ struct Smoke<'a> {
 /// Runs the target on its corpus and then on `effort.runs` mutated inputs. Ends at the first input that
 /// fails.
 ///
-/// With a planted bug, the inputs of the corpus are mutated, but not run themselves. If an input takes longer
-/// than [`INPUT_MAX`], the process aborts. If `watched` is true, each input is written to a file before it
-/// runs.
+/// With a planted bug, the inputs of the corpus are not run, but only mutated. If `watched` is true, the
+/// function writes each input to a file before the target runs on it. If an input takes longer than
+/// [`INPUT_MAX`], the function aborts the process.
 ///
 /// # Errors
 /// Returns an error if a file can't be read or written.
@@ -165,9 +166,9 @@ impl Smoke<'_> {
         Ok(tally)
     }
 
-    /// Runs the target on one input. Returns the failure if the target panicked.
+    /// Runs the target on one input. Returns the failure if the target panicked, and otherwise `None`.
     ///
-    /// The input is added to the inputs for later mutations if it belongs to the corpus or takes a new path.
+    /// Later mutations also use this input if it is from the corpus or takes a new path.
     fn one(&mut self, origin: String, input: Vec<u8>) -> Result<Option<Failure>> {
         if let Some(file) = &mut self.current {
             file.seek(SeekFrom::Start(0))?;
@@ -225,8 +226,10 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Calls `does`, and returns the result. `does` must increment `given` before it runs each input. If `given`
-/// does not change for [`INPUT_MAX`], an input hangs, and the function aborts the process.
+/// Calls `does`, and returns the result. Aborts the process if an input of `does` hangs.
+///
+/// `does` must increment `given` before it runs each input. An input hangs if `given` does not change for
+/// [`INPUT_MAX`].
 fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     let (ended, told) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {
@@ -238,8 +241,9 @@ fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Aborts the process if `given`, the number of started inputs, does not change for [`INPUT_MAX`]. Returns
-/// when `ended` is true. A caller that sets `ended` must notify `told`.
+/// Aborts the process if `given`, the number of started inputs, does not change for [`INPUT_MAX`].
+///
+/// Returns when `ended` is true. The thread that sets `ended` must then notify the condition variable `told`.
 fn end_what_hangs(target: &Target, given: &AtomicU64, ended: &Mutex<bool>, told: &Condvar) {
     let mut ended = ended.lock();
     let mut last = None;

@@ -29,8 +29,8 @@ pub struct Target {
     /// Tests the code with an input, and panics if the code has a defect. If a [`Bug`] is given, tests the
     /// code as if the code had this bug.
     ///
-    /// Returns a name for the path that the input took through the code. An input whose path has not occurred
-    /// before is used for later mutations.
+    /// Returns a name for the path that the input took through the code, such as the first words of an error
+    /// message. An input whose path name has not occurred before is used for later mutations.
     pub run: fn(&[u8], Option<Bug>) -> String,
     /// Texts that mutations insert into inputs.
     pub dictionary: &'static [&'static str],

@@ -6,7 +6,7 @@ use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use crate::seeds::Origin;
 
-/// Number of runs with fixed seeds per required occurrence.
+/// Number of runs with fixed seeds in which a required behavior must occur at least once on average.
 ///
 /// For example, each required behavior must occur 25 times in 500 runs.
 const ONCE_PER: usize = 20;
@@ -66,8 +66,8 @@ impl<T: Ord> Counts<T> {
 
 /// Returns the minimum number of times that each required behavior must occur in `runs` runs.
 ///
-/// With fixed seeds, the minimum is one occurrence per 20 runs. With other seeds, the minimum is one
-/// occurrence, or none if there are fewer than 20 runs.
+/// With fixed seeds, the minimum is `runs / 20`. With other seeds, the minimum is 1, or 0 for fewer than 20
+/// runs.
 pub fn required(origin: Origin, runs: usize) -> usize {
     let required = runs / ONCE_PER;
     match origin {

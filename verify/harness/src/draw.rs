@@ -6,8 +6,8 @@ use fastrand::Rng;
 
 /// A random number generator with methods that draw choices.
 ///
-/// The number of random numbers that a method draws does not depend on the probabilities in its arguments.
-/// Therefore, a change of these probabilities does not change the choices of later calls for the same seed.
+/// The probabilities in a method's arguments do not affect how many random numbers the method draws. After
+/// such a probability is changed, the same seed still yields the same choices in later calls.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;
@@ -46,8 +46,8 @@ pub trait Choose {
 
     /// Returns a random subset of the values in `of`.
     ///
-    /// Each element of `of` is a probability in percent, and the value that is selected with this
-    /// probability.
+    /// Each element of `of` is a pair. The first part is the probability, in percent, that the subset
+    /// contains the second part.
     fn subset<T: Copy>(&mut self, of: &[(u32, T)]) -> Vec<T> {
         let on = of.iter().filter(|(percent, _)| self.chance(*percent));
         on.map(|(_, value)| *value).collect()

@@ -1,7 +1,7 @@
 //! Shared code of the verification programs: seeds, random choices, shrinking, coverage and reports.
 //!
 //! The programs are the simulation, the crash program, the fuzz runner and the comparison with client-go.
-//! This crate contains no inputs and no checks, because each program defines its own.
+//! Each program defines its own inputs and checks.
 
 pub mod report;
 pub mod seeds;

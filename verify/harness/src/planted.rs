@@ -13,8 +13,8 @@ pub trait Planted: Copy + fmt::Display + 'static {
     /// All planted bugs, in the order in which the program searches for them.
     const ALL: &'static [Self];
 
-    /// Returns the name of the component that contains the bug, or of the fuzz target that must find the bug.
-    /// The name is empty if the program has neither components nor fuzz targets.
+    /// Returns the name of the component that contains the bug. For the fuzz runner, returns the name of the
+    /// fuzz target that must find the bug. Returns an empty text if the bug has neither.
     fn place(self) -> &'static str;
 }
 
@@ -30,7 +30,7 @@ pub enum Search {
     },
     /// No run with the planted bug failed.
     Missed {
-        /// Number of runs without a failure, with their unit, such as `1000 lives` for 1000 simulated runs.
+        /// How many runs did not fail. The text includes the unit, such as `500 seeds`.
         within: String,
     },
 }
@@ -62,11 +62,10 @@ pub fn find_each<B: Planted>(
     Ok(are_found)
 }
 
-/// Defines an enum of planted bugs.
+/// Defines an enum of planted bugs. The enum implements [`Planted`](crate::planted::Planted) and `Display`.
 ///
-/// Each bug is a line of the form `Variant in "component": "description",`. The optional part
-/// `in "component"` names the component that contains the bug, or the fuzz target that must find the bug. The
-/// enum implements [`Planted`](crate::planted::Planted) and `Display`.
+/// Each bug is a line of the form `Variant in "component": "description",`. The part `in "component"` is
+/// optional, and sets the result of [`Planted::place`](crate::planted::Planted::place).
 #[macro_export]
 macro_rules! bugs {
     ($visibility:vis enum $name:ident { $($bug:ident $(in $place:literal)?: $text:literal,)+ }) => {

@@ -30,7 +30,8 @@ pub fn exit(verdict: Result<bool>) -> ExitCode {
 /// Returns the root folder of the workspace.
 ///
 /// # Panics
-/// Never panics, because the folder `verify/harness` of this crate is two levels below the root.
+/// Panics if the folder of this crate is not two levels below the root. The folder is `verify/harness`, so
+/// this can't occur.
 pub fn workspace() -> &'static Path {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     root.expect("this crate is two folders below the root")

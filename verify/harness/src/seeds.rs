@@ -47,10 +47,10 @@ pub enum Origin {
 }
 
 impl Selection {
-    /// Returns the selected sets of seeds, each with the option that selected the set.
+    /// Returns the selected sets of seeds. Each set is paired with the option that selected it.
     ///
-    /// The order is `--seeds`, `--fixed`, `--fresh`. `fixed` returns the fixed seeds, and is called only if
-    /// the option `--fixed` is set.
+    /// The sets are in the order `--seeds`, `--fixed`, `--fresh`. The function calls `fixed` for the fixed
+    /// seeds, and only if the option `--fixed` is set.
     ///
     /// # Errors
     /// Returns the error of `fixed`.
@@ -68,14 +68,15 @@ impl Selection {
     }
 }
 
-/// Contents of a program's file of fixed seeds.
+/// The fixed seeds, as parsed from a program's file `seeds.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fixed<J> {
     /// Range of seeds that every run with `--fixed` covers.
     #[serde(deserialize_with = "deserialize_range")]
     pub all: Range<u64>,
-    /// Former fresh seeds that found a defect. Every run with `--fixed` also covers these seeds.
+    /// Single seeds that every run with `--fixed` covers in addition to `all`. Each of them was once a fresh
+    /// seed that found a defect.
     #[serde(default)]
     pub joined: J,
 }
@@ -93,7 +94,7 @@ impl<J: DeserializeOwned + Default> Fixed<J> {
 }
 
 impl<J> Fixed<J> {
-    /// Returns the seeds of the field `all`, followed by the seeds in the parameter `joined`.
+    /// Returns the seeds of the range `all`, followed by the seeds in the argument `joined`.
     pub fn and(&self, joined: &[u64]) -> Vec<u64> {
         self.all.clone().chain(joined.iter().copied()).collect()
     }

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-/// Removes ranges of elements from a failing input, and keeps each removal after which the input still fails.
+/// Removes as many elements as possible from a failing input. The input must still fail.
 ///
-/// The first ranges contain half of the elements, and later ranges fewer, down to a single element. The
-/// function returns when the failure needs every remaining element.
+/// The function tries to remove ranges of elements: at first half of the elements, then fewer, and finally
+/// single elements. It returns when no single element can be removed.
 ///
-/// `length` is the number of elements. `without` runs the program without the elements in a range. If the
-/// failure still occurs, `without` removes these elements permanently, and returns the number of remaining
-/// elements. If the failure no longer occurs, `without` keeps the elements, and returns `None`.
+/// `length` is the number of elements in the input. `without` runs the program without the elements in a
+/// range. If the program still fails, `without` removes these elements from the input, and returns the number
+/// of remaining elements. Otherwise, `without` leaves the input unchanged, and returns `None`.
 ///
 /// # Errors
 /// Returns the first error of `without`, which ends the search.

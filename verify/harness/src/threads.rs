@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 
 /// Calls `run` for every item, on one thread per available processor. Calls start in the order of the items.
 ///
-/// `take` receives each item and the result of `run`, in the order in which the calls of `run` end. Calls of
-/// `take` do not overlap. After `take` returns [`ControlFlow::Break`], no further call of `run` starts. Calls
-/// of `run` that have started still end, and `take` receives their results.
+/// After a call of `run` has returned, the function calls `take` with the item and the result. Calls of
+/// `take` do not overlap. After `take` has returned [`ControlFlow::Break`], no further call of `run` starts.
+/// The function still calls `take` for calls of `run` that have already started.
 pub fn run_each<T: Sync, R>(
     items: &[T],
     run: impl Fn(&T) -> R + Sync,

@@ -16,7 +16,8 @@ use crate::{
     life::{Act, Change, End, Queue, Scope, Setting, Step, Store},
 };
 
-/// Number of occurrences of each behavior. The name of a behavior includes its category: `user: add index`.
+/// Number of occurrences of each behavior. The name of a behavior starts with its category, such as `user` in
+/// `user: add index`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Counts<String>);
 
@@ -65,9 +66,10 @@ impl Seen {
         }
     }
 
-    /// Counts faults that affected a request, by their names in the server's request log.
+    /// Counts the faults that affected a request. `faults` contains their names in the server's request log.
     ///
-    /// Words that contain digits are removed from the names, except for a status code at the start of a name.
+    /// The name of a behavior must not depend on numbers. The function therefore removes each word with a
+    /// digit from a fault's name, except for a status code at the start.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -96,7 +98,7 @@ impl Seen {
         counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// Returns a sentence with the number of required behaviors, and with the rarest of them and its count.
+    /// Returns a sentence that reports the number of required behaviors, and the rarest one with its count.
     pub(crate) fn summary(&self) -> String {
         let required = required();
         let times = required.iter().map(|what| (self.0.of(what), what));
@@ -162,7 +164,10 @@ fn required() -> BTreeSet<String> {
     names.chain(faults).chain(edges).chain(hits).collect()
 }
 
-/// Required transitions between the activities of an informer's source (a list and watch).
+/// Transitions between an [`Activity`] and the next one that simulated runs must cause.
+///
+/// An informer has one activity per source. A source is the list and the watch of one scope, such as a
+/// namespace.
 const EDGES: [&str; 14] = [
     "idle → opening",
     "idle → listing",
@@ -180,9 +185,10 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Names of the faults that are required to affect requests.
+/// Names of the faults that simulated runs must apply to a request.
 ///
-/// The names are those in the server's request log, without numbers other than a leading status code.
+/// The server writes the names to its request log. Numbers in the names are removed here, except for a status
+/// code at the start.
 const HITS: [&str; 28] = [
     "401",
     "410",

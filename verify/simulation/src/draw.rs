@@ -52,7 +52,7 @@ struct Drawing {
     rng: Rng,
     /// Value of the label `v` in the last drawn object state.
     ///
-    /// Each new state increments the value, so no two drawn states are equal.
+    /// Each drawn state uses the next value. All drawn states of a run are therefore different.
     value: u32,
 }
 

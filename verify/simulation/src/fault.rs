@@ -1,31 +1,32 @@
 //! Defines the faults that simulated runs inject into the server, and the permitted recovery times.
 //!
-//! The table [`KINDS`] contains all kinds of faults. Each kind has a fault plan, a text that the server
-//! parses and executes. Each kind also has the time within which the informer must recover after all faults
-//! have ended.
+//! The table [`KINDS`] contains all kinds of faults. A kind has a fault plan, which is a text that the server
+//! parses and executes. A kind also has a recovery time. After all faults have ended, the informer must
+//! recover within this time.
 
 use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Maximum recovery time, in seconds, after a failure with one backoff pause.
+/// Maximum recovery time, in seconds, if the informer waits for one backoff pause.
 ///
-/// A backoff pause lasts at most 60 s, which is twice the cap of the exponential backoff.
+/// A backoff pause lasts at most 60 s: the backoff has a cap of 30 s, and jitter at most doubles the pause.
 const ONE_PAUSE: u64 = 60;
 
 /// Maximum delay of a response, in seconds.
 ///
-/// The recovery time after a delayed response includes the delay, because the response can be an error that
-/// arrives after all faults have ended.
+/// A delayed error response can arrive after all faults have ended. The recovery time of this fault therefore
+/// includes the delay.
 const DELAY_MAX: u32 = 20;
 
-/// Name of the fault that prevents watches from sending events and from ending, until [`THAWED`] is injected.
+/// Name of the fault that freezes the open watches. They send no events and do not end until the fault
+/// [`THAWED`].
 pub(crate) const FROZEN: &str = "watch frozen";
 
-/// Name of the fault that ends [`FROZEN`]: the watches send the withheld events, and continue.
+/// Name of the fault that ends [`FROZEN`]. The watches send the withheld events, and continue normally.
 pub(crate) const THAWED: &str = "watch thawed";
 
-/// Name of the fault that makes a watch send an unchanged object again, at its old revision.
+/// Name of the fault that makes a watch send an object again, with the same state and revision.
 pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
 /// Maximum recovery time, in seconds, after two consecutive failures, each with a backoff pause.
@@ -33,7 +34,8 @@ pub(crate) const OLD_OBJECT: &str = "old object sent again";
 /// For example, the server rejects a watch, and the watch's revision has expired when the informer retries.
 const TWO_PAUSES: u64 = 2 * ONE_PAUSE;
 
-/// A kind of fault, with its effect on the received events and its permitted recovery time.
+/// A kind of fault. It defines the fault plan, the effect on the received events, and the permitted recovery
+/// time.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     /// Name of the kind of fault in printed runs and in coverage counts.
@@ -49,17 +51,19 @@ pub(crate) struct Kind {
 /// Effect of a fault on the events that an informer receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// The server sends only correct events. The informer may miss events until it lists again.
+    /// The server sends only correct events, in the correct order. The informer may miss events until its
+    /// next list.
     None,
     /// The server sends a wrong or repeated event.
     ///
-    /// The informer must recover even if it does not compare its cache with the server.
+    /// The informer must recover even if its consistency check, which compares the cache with the server, is
+    /// off.
     Lies,
     /// The server drops or reorders events.
     ///
-    /// The informer recovers only if it compares its cache with the server.
+    /// The informer recovers only if its consistency check, which compares the cache with the server, is on.
     Loses,
-    /// The server is restored to an older state, which decreases its revision.
+    /// The fault restores the server to an older state. The server's revision decreases.
     PutsBack,
 }
 
@@ -136,14 +140,14 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of repetitions with which a fault affects every request of an informer until all faults are
-/// cleared.
+/// Number of requests that a fault affects if it must last until all faults are cleared. An informer sends
+/// fewer requests in this time.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.
 ///
-/// Most kinds permit one backoff pause, because the informer treats a watch that ends immediately without an
-/// event as a failure.
+/// Most kinds permit one backoff pause. The reason is that most fault plans end a watch. If the watch has not
+/// delivered an event, the informer treats the end as a failure, and backs off.
 pub(crate) const KINDS: [Kind; 36] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {

@@ -14,30 +14,30 @@ use crate::{
     truth::{State, States},
 };
 
-/// The recorded events of one handler, and a description of the first inconsistent event.
+/// The events that one handler has received, and a description of the first inconsistent event.
 #[derive(Clone)]
 pub(crate) struct History(Arc<Mutex<Heard>>);
 
 struct Heard {
     /// Last delivered state of each object that has not been deleted.
     state: States,
-    /// Copy of `state` from the time at which the handler received the initial-sync marker.
+    /// Copy of `state` at the time when the handler received the initial-sync marker.
     ///
     /// `None` before the handler has received the marker.
     at_sync: Option<States>,
     /// Resync period of the handler; zero disables resyncs.
     every: Duration,
-    /// Registration time of the handler, from which the permitted number of resyncs is calculated.
+    /// Time at which the handler was registered. The permitted number of resyncs depends on this time.
     ///
-    /// `None` with [`Queue::DeltaFifo`], for which the number of resyncs is not checked.
+    /// `None` for [`Queue::DeltaFifo`]. The number of resyncs is then not checked.
     since: Option<Instant>,
-    /// Whether `Added` events before the initial-sync marker may lack the initial-list flag.
+    /// Whether `Added` events before the initial-sync marker may have `in_initial_list: false`.
     ///
     /// Such events are permitted if the informer has several sources, or if the handler has a filter.
     begins_early: bool,
-    /// Whether a fault has falsified events, or has restored the server to an older state.
+    /// Whether a fault has falsified, dropped or reordered events, or has restored an older server state.
     ///
-    /// If `true`, an `Updated` event need not change the object.
+    /// If `true`, the old and the new object of an `Updated` event may be equal.
     lied: bool,
     lines: Vec<String>,
     /// Description of the first inconsistent event; `None` if all events were consistent.
@@ -101,12 +101,13 @@ impl History {
         self.0.lock().events
     }
 
-    /// Returns the number of resync events that the handler has received, per object.
+    /// Returns how many resync events the handler has received for each object.
     pub(crate) fn resynced(&self) -> BTreeMap<ObjectName, u32> {
         self.0.lock().resynced.clone()
     }
 
-    /// Records that a fault has falsified events. Later `Updated` events need not change an object.
+    /// Records that a fault has falsified, dropped or reordered events, or has restored the server. From now
+    /// on, the old and the new object of an `Updated` event may be equal.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }
@@ -119,9 +120,10 @@ impl History {
         std::mem::take(&mut self.0.lock().lines)
     }
 
-    /// Records an `Added` event of an initial object, although the informer has not delivered the event.
+    /// Records an `Added` event that the informer has not delivered. `object` is an object of the initial
+    /// list.
     ///
-    /// A planted bug uses this method to imitate an initial event.
+    /// The planted bug `LateWithoutBarrier` calls this method instead of delivering the event.
     pub(crate) fn note<K: Resource>(&self, object: &Object<K>) {
         let event = Event::Added {
             object: object.clone(),
@@ -133,7 +135,8 @@ impl History {
 
 /// Event handler that records its events in a [`History`].
 ///
-/// After the recording, the callback sleeps or panics if the settings of the simulated handler require it.
+/// After it has recorded an event, the callback sleeps for `pause`. The callback of every event whose number
+/// is a multiple of `panics` then panics.
 pub(crate) struct Listening {
     history: History,
     pause: Duration,
@@ -154,7 +157,7 @@ impl<K: Resource + Send + Sync + 'static> EventHandler<K> for Listening {
     }
 }
 
-/// Guard: a callback of the handler counts as running until this value is dropped.
+/// Guard during which a callback of the handler is marked as running. Dropping the guard ends this state.
 struct Telling<'a>(&'a History);
 
 impl<'a> Telling<'a> {
@@ -182,11 +185,13 @@ impl Heard {
         self.events
     }
 
-    /// Updates the recorded state of an object, and returns an error if the event is inconsistent.
+    /// Checks one event, and updates the last delivered state of the object. Returns an error if the event is
+    /// inconsistent.
     ///
-    /// Each object must receive an addition, then updates, then a deletion. The old object of an update must
-    /// equal the last delivered state. Additions before the initial-sync marker must have the initial-list
-    /// flag, except if `begins_early` is `true`. Additions after the marker must not have the flag.
+    /// The handler must receive an addition of each object, then updates, then a deletion. The old object of
+    /// an update must equal the last delivered state. An addition has `in_initial_list: true` if and only if
+    /// it precedes the initial-sync marker. If `begins_early` is `true`, an addition before the marker may
+    /// also have `false`.
     fn follow<K: Resource>(&mut self, event: &Event<K>) -> Result<(), &'static str> {
         match event {
             Event::Synced if self.at_sync.is_some() => return Err("synced twice"),
@@ -238,8 +243,8 @@ impl Heard {
 
     /// Counts a resync event of an object.
     ///
-    /// Returns an error if the number of resync events of the object exceeds the number of resync periods
-    /// since the handler's registration.
+    /// Returns an error if the handler has received more resync events of the object than the resync periods
+    /// since its registration permit.
     fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
         let times = self.resynced.entry(name.clone()).or_default();
         *times += 1;

@@ -22,18 +22,19 @@ pub(crate) struct Life {
     pub(crate) seed: u64,
     /// Initial settings of the server and of the informer.
     pub(crate) setting: Setting,
-    /// The steps, each with its index in the run before any step was removed.
+    /// The steps, each with its original index. Shortening a run removes steps, but does not change the
+    /// indexes of the remaining steps.
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
 /// Initial settings of a simulated informer and its server, and the action that ends the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
-    /// Seed of all random choices that the server and the informers make while the simulated run executes.
+    /// Seed of all random choices that the server and the informer make while the simulated run executes.
     pub(crate) rng: u64,
     /// Rust type of the objects in the informer's cache.
     pub(crate) store: Store,
-    /// Number of received objects after which the cache trains the dictionary that compresses its objects.
+    /// Number of objects after which the cache trains a dictionary and compresses its objects.
     ///
     /// `None` if the cache does not compress objects.
     pub(crate) packed: Option<usize>,
@@ -45,7 +46,7 @@ pub(crate) struct Setting {
     pub(crate) queue: Queue,
     /// Capacity of the queue, in changes.
     pub(crate) capacity: usize,
-    /// Request type of the initial list: a single list, pages, or a streaming list.
+    /// How the informer requests the initial objects: as a single list, in pages, or as a streaming list.
     pub(crate) initial_list: InitialList,
     /// Maximum number of objects per page of a list; `None` uses the informer's default.
     pub(crate) page_size: Option<u32>,
@@ -77,7 +78,7 @@ pub(crate) enum Store {
 pub(crate) enum Scope {
     /// All objects in all namespaces.
     Everywhere,
-    /// All objects in the first two namespaces. The informer has one list and watch per namespace.
+    /// All objects in the namespaces `a` and `b`. The informer has one list and watch per namespace.
     TwoNamespaces,
     /// Objects with the label `app=web` in all namespaces.
     Labelled,
@@ -88,7 +89,7 @@ pub(crate) enum Scope {
 pub(crate) enum Queue {
     /// Queue that keeps the changes in the order in which they were received.
     ///
-    /// The field is the maximum number of changes per batch.
+    /// The field is the maximum number of changes that are applied to the cache in one batch.
     InOrder(usize),
     /// Queue with one entry per object, as in client-go.
     DeltaFifo,
@@ -97,7 +98,7 @@ pub(crate) enum Queue {
 /// Action that ends a simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// All faults end, and the informer must recover. Then the informer is stopped.
+    /// All faults end, and the informer must recover. After the recovery, the informer is stopped.
     Heal,
     /// The informer is stopped while faults can still be active.
     Stop,
@@ -105,9 +106,10 @@ pub(crate) enum End {
     Kill,
 }
 
-/// An object, identified by the indexes of its namespace and of its name.
+/// The namespace and the name of an object.
 ///
-/// `namespace` is an index into [`NAMESPACES`], and `name` is less than [`NAMES`].
+/// `namespace` is an index into [`NAMESPACES`]. The name of the object is `p` followed by the number `name`,
+/// which is less than [`NAMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) namespace: usize,
@@ -146,7 +148,7 @@ pub(crate) enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) key: Key,
-    /// Value of the label `v`. Each `Written` of a run has a different value.
+    /// Value of the label `v`. Every step of a run that writes an object uses a different value.
     pub(crate) value: u32,
     /// Whether the object has the label `app=web`.
     pub(crate) web: bool,
@@ -157,13 +159,14 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes one of the handlers other than the first handler.
+    /// Removes one of the handlers, but never the first handler.
     ///
-    /// The field, modulo the number of these handlers, is the index of the handler to remove.
+    /// The field selects the handler. If n handlers can be removed, the index among them is the field modulo
+    /// n.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,
-    /// Removes the index that [`AddIndex`](Self::AddIndex) adds.
+    /// Removes the index that the action `AddIndex` has added. Does nothing if there is no such index.
     RemoveIndex,
     /// Ends the informer, starts a new informer, and registers the same handlers again.
     Restart {
@@ -172,7 +175,7 @@ pub(crate) enum Act {
     },
     /// Writes an object, and waits in the background until the cache contains the written state.
     WriteAndRead(Written),
-    /// Deletes an object, and waits in the background until the cache no longer contains the object.
+    /// Deletes an object, and waits in the background until its UID is no longer in the cache.
     DeleteAndRead(Key),
 }
 
@@ -181,9 +184,10 @@ pub(crate) enum Act {
 pub(crate) struct Handler {
     /// Resync period of the handler, in seconds; 0 disables resyncs.
     pub(crate) resync: u64,
-    /// Duration of each callback, in milliseconds.
+    /// Time for which each callback of the handler sleeps, in milliseconds.
     pub(crate) slow: u64,
-    /// Interval between panics, in events: the callback of every nth event panics. 0 disables panics.
+    /// Number of events from one panic to the next. If the value is 3, the callback panics for every third
+    /// event. 0 disables panics.
     pub(crate) panics: u32,
     /// Buffer for the events that wait for delivery to the handler.
     pub(crate) buffer: ListenerBuffer,
@@ -192,9 +196,8 @@ pub(crate) struct Handler {
 }
 
 impl Setting {
-    /// Returns whether the informer observes an object with this namespace and label.
-    ///
-    /// `web` is whether the object has the label `app=web`.
+    /// Returns whether the informer observes an object in `namespace`. `web` is whether the object has the
+    /// label `app=web`.
     pub(crate) fn wants(&self, namespace: &str, web: bool) -> bool {
         match self.scope {
             Scope::Everywhere => true,
@@ -203,7 +206,7 @@ impl Setting {
         }
     }
 
-    /// Returns whether the informer has an index function that reads, and therefore decodes, every new
+    /// Returns whether the informer has an index function that reads every new object. The read decodes the
     /// object.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
@@ -246,7 +249,8 @@ impl Handler {
         }
     }
 
-    /// Returns the capacity of a buffer that blocks the informer when full; `None` for other buffer types.
+    /// Returns the capacity of a [`ListenerBuffer::Block`], which blocks the informer when it is full.
+    /// Returns `None` for other buffer types.
     pub(crate) fn bound(&self) -> Option<NonZeroUsize> {
         match self.buffer {
             ListenerBuffer::Block(most) => Some(most),

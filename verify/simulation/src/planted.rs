@@ -44,9 +44,9 @@ bugs! {
     }
 }
 
-/// Event handler that passes events to another handler, and can drop the events of the initial objects.
+/// Event handler that passes its events to an inner handler, but can omit the initial objects.
 ///
-/// [`Bug::LateWithoutBarrier`] uses this handler to imitate a late registration that misses changes.
+/// With [`Bug::LateWithoutBarrier`], a handler that is registered late misses these events.
 pub(crate) struct Late<H> {
     handler: H,
     skips: bool,
@@ -75,9 +75,9 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
     }
 }
 
-/// Returns whether a snapshot of the cache contains exactly the state `object`.
+/// Returns whether a snapshot of the cache still contains `object` in the same state.
 ///
-/// With [`Bug::BrokenUncounted`], any state with the same name and revision as `object` is sufficient.
+/// With [`Bug::BrokenUncounted`], also returns true if only the name and the revision are the same.
 pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
     let kept = snapshot.get(object.object_name());
     let is_kept = kept.is_some_and(|kept| kept.is_same(object));
@@ -87,7 +87,7 @@ pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object
             && kept.is_some_and(|kept| kept.revision() == object.revision())
 }
 
-/// Returns an object's key in the index `third`: the value of the object's label `v` modulo 3.
+/// Returns the value of the index `third` for an object: the number in its label `v`, modulo 3.
 pub(crate) fn third(value: u32) -> String {
     (value % 3).to_string()
 }

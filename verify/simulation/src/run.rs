@@ -26,12 +26,11 @@ use crate::{
 /// Path of the file of fixed seeds, relative to the root of the workspace.
 const FIXED: &str = "verify/simulation/seeds.toml";
 
-/// Maximum number of failing simulated runs that are shortened and printed.
+/// Maximum number of failing simulated runs per set of seeds that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Minimum number of simulated runs for a check of the coverage.
-///
-/// Fewer runs can miss a required behavior by chance.
+/// Minimum number of seeds for which the coverage is checked. With fewer seeds, a required behavior can be
+/// missing by chance.
 const FULL_RUN: usize = 500;
 
 /// Maximum number of seeds that the simulation runs to find a planted bug.
@@ -60,8 +59,8 @@ pub(crate) struct Arguments {
 
 /// Simulates the runs of the selected seeds, and prints a report.
 ///
-/// Returns `true` if all runs passed, the required behaviors occurred often enough, and every planted bug was
-/// found. Planted bugs are searched only with the option `--planted`.
+/// Returns `true` if all runs passed and the required behaviors occurred often enough. With the option
+/// `--planted`, every planted bug must also be found.
 ///
 /// # Errors
 /// Returns an error if the file of the fixed seeds can't be read.
@@ -82,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-/// Results of several simulated runs: coverage of all runs, and failures and traces with their seeds.
+/// Results of several simulated runs: the coverage of all runs, and failures and traces by seed.
 #[derive(Default)]
 struct Tally {
     seen: Seen,
@@ -92,8 +91,8 @@ struct Tally {
 
 /// Simulates the runs of all seeds, and returns their results.
 ///
-/// If `first_only` is `true`, no further run starts after the first failure. Runs that have already started
-/// still end.
+/// If `first_only` is `true`, no further run starts after a run has failed. The function still waits for runs
+/// that have already started, and includes their results.
 fn live_all(
     seeds: &[u64],
     arguments: Option<&Arguments>,

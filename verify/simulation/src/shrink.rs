@@ -6,8 +6,8 @@ use harness::shrink::leave_out;
 
 use crate::{life::Life, world::Wrong};
 
-/// Removes the steps that are not needed to reproduce a failure, and returns the failure of the shortened
-/// run.
+/// Removes the steps that are not needed to reproduce a failure from `life`. Returns the failure of the
+/// shortened run, which may differ from `wrong`.
 ///
 /// `judge` simulates a run, and returns its failure, or `None` if the run passes.
 pub(crate) fn shrink(
@@ -27,9 +27,9 @@ pub(crate) fn shrink(
     wrong
 }
 
-/// Keeps only the steps with the indexes in `places`.
+/// Removes all steps from a simulated run, except for those with the indexes in `places`.
 ///
-/// The index of a step is its index in the run before any step was removed.
+/// The index of a step is the original index, which does not change when other steps are removed.
 pub(crate) fn keep(life: &mut Life, places: &[usize]) {
     life.steps.retain(|(at, _)| places.contains(at));
 }

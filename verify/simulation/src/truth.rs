@@ -25,11 +25,12 @@ pub(crate) type States = BTreeMap<ObjectName, State>;
 
 /// The recorded states of the server, with which the simulation compares an informer's cache.
 pub(crate) struct Truth {
-    /// Recorded states of the server, by revision.
+    /// States of the server's objects, by the revision at which they were recorded.
     ///
-    /// A revision can have several states, because a restored server uses the same revision again.
+    /// A revision has several entries if the server was restored, because the server then uses revisions
+    /// again.
     seen: BTreeMap<u64, Vec<States>>,
-    /// Objects that existed when the informer started and have not changed since.
+    /// Objects that already existed when the informer started, and that have not changed since that time.
     lasting: States,
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
 
 /// Returns the names of the objects in a snapshot that fail to decode.
 ///
-/// Reads every object, because the cache can store objects undecoded until they are read.
+/// The cache can store an object as undecoded bytes. The function therefore decodes every object.
 pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
     let known = snapshot.broken().map(|(name, _)| name.clone());
     let kept = snapshot.iter().filter(|object| object.get().is_err());
@@ -85,7 +86,8 @@ pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> State
     states
 }
 
-/// Checks that each decoded object in a snapshot has the name, UID, revision and labels of its [`Object`].
+/// Checks that the metadata of each decoded object equals the metadata that the snapshot reports. Compares
+/// the name, the UID, the revision and the labels.
 ///
 /// Skips objects that fail to decode.
 pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), String> {
@@ -117,7 +119,7 @@ pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
         .collect()
 }
 
-/// Returns the states of the objects in a namespace. `None` for `namespace` selects all objects.
+/// Returns the states of the objects in `namespace`. Returns all states if `namespace` is `None`.
 pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
     let wanted = |name: &ObjectName| namespace.is_none() || name.namespace() == namespace;
     let states = states.iter().filter(|(name, _)| wanted(name));
@@ -145,8 +147,7 @@ impl Truth {
     }
 
     /// Records the server's current state as the state with which an informer starts.
-    ///
-    /// From this call on, [`lasting`](Self::lasting) returns the objects of this state that have not changed.
+    /// [`lasting`](Self::lasting) later returns the objects of this state that have not changed.
     pub(crate) fn begin(&mut self, server: &Server, setting: &Setting) {
         self.note(server, setting);
         self.lasting = on_server(server, setting);
@@ -168,10 +169,10 @@ impl Truth {
         }
     }
 
-    /// Returns whether `have` equals a recorded state of the server at a revision.
+    /// Returns whether the server had the state `have` at a revision.
     ///
-    /// `have` contains the objects in `namespace`, or in all namespaces if `namespace` is `None`. Returns
-    /// `None` if no state was recorded at the revision.
+    /// Compares only the objects in `namespace`, or all objects if `namespace` is `None`. Returns `None` if
+    /// no state was recorded at the revision.
     pub(crate) fn was(
         &self,
         revision: u64,
@@ -188,9 +189,9 @@ impl Truth {
         self.seen.get(&revision)?.last()
     }
 
-    /// Returns whether `have` equals a recorded state of the server at any revision.
+    /// Returns whether the server had the state `have` at any recorded revision.
     ///
-    /// `have` contains the objects in `namespace`, or in all namespaces if `namespace` is `None`.
+    /// Compares only the objects in `namespace`, or all objects if `namespace` is `None`.
     pub(crate) fn was_ever(&self, namespace: Option<&str>, have: &States) -> bool {
         let mut seen = self.seen.values().flatten();
         seen.any(|states| part(states, namespace) == *have)

@@ -1,7 +1,7 @@
-//! Records an informer's requests and the response bodies that the informer reads, and checks the requests.
+//! Records an informer's requests, and the response bodies that the informer reads.
 //!
-//! A watch must start from a revision that a response has contained. The module `pace` checks the order and
-//! the backoff of the requests.
+//! The module checks that each watch starts from a revision that occurred in a response. The submodule `pace`
+//! checks the order and the backoff of the requests.
 
 mod pace;
 
@@ -20,9 +20,7 @@ use parking_lot::Mutex;
 
 use self::pace::{Asked, Pace};
 
-/// JSON member that marks an event with which a fault sends an old object again.
-///
-/// The informer ignores this member.
+/// JSON member that marks the events of the fault "old object sent again". The informer ignores this member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
 /// Returns whether a line of a watch response is a `MODIFIED` event that contains [`OLD_OBJECT`].
@@ -54,7 +52,7 @@ struct Seen {
 impl Wire {
     /// Returns the number of requests that the informer has sent so far.
     ///
-    /// A list in several pages counts as one request.
+    /// All pages of a list together count as one request.
     pub(crate) fn requests(&self) -> usize {
         self.0.lock().requests
     }
@@ -103,7 +101,7 @@ impl Wire {
     }
 }
 
-/// A list and watch source that records the requests and response bodies of another source in a [`Wire`].
+/// A [`ListerWatcher`] that wraps another one, and records requests and responses in a [`Wire`].
 pub(crate) struct Watched<S> {
     source: S,
     wire: Wire,
@@ -111,10 +109,10 @@ pub(crate) struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    /// Wraps a source, and records its requests and response bodies in `wire`.
+    /// Wraps the list and watch source `source`, and records its requests and response bodies in `wire`.
     ///
-    /// `compared` is whether the informer compares its cache with the server. If `true`, the informer may
-    /// list at any time.
+    /// `compared` is whether the informer's consistency check is on, which compares the cache with the
+    /// server. An informer with this check may list at any time.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
@@ -179,14 +177,15 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
 /// A response body that records the revisions and events that the informer reads.
 struct Body {
     wire: Wire,
-    /// Checker of the source's requests, which receives the lines of this body; `None` for a list.
+    /// Checker of the requests of this source. The body reports each received line to it; `None` for the body
+    /// of a list.
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is the body of a streaming list whose final bookmark has not arrived.
     ///
-    /// If `true`, no line is reported to `pace` as the event of an old object.
+    /// If `true`, no line counts as an old object that a fault has made the server send again.
     is_listing: bool,
     bytes: ByteStream,
-    /// Last part of the received data, which may contain an incomplete revision.
+    /// Last bytes of the received data. They may contain the first part of a revision.
     carried: Vec<u8>,
     /// Received data after the last line end: an incomplete line.
     line: Vec<u8>,
@@ -195,7 +194,8 @@ struct Body {
 impl Body {
     /// Adds a chunk to `line`, and reports each complete line to `pace`.
     ///
-    /// The report contains whether the line is the event of an old object.
+    /// The report contains a `bool`: whether the line is an old object that a fault has made the server send
+    /// again.
     fn read_lines(&mut self, chunk: &Bytes) {
         let Some(pace) = &self.pace else {
             return;

@@ -36,16 +36,17 @@ use crate::{
     wire::{self, Wire},
 };
 
-/// Maximum time until a stopped informer has ended. It exceeds the 200 ms of the slowest callback.
+/// Maximum time from the stop of an informer until its task has ended. The time exceeds the 200 ms that the
+/// slowest callback takes.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Waiting time after which all pending responses have arrived. Responses are delayed by at most 20 s.
+/// Time after which every pending response has arrived. Faults delay a response by at most 20 s.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// Minimum of the permitted recovery time if the informer has a page size.
+/// Minimum of the permitted recovery time if the informer lists in pages.
 ///
-/// It covers two backoff pauses of at most 60 s. The revision of a list in pages can expire before the watch
-/// starts, and the informer must then list again.
+/// The revision of such a list can expire before the watch starts. The informer must then list again. The
+/// time therefore covers two backoff pauses of at most 60 s.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// Description of a property that a simulated run has violated.
@@ -99,14 +100,13 @@ struct World<'a, K> {
     users: Vec<User<K>>,
     /// Background tasks that wait until the cache reflects a write of the user, and then check the cache.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether `truth` lacks states of the server. The server deletes the objects of a namespace one by one,
-    /// but only the state after the last deletion is recorded.
+    /// Whether `truth` does not contain all states of the server. When a namespace is deleted, the server
+    /// deletes its objects one by one, but the simulation records only the state after the last deletion.
     gaps: bool,
-    /// Names of past faults that falsified or lost events, or restored the server.
-    ///
-    /// Some checks are skipped after such a fault.
+    /// Names of past faults that falsified, dropped or reordered events, or restored the server. Some checks
+    /// are skipped after such a fault.
     harm: BTreeSet<&'static str>,
-    /// Cached objects that failed to decode, each with the time at which it was read.
+    /// Objects that failed to decode when they were read from the cache, each with the time of the read.
     unreadable: Vec<(Instant, Object<K>)>,
     outcome: Outcome,
 }
@@ -289,10 +289,10 @@ impl<'a, K: Stored> World<'a, K> {
             .map_err(|error| error.to_string())
     }
 
-    /// Returns a fault plan that makes the server send an unchanged object again, at its old revision.
+    /// Returns a fault plan that makes the server send the current state of an object to a watch once more.
     ///
-    /// The object is in the cache, and its source has since received newer revisions. Returns `None` if the
-    /// cache contains no such object.
+    /// The state is in the cache, and the source of the object has since received newer revisions. Returns
+    /// `None` if there is no such object.
     fn old_object(&self) -> Option<String> {
         let snapshot = self.informer.informer.indexer().snapshot();
         let namespace_of = |namespace: &str| match self.life.setting.scope {
@@ -335,8 +335,8 @@ impl<'a, K: Stored> World<'a, K> {
 
     /// Restores the server to an older state, and waits until the informer has recovered.
     ///
-    /// No object is written before the recovery, because the informer detects the restore only while the
-    /// server's revision is less than the revision of the cache.
+    /// The informer can detect the restore only while the server's revision is less than the revision of the
+    /// cache. The simulation therefore writes no objects before the recovery.
     async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
         let faults = self.server.faults();
         faults.clear();
@@ -358,10 +358,8 @@ impl<'a, K: Stored> World<'a, K> {
         self.heal(within, false).await
     }
 
-    /// Returns the maximum recovery time after the end of all faults.
-    ///
-    /// The result is the longest recovery time of the run's faults, plus the time for which handlers can
-    /// block the informer.
+    /// Returns the maximum recovery time after the end of all faults. This is the longest recovery time of
+    /// the run's faults, plus [`HELD_UP`] if a handler can block the informer.
     fn heals_within(&self) -> Duration {
         let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
             Step::Fault(fault) => Some(fault.heals_within()),
@@ -394,8 +392,8 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Stops the informer, or drops the informer if `kill` is `true`. Checks that the informer ends in time,
-    /// and that the events of each handler are consistent.
+    /// Stops the informer, or aborts its task if `kill` is `true`. Checks that the informer ends in time, and
+    /// that each handler has received consistent events.
     async fn end(&mut self, kill: bool) -> Result<(), Wrong> {
         let informer = &mut self.informer;
         if kill {
@@ -429,7 +427,8 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Drops the server and the informer, and checks that no task and no response body remains.
+    /// Drops the server and the informer. Returns an error if a task or a response body still exists
+    /// afterwards.
     async fn finish(mut self) -> Result<(), Wrong> {
         self.reads.shutdown().await;
         let wire = self.wire.clone();
@@ -474,8 +473,8 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// Returns a pod in the state `written`. The pod has no `resourceVersion`, so the server does not check an
-/// update for conflicts.
+/// Returns a pod in the state `written`. The pod has no `resourceVersion`. The server therefore accepts an
+/// update without a conflict check.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {

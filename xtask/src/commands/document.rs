@@ -4,9 +4,8 @@ use anyhow::{Result, bail};
 
 use super::shell;
 
-/// Language names of code blocks that are rejected.
-///
-/// These names also mark shell commands, but only the commands in `sh` blocks are checked.
+/// Language names that a code block must not have. The names mark shell commands, but only the commands in
+/// `sh` blocks are checked.
 const OTHER_SHELLS: [&str; 4] = ["bash", "console", "shell", "zsh"];
 
 /// A shell command in a document, with its location.
@@ -20,7 +19,8 @@ pub(super) struct Command {
 }
 
 impl Command {
-    /// Returns whether CI must run the command: `true` in `README.md` and in the folder `docs`.
+    /// Returns whether CI must run the command. This is `true` for commands in `README.md` and in the folder
+    /// `docs`.
     pub(super) fn must_run(&self) -> bool {
         self.file == "README.md" || self.file.starts_with("docs/")
     }

@@ -1,6 +1,6 @@
-//! Lists the commands in documents that CI does not run, and those that CI runs with additional options.
+//! Lists the documented commands that CI does not run, or that CI runs with additional options.
 
-/// Commands that CI does not run, grouped by reason. Each entry is a reason and the commands.
+/// Commands that CI does not run. Each entry consists of a reason and the commands to which it applies.
 pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
     (
         "the package is not on crates.io yet",
@@ -71,7 +71,7 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
     ),
 ];
 
-/// Commands that CI runs with additional options. Each entry is a command and its additional options.
+/// Commands that CI runs with additional options. Each entry consists of a command and the options.
 ///
 /// With the options, the command takes only a few seconds, and uses programs that other stages have built.
 pub(super) const SHORTENED: [(&str, &str); 1] = [(

@@ -1,4 +1,6 @@
-//! Determines what `cargo xtask commands` does for each command of the documents.
+//! Determines for each documented command whether and how `cargo xtask commands` runs it.
+//!
+//! This module does not run commands.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +13,11 @@ use super::stages::{Stage, Stages};
 /// Prefix of each documented command that runs `kube-informer-cli`.
 const PROGRAM: &str = "cargo run --release --package kube-informer-cli -- ";
 
-/// Action of `cargo xtask commands` for a command of a document.
+/// What `cargo xtask commands` does with a documented command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Stop the previous server of the document, if any, and start the server of this command in the
-    /// background.
+    /// Stop the server that an earlier command of the document has started, if any. Then start the server of
+    /// this command in the background.
     Serve,
     /// Run the command to its end against the running server.
     Run,
@@ -23,7 +25,7 @@ pub(super) enum Action {
     Watch,
     /// Run the command with additional options, without a server. The field contains the options.
     Shorten(&'static str),
-    /// Do not run the command, because CI runs it. The field is the stage of CI.
+    /// Do not run the command. CI runs it in the stage that the field contains.
     Stage(Stage),
     /// Do not run the command. The field is the reason.
     NotRun(&'static str),
@@ -33,8 +35,9 @@ pub(super) enum Action {
 ///
 /// # Errors
 ///
-/// Returns an error if a command has no action, if a command needs a server that no earlier command starts,
-/// or if an entry of `exceptions.rs` is wrong or unused. The error contains one line per problem.
+/// Returns an error if a command has no action, or if it needs a server that no earlier command starts. Also
+/// returns an error if an entry of `exceptions.rs` is not permitted or not used. The error contains one line
+/// per problem.
 pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let mut findings = Vec::new();
@@ -58,7 +61,8 @@ pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Actio
     Ok(actions)
 }
 
-/// Returns the action of a command, or the text of an error.
+/// Returns the action of a command. Returns an error message if the command has no action, or needs a server
+/// that is not running.
 ///
 /// `is_served` is whether an earlier command in the document starts a server.
 fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action, String> {

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 /// Interval between two checks of the state and the output of a process.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A running process that writes its output to a file. Dropping this value kills the process.
+/// A process that writes its output to a file. Dropping the `Process` kills the process.
 pub(super) struct Process {
     child: Child,
     log: PathBuf,
@@ -26,9 +26,10 @@ pub(super) struct Process {
 )]
 pub(super) struct Stopwatch(std::time::Instant);
 
-/// Returns a command that inherits this program's environment, except for the variables that Cargo sets.
+/// Returns a command that inherits this program's environment without the variables that Cargo has set.
 ///
-/// With these variables, a nested `cargo` would run build scripts again, because the scripts depend on them.
+/// Build scripts can depend on these variables. A nested `cargo` that inherited them would run build scripts
+/// again.
 pub(super) fn command(program: &str, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
@@ -46,7 +47,7 @@ pub(super) fn command(program: &str, root: &Path) -> Command {
 impl Process {
     /// Starts a shell command as a process that writes its output to the file `log`.
     ///
-    /// The command replaces Bash (`exec`), so that signals reach the command.
+    /// Bash executes the command with `exec`. Signals to the process therefore reach the command itself.
     ///
     /// # Errors
     ///
@@ -75,7 +76,7 @@ impl Process {
 
     /// Waits until `read` returns a value, and returns the value.
     ///
-    /// `read` is called repeatedly with all output of the process so far.
+    /// The method calls `read` every [`PAUSE`], with all output that the process has written so far.
     ///
     /// # Errors
     ///
@@ -122,7 +123,7 @@ impl Process {
         }
     }
 
-    /// Waits for the duration `time`, and checks that the process is still running.
+    /// Waits for the duration `time` while the process runs.
     ///
     /// # Errors
     ///

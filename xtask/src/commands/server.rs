@@ -1,6 +1,4 @@
-//! Starts and stops the embedded API server with a command from a document.
-//!
-//! The server is stopped with SIGINT, as by Ctrl-C.
+//! Starts the embedded API server with a documented command, and stops it with SIGINT.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::process::Process;
 
-/// Maximum time until a started server is reachable.
+/// Maximum time until a started server has printed its address and its kubeconfig path.
 ///
 /// The limit is high because one document starts a server with 100,000 objects.
 const START_MAX: Duration = Duration::from_secs(60);
@@ -20,7 +18,7 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 /// Exit code of a server after SIGINT, as documented in `docs/server.md`.
 const INTERRUPTED: i32 = 130;
 
-/// A running server that was started by a command of a document.
+/// A running server that a documented command has started.
 pub(super) struct Server {
     process: Process,
     access: Access,
@@ -30,7 +28,7 @@ pub(super) struct Server {
     _data: Option<DataDir>,
 }
 
-/// Address and kubeconfig path of a server, as printed by the server when it starts.
+/// Address and kubeconfig path that a server has printed after its start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) kubeconfig: String,
@@ -38,17 +36,17 @@ pub(super) struct Access {
     pub(super) address: String,
 }
 
-/// Path of the data directory of a server. Dropping this value removes the directory.
+/// Path of a server's data directory. Dropping the `DataDir` removes the directory.
 struct DataDir(PathBuf);
 
 impl Server {
-    /// Starts a server with the command `text`, and waits until the server has printed its address and its
+    /// Starts a server with the command `text`. Waits until the server has printed its address and its
     /// kubeconfig path.
     ///
     /// # Errors
     ///
-    /// Returns an error if the server's data directory already exists, or if the server is not reachable
-    /// within [`START_MAX`].
+    /// Returns an error if the server's data directory already exists, or if the server does not print its
+    /// address within [`START_MAX`].
     pub(super) fn start(root: &Path, text: &str, log: PathBuf) -> Result<Server> {
         let data = DataDir::of(root, text)?;
         let mut process = Process::start(root, text, None, log)?;
@@ -84,12 +82,13 @@ impl Server {
 }
 
 impl DataDir {
-    /// Returns the data directory in the option `--data-dir` of a command; `None` without this option.
+    /// Returns the data directory in the option `--data-dir` of a command. Returns `None` without this
+    /// option.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory exists, because dropping the value would remove the directory, which
-    /// could contain a user's data.
+    /// Returns an error if the directory already exists. It could contain a user's data, and dropping the
+    /// `DataDir` would remove it.
     fn of(root: &Path, text: &str) -> Result<Option<DataDir>> {
         let mut words = text.split(' ').skip_while(|&word| word != "--data-dir");
         let Some(name) = words.nth(1) else {

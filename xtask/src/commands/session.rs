@@ -1,4 +1,4 @@
-//! Runs the commands of one document in order, against the server that an earlier command has started.
+//! Runs the commands of one document in order. A command can start a server for the later commands.
 //!
 //! Every wait has a time limit. All processes have ended when the [`Session`] is dropped.
 
@@ -14,7 +14,8 @@ use super::server::Server;
 /// Maximum duration of a command that uses a server.
 const RUN_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a command that runs with additional options. Such a command may compile programs.
+/// Maximum duration of a command that runs with additional options. The command may compile programs in this
+/// time.
 const SHORTENED_MAX: Duration = Duration::from_secs(600);
 
 /// Maximum time until a command with `--watch` prints its first line.
@@ -23,7 +24,7 @@ const WATCH_MAX: Duration = Duration::from_secs(20);
 /// Time for which a command with `--watch` must keep running after its first line.
 const WATCH_TIME: Duration = Duration::from_secs(2);
 
-/// Options with which curl exits with an error if the server rejects the request.
+/// Options that make curl exit with an error if the server rejects the request.
 const CURL_FAILS: &str = "--fail --silent --show-error";
 
 /// Placeholder in the commands for the host and port of the running server.
@@ -46,13 +47,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Stops the previous server, and starts the server of this command.
+    /// Stops the server that an earlier command has started, and starts the server of this command.
     ///
-    /// Returns a text with the time until the new server was reachable.
+    /// Returns a line for the report, which contains the start time of the new server.
     ///
     /// # Errors
     ///
-    /// Returns an error if the previous server does not stop correctly, or if the new server does not start.
+    /// Returns an error if the earlier server does not stop correctly, or if the new server does not start.
     pub(super) fn serve(&mut self, command: &Command) -> Result<String> {
         self.end()?;
         let watch = Stopwatch::start();
@@ -60,7 +61,7 @@ impl<'a> Session<'a> {
         Ok(format!("serves after {}", seconds(&watch)))
     }
 
-    /// Runs a command to its end, and returns a text with its duration.
+    /// Runs a command to its end, and returns a line for the report, which contains the duration.
     ///
     /// # Errors
     ///
@@ -69,7 +70,8 @@ impl<'a> Session<'a> {
         self.finish(command, &command.text, RUN_MAX)
     }
 
-    /// Runs a command with additional options to its end, and returns a text with its duration.
+    /// Runs a command to its end with the additional options `options`. Returns a line for the report, which
+    /// contains the duration.
     ///
     /// # Errors
     ///
@@ -80,14 +82,15 @@ impl<'a> Session<'a> {
         Ok(format!("{outcome} with {options}"))
     }
 
-    /// Runs a command that does not end on its own, such as `kubectl get --watch`.
+    /// Runs a command that does not end without a signal, such as `kubectl get --watch`.
     ///
-    /// Stops the command after it has printed output and has then run for [`WATCH_TIME`]. Returns a text with
-    /// its duration.
+    /// Waits until the command has printed output, waits for [`WATCH_TIME`], and then kills the command.
+    /// Returns a line for the report, which contains the duration.
     ///
     /// # Errors
     ///
-    /// Returns an error if the command prints nothing within [`WATCH_MAX`], or if it ends on its own.
+    /// Returns an error if the command prints nothing within [`WATCH_MAX`], or if it ends before it is
+    /// killed.
     pub(super) fn watch(&self, command: &Command) -> Result<String> {
         let mut process = self.start(command, &command.text)?;
         let watch = Stopwatch::start();
@@ -136,9 +139,9 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the text of a command with `address` in place of [`ADDRESS`].
+/// Replaces [`ADDRESS`] in a command with `address`, and returns the result.
 ///
-/// A `curl` command also receives options with which it fails if the server rejects the request.
+/// Also appends [`CURL_FAILS`] to a `curl` command.
 fn typed(text: &str, address: &str) -> String {
     let text = text.replace(ADDRESS, address);
     if text.starts_with("curl ") {

@@ -2,10 +2,9 @@
 //!
 //! Quotes over several lines and here-documents are not supported.
 
-/// Splits numbered lines of shell text into commands, and returns each command with the number of its first
-/// line.
+/// Splits numbered lines of shell text into commands. Returns each command with the number of its first line.
 ///
-/// Lines that end with a backslash are joined with the next line.
+/// A line that ends with a backslash and the line after it belong to the same command.
 pub(super) fn commands<'a>(
     lines: impl IntoIterator<Item = (usize, &'a str)>,
 ) -> Vec<(usize, String)> {

@@ -1,11 +1,11 @@
 //! Reads the commands in the stages of the CI script `.ci/run`.
 //!
-//! A stage runs a command if a line of the stage equals the command, with or without the script's time limit
-//! as a prefix. A line with additional options or variables is a different command.
+//! A stage runs a command if a line of the stage equals the command. The line may start with the prefix
+//! [`LIMITED`]. A line with additional options or variables is a different command.
 
 use super::shell;
 
-/// Prefix with which the CI script limits the duration of a command.
+/// Prefix that the CI script adds to a command to limit the duration of the command.
 const LIMITED: &str = "timeout --kill-after=5 \"$RUN_MAX\" ";
 
 /// The commands of all CI stages, in the order of the CI script.
@@ -20,7 +20,7 @@ pub(super) struct Stage {
     tier: Tier,
 }
 
-/// CI runs that include a stage: every run, or only full runs.
+/// Selects the CI runs that include a stage: every run, or only full runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tier {
     EveryChange,
@@ -39,9 +39,8 @@ impl std::fmt::Display for Stage {
 }
 
 impl Stages {
-    /// Parses the CI script.
-    ///
-    /// Ignores a function `stage_NAME` unless `STAGES` or `FULL_STAGES` in the script contains `NAME`.
+    /// Parses the CI script. The function `stage_NAME` of the script is a stage only if `STAGES` or
+    /// `FULL_STAGES` contains `NAME`.
     pub(super) fn parse(script: &str) -> Stages {
         let mut lists = Vec::new();
         let mut commands = Vec::new();

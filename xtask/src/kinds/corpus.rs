@@ -1,8 +1,8 @@
-//! Generates test data for the embedded server: one object of each kind, in protobuf and in JSON.
+//! Generates test data for the protobuf crate: one object of each kind, in protobuf and in JSON.
 //!
-//! The objects have all fields set. They are the objects of Kubernetes' compatibility tests, in
-//! `testdata/HEAD` of the Go modules that define the API types. The kinds are those in the table of fields
-//! that `schema.rs` generates, without the kinds in [`WITHOUT`] and with those in [`BESIDES`].
+//! The objects come from Kubernetes' compatibility tests, which are in the folder `testdata/HEAD` of the Go
+//! modules that define the API types. All fields of the objects are set. The test data covers the kinds in
+//! the table of fields, which `schema.rs` generates. [`WITHOUT`] and [`BESIDES`] list the exceptions.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -21,7 +21,8 @@ const FOLDERS: [&str; 2] = ["testdata/HEAD", "pkg/apis/testdata/HEAD"];
 /// Kinds in the table of fields for which Kubernetes has no test object.
 const WITHOUT: [&str; 1] = ["apiregistration.k8s.io/v1/APIService"];
 
-/// Kinds that are not in the table of fields, but are added because Kubernetes has a test object.
+/// Kinds that the test data also covers, although they are not in the table of fields. Kubernetes has test
+/// objects of these kinds.
 const BESIDES: [&str; 1] = ["v1/DeleteOptions"];
 
 /// Returns the test data: one line per kind, with columns separated by tabs.
@@ -46,7 +47,8 @@ pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     Ok(lines)
 }
 
-/// Reads the test object of a kind, and returns the object in protobuf and in JSON.
+/// Reads the test object of a kind from its two files. Returns the object in protobuf and the same object in
+/// JSON.
 fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     let name = file_name(kind);
     let folder = sources
@@ -83,7 +85,8 @@ pub(super) fn write(path: &Path, lines: &str) -> Result<()> {
 
 /// Checks that a file compressed with gzip contains exactly the lines of the test data.
 ///
-/// The compressed bytes are not compared, because they depend on the compressor.
+/// The function compares the decompressed text. The compressed bytes could depend on the version of the
+/// compressor.
 ///
 /// # Errors
 ///

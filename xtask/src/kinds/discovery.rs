@@ -1,6 +1,6 @@
 //! Types for the Kubernetes discovery documents, with the fields that `cargo xtask kinds` uses.
 //!
-//! The documents are unaggregated: `APIGroupList` and `APIResourceList`.
+//! The documents are an `APIGroupList` and several `APIResourceList`s. Aggregated discovery is not used.
 
 use std::path::PathBuf;
 
@@ -39,11 +39,11 @@ pub(super) struct Resource {
     /// Name of the resource, such as `pods`, or of the subresource, such as `pods/status`.
     pub(super) name: String,
     pub(super) kind: String,
-    /// Group of the kind, such as `policy` for `pods/eviction`.
+    /// Group of the resource's kind, such as `policy` for the kind `Eviction` of `pods/eviction`.
     ///
     /// `None` if the kind is in the group of the `ResourceList`.
     pub(super) group: Option<String>,
-    /// Version of the kind; `None` if the kind has the version of the `ResourceList`.
+    /// Version of the resource's kind; `None` if the kind has the version of the `ResourceList`.
     pub(super) version: Option<String>,
     pub(super) singular_name: String,
     pub(super) namespaced: bool,

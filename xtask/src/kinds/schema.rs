@@ -1,8 +1,8 @@
-//! Generates the table of fields of the embedded server from the OpenAPI document of Kubernetes.
+//! Generates the embedded server's table of fields from the OpenAPI document of Kubernetes.
 //!
-//! For each field, the table contains the type, and the strategies for a strategic merge patch. The table
-//! contains the definitions that are reachable from the served kinds, sorted by name. A field with an
-//! unsupported type is an error.
+//! For each field, the table contains the type and the patch strategies, which a strategic merge patch uses.
+//! The table contains the definitions of the served kinds, and all definitions to which these refer. The
+//! definitions are sorted by name. A field with an unsupported type is an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -53,9 +53,10 @@ struct Property {
 
 /// Returns the text of the table of fields.
 ///
-/// `module` is the name of the Go module that contains the OpenAPI document, for the header of the table.
-/// `text` is the OpenAPI document. `served` contains the kinds that the embedded server serves, as
-/// `apiVersion/Kind`.
+/// - `module` is the Go module that contains the OpenAPI document. The header of the table states this
+///   module.
+/// - `text` is the OpenAPI document.
+/// - `served` contains the kinds that the embedded server serves, as `apiVersion/Kind`.
 pub(super) fn table(module: &str, text: &str, served: &BTreeSet<String>) -> Result<String> {
     let document: Document =
         serde_json::from_str(text).context("swagger.json is not an OpenAPI v2 document")?;
@@ -111,9 +112,8 @@ impl Document {
             .with_context(|| format!("swagger.json refers to {name} and does not define it"))
     }
 
-    /// Returns the names of the definitions that are reachable from the definitions in `roots`.
-    ///
-    /// Definitions of scalars are omitted.
+    /// Returns the names in `roots` and of all definitions to which they refer, directly or indirectly. Omits
+    /// definitions of scalars.
     fn reachable<'a>(&'a self, roots: impl Iterator<Item = &'a str>) -> Result<BTreeSet<&'a str>> {
         let mut reached: BTreeSet<&str> = BTreeSet::new();
         let mut open: Vec<&str> = roots.collect();
@@ -186,9 +186,10 @@ impl Property {
         self.reference.as_deref()?.strip_prefix(DEFINITIONS)
     }
 
-    /// Returns the name of the definition to which the property, its list items or its map values refer.
+    /// Returns the name of the definition to which the property refers. The property itself, its list items
+    /// or its map values can contain the reference.
     ///
-    /// Returns `None` if there is no such reference.
+    /// Returns `None` if the property contains no reference.
     fn target(&self) -> Option<&str> {
         let nested = self.items.as_deref().or(self.members.as_deref());
         self.reference().or_else(|| nested?.target())

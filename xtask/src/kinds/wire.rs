@@ -1,13 +1,11 @@
-//! Generates the table of messages of the embedded server: the protobuf fields and JSON rules of the served
-//! kinds.
+//! Generates the table of protobuf messages: the fields of the served kinds, and rules for their JSON.
 //!
-//! Field numbers and types come from the `generated.proto` files of the pinned Go modules, which contain the
-//! full name of each type. The rules for omitted JSON members come from the Go struct tags, because proto
-//! files do not contain such rules.
+//! Field numbers and types come from the `generated.proto` files of the Go modules in [`MODULES`]. Proto
+//! files do not define which empty fields JSON omits. These rules come from the Go struct tags.
 //!
-//! The table contains exactly the messages that are reachable from the served kinds, sorted by name. It is an
-//! error if only the proto file or only the Go struct has a field. It is also an error if a type has a method
-//! `MarshalJSON` and is not in [`FORMS`].
+//! The table contains the messages of the served kinds, and all messages to which these refer. The messages
+//! are sorted by name. It is an error if a field is only in the proto file or only in the Go struct. It is
+//! also an error if a type has a method `MarshalJSON` and is not in [`FORMS`].
 
 mod go_source;
 mod proto;
@@ -22,7 +20,7 @@ use proto::ProtoField;
 
 /// Go modules that define the types of the kinds that the embedded server serves.
 ///
-/// Version `v0.x.y` of these modules is released together with Kubernetes `v1.x.y`.
+/// Version `v0.x.y` of each module belongs to Kubernetes `v1.x.y`.
 pub(super) const MODULES: [&str; 4] = [
     "k8s.io/api",
     "k8s.io/apimachinery",
@@ -30,8 +28,10 @@ pub(super) const MODULES: [&str; 4] = [
     "k8s.io/kube-aggregator",
 ];
 
-/// OpenAPI names of request and response bodies that are not objects of a resource or a subresource, with the
-/// kinds that the bodies state. `DeleteOptions` belongs to every group and version.
+/// OpenAPI names of messages that are request or response bodies, but not objects of a resource.
+///
+/// Each entry also lists the `apiVersion/Kind` of such a body. The list of `DeleteOptions` is empty, because
+/// requests can send `DeleteOptions` with any group and version.
 const ROOTS: [(&str, &[&str]); 3] = [
     ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &[]),
     (
@@ -44,8 +44,7 @@ const ROOTS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Go types with a method `MarshalJSON`, each with the name of its JSON representation in the table of
-/// messages.
+/// Go types with a method `MarshalJSON`, and the names of their JSON formats in the table of messages.
 const FORMS: [(&str, &str); 10] = [
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "json"),
@@ -77,12 +76,11 @@ const FORMS: [(&str, &str); 10] = [
     ),
 ];
 
-/// Name of the JSON representation of certain types with two fields.
-///
-/// The JSON of such a type is the JSON of one of the two fields.
+/// Name of the JSON format of a type with two fields, of which JSON contains only one. JSON contains the
+/// second field, or the first one if the second is null.
 const EITHER: &str = "either";
 
-/// The scalar protobuf types that occur in the fields of the kinds that the embedded server serves.
+/// The scalar protobuf types that the table of messages supports.
 const SCALARS: [&str; 6] = ["bool", "bytes", "double", "int32", "int64", "string"];
 
 /// The downloaded Go modules that define the API types of one Kubernetes release.
@@ -91,11 +89,11 @@ pub(super) struct Sources {
     pub(super) modules: Vec<(&'static str, PathBuf)>,
 }
 
-/// The messages of all proto files, and the Go packages that define the types of these messages.
+/// The messages of all proto files that were read, and the Go packages that define the same types.
 #[derive(Default)]
 struct Library {
     messages: BTreeMap<String, Vec<ProtoField>>,
-    /// The Go packages, by the name of the proto package in the same folder.
+    /// The Go packages. The key is the name of the proto package whose file is in the same folder.
     packages: BTreeMap<String, Package>,
 }
 
@@ -111,9 +109,8 @@ pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<St
     library.table(version, &kinds_of(schema))
 }
 
-/// Returns the names of the messages that describe kinds, each with the kinds that it describes.
-///
-/// Adds the messages of [`ROOTS`].
+/// Returns the message name of each kind, with the kinds that use this message. Includes the messages of
+/// [`ROOTS`].
 fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     let mut kinds: BTreeMap<String, Vec<&str>> = ROOTS
         .map(|(root, kinds)| (message_name(root), kinds.to_vec()))
@@ -204,8 +201,7 @@ impl Library {
         Ok(table)
     }
 
-    /// Returns the name of a message's JSON representation, such as `object` or `list`, and the message's
-    /// table rows.
+    /// Returns the name of a message's JSON format, such as `object` or `list`, and its table rows.
     ///
     /// Each row describes a field of the message.
     fn message(&mut self, name: &str) -> Result<(&'static str, Vec<Row>)> {
@@ -236,8 +232,8 @@ impl Library {
     }
 }
 
-/// A row of the table of messages, which describes a field. Also contains the message that the field refers
-/// to.
+/// A row of the table of messages, which describes one field. If the type of the field is a message, `target`
+/// is the name of this message.
 struct Row {
     cells: [String; 4],
     target: Option<String>,
@@ -264,11 +260,11 @@ impl Row {
 
 /// Returns the table rows of a message, ordered by field number.
 ///
-/// `fields` are the message's proto fields, and `tags` the fields of the Go struct by number.
+/// `fields` are the fields in the proto file. `tags` are the fields of the Go struct, by protobuf number.
 ///
 /// # Errors
 ///
-/// Returns an error if the two types do not have the same field numbers.
+/// Returns an error if the proto file and the Go struct do not have the same field numbers.
 fn rows(fields: &[ProtoField], tags: &BTreeMap<u32, GoField>) -> Result<Vec<Row>> {
     let numbers: BTreeSet<u32> = fields.iter().map(|field| field.number).collect();
     ensure!(

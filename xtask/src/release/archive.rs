@@ -1,7 +1,7 @@
 //! Writes the release archive of `kubectl-informer`: one folder in a `.tar.gz` file.
 //!
-//! The same files and the same modification time produce the same bytes, because the archive entries are
-//! sorted and have a fixed owner. The module requires GNU tar and gzip.
+//! The same files and the same modification time produce the same bytes: the entries of the archive are
+//! sorted, and their owner is always root. The module requires GNU tar and gzip.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Pa
     ]
 }
 
-/// Returns the name of the folder inside the archive. The file name of the archive is this name with
+/// Returns the name of the folder inside the archive. The file name of the archive is this name plus
 /// `.tar.gz`.
 pub(super) fn name(program: &str, version: &str, target: &str) -> String {
     format!("{program}-{version}-{target}")
@@ -45,7 +45,8 @@ pub(super) fn name(program: &str, version: &str, target: &str) -> String {
 ///
 /// # Errors
 ///
-/// A file can't be copied, tar fails, or the files in the finished archive differ from `entries`.
+/// Returns an error if a file can't be copied, if tar fails, or if the archive does not contain exactly the
+/// names in `entries`.
 pub(super) fn write(
     folder: &Path,
     name: &str,

@@ -1,19 +1,20 @@
 //! Reads the release notes of a version from `CHANGELOG.md`.
 //!
-//! Supported headings are `## 0.2.0`, `## [0.2.0] - 2026-12-01` and `## Unreleased`. The module does not
-//! check whether the entries of a section are complete.
+//! Each section of the file has a heading such as `## 0.2.0`, `## [0.2.0] - 2026-12-01` or `## Unreleased`.
+//! The module does not check whether the entries of a section are complete.
 
 use anyhow::{Context as _, Result, ensure};
 
 /// Title of the changelog section for changes that are not released yet.
 const UNRELEASED: &str = "Unreleased";
 
-/// The section of the changelog that contains the release notes of a version.
+/// A section of the changelog, which contains the release notes of a version.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Section {
     /// Entries of the section in Markdown, without the heading.
     pub(super) notes: String,
-    /// Whether the heading of the section contains the version. `false` if the heading is `Unreleased`.
+    /// Whether the heading of the section contains the version. The value is `false` for the section
+    /// `Unreleased`.
     pub(super) is_dated: bool,
 }
 
@@ -21,8 +22,8 @@ pub(super) struct Section {
 ///
 /// # Errors
 ///
-/// - The section to return has no entry.
-/// - The changelog has a section for `version`, and the section `Unreleased` has entries too.
+/// Returns an error if the selected section has no entry. Also returns an error if the changelog has a
+/// section for `version`, and the section `Unreleased` has entries.
 pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     let unreleased = find(changelog, UNRELEASED).unwrap_or_default();
     let Some(notes) = find(changelog, version) else {
@@ -62,9 +63,8 @@ fn find(changelog: &str, title: &str) -> Option<String> {
     Some(format!("{}\n", body.join("\n").trim()))
 }
 
-/// Returns the title of the section, without brackets and date, if `line` is a Markdown heading of level 2.
-///
-/// Returns `None` for any other line.
+/// Returns the title in a Markdown heading of level 2, without brackets and date. Returns `None` if `line` is
+/// not such a heading.
 fn heading(line: &str) -> Option<&str> {
     let title = line.strip_prefix("## ")?;
     let title = title.split(" - ").next().unwrap_or(title).trim();
@@ -76,7 +76,7 @@ fn heading(line: &str) -> Option<&str> {
 ///
 /// # Errors
 ///
-/// The file can't be read, or [`section`] returns an error.
+/// Returns an error if the file can't be read, or if [`section`] returns an error.
 pub(super) fn read(root: &std::path::Path, version: &str) -> Result<Section> {
     let text = std::fs::read_to_string(root.join("CHANGELOG.md"))
         .context("can't read CHANGELOG.md; a release needs it")?;

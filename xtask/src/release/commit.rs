@@ -1,6 +1,6 @@
 //! Reads the Git commit from which a release is made.
 //!
-//! The module rejects a working tree with uncommitted changes, and a version whose tag is on another commit.
+//! It is an error if the working tree has uncommitted changes, or if the version's tag is on another commit.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,8 @@ use anyhow::{Result, bail, ensure};
 
 use super::process;
 
-/// The Git commit at `HEAD`, from which a release is made. The working tree has no uncommitted changes.
+/// The Git commit at `HEAD`, from which the release is made. When it was read, the working tree had no
+/// uncommitted changes.
 pub(super) struct Commit {
     pub(super) id: String,
     /// Commit time in seconds since the Unix epoch.
@@ -23,7 +24,8 @@ impl Commit {
     ///
     /// # Errors
     ///
-    /// Git fails, the working tree has uncommitted changes, or the tag of `version` is on another commit.
+    /// Returns an error if Git fails, if the working tree has uncommitted changes, or if the tag of `version`
+    /// is on another commit.
     pub(super) fn read(root: &Path, version: &str) -> Result<Commit> {
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");

@@ -1,6 +1,7 @@
 //! Determines the packages from which a program is built, with `cargo tree` for one package and one target.
 //!
-//! `cargo metadata` is not sufficient, because it also lists packages that only other workspace members need.
+//! `cargo metadata` is not sufficient. It also lists packages that the program does not need, but other
+//! members of the workspace do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,8 +19,8 @@ pub(super) type Tree = BTreeMap<Id, BTreeSet<Id>>;
 pub(super) struct Resolved {
     /// All packages that the build needs, including the package of the program.
     pub(super) built: Tree,
-    /// Packages whose code the program contains. Packages that only build scripts or procedural macros need
-    /// are excluded.
+    /// Packages whose code the program contains. Packages that only build scripts and procedural macros use
+    /// are not included.
     pub(super) linked: Tree,
 }
 
@@ -27,7 +28,7 @@ pub(super) struct Resolved {
 ///
 /// # Errors
 ///
-/// Cargo fails, or its output has an unknown format.
+/// Returns an error if Cargo fails, or if its output has an unknown format.
 pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolved> {
     let tree = |edges: &str| {
         let mut cargo = Command::new(env!("CARGO"));
@@ -50,7 +51,7 @@ pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolv
 ///
 /// # Errors
 ///
-/// A line has another format.
+/// Returns an error if a line has another format.
 fn parse(text: &str) -> Result<Tree> {
     let mut tree = Tree::new();
     let mut above: Vec<Id> = Vec::new();

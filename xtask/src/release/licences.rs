@@ -1,7 +1,8 @@
 //! Creates one text with the licences of the third-party packages that `kubectl-informer` contains.
 //!
-//! The release archive contains this text, because licences such as MIT and BSD require that each copy of a
-//! program includes the licence text. Equal licence texts of several packages occur once.
+//! Licences such as MIT and BSD require that each copy of a program includes the licence text. The release
+//! archive therefore contains this text. If several packages have equal licence texts, the result contains
+//! the text once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,14 +22,15 @@ const NAMES: [&str; 6] = [
     "UNLICENSE",
 ];
 
-/// Note after the name of a package that has no licence file.
+/// Text that follows the name of a package without a licence file.
 const NO_TEXT: &str = "; its package has no text of a licence";
 
-/// Returns a text that lists all `packages` with the names of their licences, followed by the licence texts.
+/// Returns a text that lists the name and the licence of each package in `packages`. The texts of the
+/// licences follow this list.
 ///
 /// # Errors
 ///
-/// A folder or a file of a package can't be read.
+/// Returns an error if a folder or a file of a package can't be read.
 pub(super) fn text(program: &str, packages: &[&Package]) -> Result<String> {
     let mut files = Vec::new();
     for package in packages {
@@ -42,7 +44,7 @@ pub(super) fn text(program: &str, packages: &[&Package]) -> Result<String> {
     Ok(render(program, packages, &files))
 }
 
-/// Reads the licence files in a package's folder, and returns their contents by file name.
+/// Reads the licence files in a package's folder. Returns the content of each file by file name.
 fn read(folder: &Path) -> Result<BTreeMap<String, String>> {
     let failed = || format!("can't read the licences in {}", folder.display());
     let mut files = BTreeMap::new();
@@ -58,9 +60,10 @@ fn read(folder: &Path) -> Result<BTreeMap<String, String>> {
     Ok(files)
 }
 
-/// Formats the list of `packages`, then the licence texts.
+/// Formats the list of `packages`, and appends the licence texts.
 ///
-/// Each item of `files` contains a title, with the package and the file name, and the text of a licence file.
+/// Each entry of `files` consists of a title and the text of a licence file. The title contains the package
+/// and the file name.
 fn render(program: &str, packages: &[&Package], files: &[(String, String)]) -> String {
     let mut titles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (title, text) in files {

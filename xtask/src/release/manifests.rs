@@ -1,10 +1,11 @@
 //! Checks that the manifests of published packages meet the requirements of crates.io and docs.rs.
 //!
-//! The module does not check whether a category exists, because crates.io ignores unknown categories.
+//! The module does not check whether crates.io knows a category. crates.io ignores unknown categories.
 
 use super::packages::Package;
 
-/// Maximum number of keywords, and of categories, that crates.io accepts for a package.
+/// Maximum number of keywords that crates.io accepts for a package. The maximum number of categories is the
+/// same.
 const LABELS_MAX: usize = 5;
 
 /// Returns one line of text for each problem in the manifest of `package`.
@@ -40,10 +41,10 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns one line for each dependency on a workspace crate, if the required version differs from the
-/// version of `package`.
+/// Checks the versions of the workspace crates on which `package` depends. Returns one line for each
+/// dependency whose required version differs from the version of `package`.
 ///
-/// Dev-dependencies are exempt.
+/// Does not check dev-dependencies.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     let required = format!("^{}", package.version);
     let own = package.dependencies.iter().filter(move |dependency| {
@@ -58,8 +59,8 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
 
 /// Returns one line for each feature of `package` that `[package.metadata.docs.rs]` does not list.
 ///
-/// The feature `default` and internal features, which start with `__`, are exempt. Returns no line if
-/// `package` has no library.
+/// Does not check the feature `default` and internal features, whose names start with `__`. Returns no line
+/// if `package` has no library.
 fn documented(package: &Package) -> Vec<String> {
     let is_library = package
         .targets

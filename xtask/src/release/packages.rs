@@ -1,4 +1,5 @@
-//! Reads the packages of the workspace and their dependencies from `cargo metadata` and `Cargo.lock`.
+//! Reads the packages of the workspace and their dependencies. The packages come from the output of `cargo
+//! metadata`, and their checksums from `Cargo.lock`.
 //!
 //! The module does not filter the dependencies by features or targets.
 
@@ -12,8 +13,8 @@ use serde_json::Value;
 
 use super::process;
 
-/// Name and version of a package. No two packages have the same pair, because `Cargo.lock` uses only one
-/// registry.
+/// Name and version of a package, which identify the package. `Cargo.lock` uses only one registry, so that no
+/// two packages have the same name and version.
 pub(super) type Id = (String, String);
 
 /// The part of the `cargo metadata` output that a release uses.
@@ -24,10 +25,11 @@ pub(super) struct Metadata {
     pub(super) target_directory: PathBuf,
 }
 
-/// A package in the output of `cargo metadata`: a member of the workspace, or a dependency.
+/// A package in the output of `cargo metadata`. The package is a member of the workspace or a third-party
+/// package.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct Package {
-    /// Package id in `cargo metadata`, which includes the source of the package, such as a registry.
+    /// Package id from `cargo metadata`. The id includes the source of the package, for example a registry.
     #[serde(rename = "id")]
     pub(super) key: String,
     pub(super) name: String,
@@ -56,7 +58,7 @@ pub(super) struct Dependency {
     pub(super) req: String,
     /// Kind of the dependency: `None` for a normal dependency, otherwise `dev` or `build`.
     pub(super) kind: Option<String>,
-    /// Folder of a path dependency. `None` for a dependency from a registry or a Git repository.
+    /// Folder of a path dependency. `None` if the dependency is from a registry or a Git repository.
     pub(super) path: Option<PathBuf>,
 }
 
@@ -81,7 +83,8 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// Cargo fails, for example because `Cargo.lock` is out of date, or its output has an unknown format.
+    /// Returns an error if Cargo fails, for example because `Cargo.lock` is out of date. Also returns an
+    /// error if the output has an unknown format.
     pub(super) fn read(root: &Path) -> Result<Metadata> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(root);
@@ -106,7 +109,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// The published packages have different versions, or no package is published.
+    /// Returns an error if the published packages have different versions, or if no package is published.
     pub(super) fn version(&self) -> Result<String> {
         let mut versions: Vec<_> = self.published().map(|it| &it.version).collect();
         versions.dedup();

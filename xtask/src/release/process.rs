@@ -1,17 +1,18 @@
 //! Runs the external programs that a release needs, such as `cargo`, `git` and `tar`.
 //!
-//! A failure is returned as an error with the command, the reason and, if possible, the next step.
+//! If a program fails, the returned error contains the command and the reason. Some errors also contain a
+//! step that the maintainer can try.
 
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Runs a program that writes its output and errors directly to the terminal.
+/// Runs a program that writes its output and its errors directly to the terminal.
 ///
 /// # Errors
 ///
-/// The program can't be run, or it fails. If it fails, the error ends with `next`, the step that the user
-/// should try.
+/// Returns an error if the program can't be started, or if it fails. If it fails, the error ends with `next`,
+/// which describes a step that the maintainer can try.
 pub(super) fn run(command: &mut Command, next: &str) -> Result<()> {
     let line = line(command);
     let status = command
@@ -24,12 +25,12 @@ pub(super) fn run(command: &mut Command, next: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program and returns its standard output.
+/// Runs a program, and returns its standard output.
 ///
 /// # Errors
 ///
-/// The program can't be run, it fails, or its output is not UTF-8. The error of a failed program contains its
-/// standard error output.
+/// Returns an error if the program can't be started, if it fails, or if its output is not UTF-8. If the
+/// program fails, the error contains its standard error output.
 pub(super) fn output(command: &mut Command) -> Result<String> {
     let line = line(command);
     let output = command

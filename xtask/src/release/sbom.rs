@@ -1,7 +1,7 @@
 //! Generates the software bill of materials (SBOM) of `kubectl-informer`, as CycloneDX 1.5 in JSON.
 //!
-//! The same commit produces the same bytes. A package that the build needs, but whose code the program does
-//! not contain, has the scope `excluded`.
+//! The same commit produces the same bytes. The SBOM contains all packages that the build needs. A package
+//! has the scope `required` if the program contains its code, and otherwise `excluded`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::dependencies::Resolved;
 use super::packages::{Id, Package};
 
-/// The program that the bill of materials describes, with its target triple and commit time.
+/// The program that the bill of materials describes. Also contains its target triple and the commit time.
 pub(super) struct Subject<'a> {
     /// Name of the program.
     pub(super) program: &'a str,
@@ -26,7 +26,7 @@ pub(super) struct Subject<'a> {
 ///
 /// # Errors
 ///
-/// `packages` does not contain a package of `resolved`.
+/// Returns an error if a package of `resolved` is missing in `packages`.
 pub(super) fn document(
     subject: &Subject<'_>,
     resolved: &Resolved,
@@ -99,7 +99,7 @@ fn described(package: &Package, kind: &str) -> Value {
     component
 }
 
-/// Returns the package URL of a package, which is also the `bom-ref` of the package in the document.
+/// Returns the package URL of a package. The document also uses this URL as the `bom-ref` of the package.
 fn reference((name, version): &Id) -> String {
     // `+` is the only character of names and versions that a package URL escapes.
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))

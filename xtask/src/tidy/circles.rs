@@ -1,9 +1,11 @@
 //! Rule `import-circle`: sibling modules of a crate do not import each other in a circle.
 //!
-//! Siblings are modules with the same parent. A module imports a sibling if its code, or the code of a module
-//! inside it, contains a path into the sibling. If the path leads to a name that another module imports or
-//! re-exports with `use`, the path in that `use` declaration counts too. A parent and its child modules may
-//! import each other. Test code is exempt.
+//! Siblings are modules with the same parent. A module imports a sibling if its code contains a path into the
+//! sibling. The code of a module includes the code of its child modules.
+//!
+//! A path can lead to a name that a third module imports or re-exports with `use`. The path in this `use`
+//! declaration then counts too. A parent and its child modules may import each other. The rule does not check
+//! test code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +16,14 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-circle";
 
-/// Map from the path of each module of a crate to all paths in the code of the module.
+/// The paths that the code of each module contains. The key is the path of the module within the crate.
 type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
 
-/// An import of the sibling module `to` by the module `from`, or by a module inside `from`.
+/// An import of the sibling module `to` by the module `from`, or by a child module of `from`.
 ///
-/// `parent` is the module path of the parent of both siblings, and `file` is the module path of the module
-/// that contains the import. `line` is the line of the import in the source file.
+/// - `parent` is the path of the parent module of `from` and `to`.
+/// - `file` is the path of the module whose code contains the import.
+/// - `line` is the line of the import in the source file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Import<'a> {
     parent: Vec<&'a str>,
@@ -101,8 +104,8 @@ fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
 
 /// Returns the path in the `use` declaration that imports or re-exports the name at the path `target`.
 ///
-/// For example, the result for `crate::m::X` is `crate::m::two::X` if the module `m` contains `use two::X;`.
-/// Returns `None` if no `use` declaration imports the name.
+/// For example, the module `m` contains `use two::X;`. The result for `crate::m::X` is then
+/// `crate::m::two::X`. Returns `None` if no `use` declaration imports the name.
 fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str>> {
     let lengths = (0..target.len()).rev();
     let mut prefixes = lengths.map(|length| target.split_at(length));
@@ -112,7 +115,7 @@ fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str
     Some(import.resolve_import(module))
 }
 
-/// Returns the sibling modules of the circle to which `import` belongs.
+/// Returns the sibling modules that form a circle with the modules of `import`.
 ///
 /// Returns an empty set if `import` belongs to no circle.
 fn circle<'a>(imports: &BTreeSet<Import<'a>>, import: &Import<'a>) -> BTreeSet<&'a str> {

@@ -1,7 +1,7 @@
 //! Finds the crates of the workspace: their folders, root files and source files.
 //!
-//! A crate is a folder with `lib.rs`, `main.rs` or both. A library and a program in the same folder are one
-//! crate with two root files. Test files are excluded.
+//! A crate is a folder with `lib.rs`, `main.rs` or both. A library and a program in the same folder count as
+//! one crate with two root files. The module does not return test files.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ pub(super) struct Crate<'a> {
     /// Path of the folder that contains the crate root, relative to the workspace root, without a trailing
     /// `/`.
     pub(super) folder: &'a str,
-    /// Source files below the folder, except test files. The string is the path of the file, relative to the
-    /// folder.
+    /// Source files below the folder, except test files. Each entry consists of the path of the file,
+    /// relative to the folder, and the file.
     pub(super) files: Vec<(&'a str, &'a Source<'a>)>,
 }
 
@@ -43,7 +43,8 @@ impl<'a> Crate<'a> {
         crates.collect()
     }
 
-    /// Returns the source file at the path `name`, relative to the folder of the crate.
+    /// Returns the source file at the path `name`, relative to the folder of the crate. Returns `None` if
+    /// there is no such file.
     pub(super) fn file(&self, name: &str) -> Option<&'a Source<'a>> {
         let mut files = self.files.iter();
         files.find(|(file, _)| *file == name).map(|(_, file)| *file)

@@ -13,7 +13,7 @@ pub(crate) struct Finding {
     pub(super) line: usize,
     /// Short name of the rule, for example `dead-link`.
     pub(super) rule: &'static str,
-    /// Description of the problem and of its correction.
+    /// Description of the violation, and a way to correct it.
     pub(super) advice: String,
 }
 

@@ -1,10 +1,11 @@
-//! Rule `import-order`: modules import only modules that the crate root declares above them.
+//! Rule `import-order`: a module imports only modules that the crate root declares above the module.
 //!
 //! The rule checks paths that start with `crate::`, and `super::` paths that lead to the crate root. A module
-//! may not use an item that the crate root defines or re-exports.
+//! must not import an item that the crate root itself defines or re-exports.
 //!
-//! If a crate has `lib.rs` and `main.rs`, a module follows the order in the root that declares the module.
-//! The rule does not check paths that start with the name of a crate. Crate roots and test code are exempt.
+//! A crate can have two roots, `lib.rs` and `main.rs`. The order for a module is then the order in the root
+//! that declares the module. The rule does not check paths that start with the name of a crate, crate roots
+//! and test code.
 
 use super::crates::{Crate, ROOTS};
 use super::finding::Finding;
@@ -24,8 +25,8 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Reads the module order from the `mod` declarations in `source`, the crate root with the file name
-    /// `root`.
+    /// Reads the order of the modules from the `mod` declarations in a crate root. `root` is the file name of
+    /// the crate root, and `source` is its text.
     fn of<'a>(root: &'a str, source: &Source<'_>) -> Order<'a> {
         let code = source.production();
         let tokens = tokens(&code);
@@ -46,7 +47,8 @@ impl Order<'_> {
     }
 }
 
-/// Returns a finding for each import that violates the module order of its crate.
+/// Returns a finding for each import that violates the order of modules in its crate root. Also returns a
+/// finding for each module that no crate root declares.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources)
         .iter()

@@ -1,7 +1,7 @@
 //! Rule `dead-link`: relative links in Markdown files lead to existing files, folders and headings.
 //!
-//! The rule does not check links with a scheme, such as `https://`. In Markdown files below `crates`, it also
-//! skips links to Rust items, because rustdoc checks these links.
+//! The rule does not check links with a scheme, such as `https://`. rustdoc checks the links to Rust items in
+//! the Markdown files below `crates`. The rule skips these links.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,8 @@ fn missing(place: &str, anchor: &str, anchors: &BTreeSet<String>) -> String {
     format!("`{place}` has no such heading{hint}")
 }
 
-/// Resolves the link `path` in `document` to a path relative to the workspace root.
+/// Returns the path, relative to the workspace root, to which a link in `document` leads. `path` is the path
+/// in the link.
 ///
 /// Returns `None` if the link leads out of the workspace.
 fn resolve(document: &str, path: &str) -> Option<String> {
@@ -88,7 +89,7 @@ fn has_scheme(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
-/// Returns whether a link target looks like a Rust item, such as `crate::Snapshot` or `fn@take()`.
+/// Returns whether a link target has the form of a Rust item, such as `crate::Snapshot` or `fn@take()`.
 fn is_item(target: &str) -> bool {
     let name = target.split('#').next().unwrap_or_default();
     let in_name = |c: char| c.is_ascii_alphanumeric() || "_:@!()<>".contains(c);

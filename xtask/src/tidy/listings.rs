@@ -1,9 +1,9 @@
 //! Rule `stale-listing`: code blocks in Markdown files match the source files that they quote.
 //!
-//! - After a line `<!-- from: PATH -->`, the fenced code block contains consecutive lines of the file `PATH`.
-//!   The lines may have additional indentation in the file.
-//! - After a line `<!-- diff: BEFORE AFTER -->`, the fenced code block is the complete output of `diff -u`
-//!   for the two files.
+//! - After a line `<!-- from: PATH -->`, the fenced code block must contain consecutive lines of the file
+//!   `PATH`. The lines in the file can have additional indentation.
+//! - After a line `<!-- diff: BEFORE AFTER -->`, the fenced code block must be the output of `diff -u` for
+//!   the two files.
 //!
 //! The rule does not check other code blocks.
 
@@ -31,7 +31,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The source files that a code block quotes, as stated in the comment before the block.
+/// The source files that a code block quotes. The comment before the code block names them.
 enum Claim<'a> {
     From(&'a str),
     Diff(&'a str, &'a str),
@@ -78,9 +78,9 @@ fn block<'a, 'b>(lines: &'b [&'a str]) -> Option<&'b [&'a str]> {
     first.starts_with("```").then(|| &rest[..end])
 }
 
-/// Returns whether `file` contains the lines of `block` consecutively.
+/// Returns whether `file` contains the lines of `block` as consecutive lines.
 ///
-/// In `file`, all these lines may have the same additional indentation.
+/// The lines in `file` can have additional indentation, which must be equal in all lines.
 fn stands_in(block: &[&str], file: &[&str]) -> bool {
     let Some(first) = block.first() else {
         return false;
@@ -96,7 +96,7 @@ fn stands_in(block: &[&str], file: &[&str]) -> bool {
     })
 }
 
-/// Returns whether the unified diff `diff` is the complete difference between the files `old` and `new`.
+/// Returns whether the unified diff `diff` contains exactly the differences between `old` and `new`.
 fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     let Some(first) = diff.iter().position(|line| line.starts_with("@@ ")) else {
         return false;

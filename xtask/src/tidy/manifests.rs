@@ -1,7 +1,7 @@
 //! Rule `dev-version`: a dev-dependency on a crate of this workspace has a path and no version.
 //!
-//! If a dev-dependency has a version, Cargo requires that the dependency is published first. Two crates that
-//! have dev-dependencies on each other could then not be published.
+//! If a dev-dependency has a version, Cargo can publish the crate only after the dependency. Two crates that
+//! have such dev-dependencies on each other can't be published.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,7 @@ pub(super) struct Entry<'a> {
     pub(super) line: usize,
 }
 
-/// Returns a finding for each dev-dependency on a crate of this workspace that has a version.
-///
-/// A dev-dependency with `workspace = true` is also reported.
+/// Returns a finding for each dev-dependency on a workspace crate with a version or `workspace = true`.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let manifests = || {
         tree.files("toml")

@@ -1,7 +1,7 @@
 //! Extracts prose, links and anchors from Markdown.
 //!
-//! The module supports inline links, images, link definitions, and headings that start with `#`. It does not
-//! support HTML links and underlined headings.
+//! The module supports inline links, images, link definitions (`[label]: target`), and headings that start
+//! with `#`. It does not support HTML links and underlined headings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ pub(super) struct Link<'a> {
     pub(super) target: &'a str,
 }
 
-/// Returns the document without fenced code blocks and code spans. Line numbers stay the same.
+/// Returns the document without fenced code blocks and code spans. The remaining text keeps its line numbers.
 pub(super) fn prose(markdown: &str) -> String {
     let mut kept = String::with_capacity(markdown.len());
     for line in unfenced(markdown) {
@@ -23,7 +23,8 @@ pub(super) fn prose(markdown: &str) -> String {
     kept
 }
 
-/// Returns the links in `prose`, the return value of the function [`prose`]. Lines are counted from 1.
+/// Returns the links in `prose`, which must be the result of the function [`prose`]. Lines are counted from
+/// 1.
 pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (index, line) in prose.lines().enumerate() {
@@ -69,7 +70,8 @@ fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the number of bytes before the parenthesis that closes the link target at the start of `rest`.
+/// Returns the length of the link target at the start of `rest`, in bytes. The target ends before its closing
+/// parenthesis.
 fn closing(rest: &str) -> usize {
     let mut open = 0_usize;
     let end = rest.find(|c| match c {
@@ -100,7 +102,7 @@ fn without_title(target: &str) -> &str {
     path.trim_start_matches('<').trim_end_matches('>')
 }
 
-/// Returns the text of a heading, with the text of its links but without their targets.
+/// Returns the text of a heading. Keeps the text of links in the heading, and omits their targets.
 ///
 /// Returns `None` if `line` is not a heading.
 fn heading(line: &str) -> Option<String> {
@@ -119,7 +121,8 @@ fn heading(line: &str) -> Option<String> {
 
 /// Returns the anchor that GitHub generates for a heading.
 ///
-/// The anchor is in lower case. It contains only letters, digits, `-` and `_`, with a `-` for each space.
+/// The anchor is in lower case. Each space becomes a `-`. Other characters are omitted unless they are
+/// letters, digits, `-` or `_`.
 fn slug(heading: &str) -> String {
     let lower = heading.to_lowercase();
     let kept = lower.chars().filter_map(|c| match c {

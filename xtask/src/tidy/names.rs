@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use super::rust::Source;
 
-/// Names that a file or folder must not have, because they do not describe its content.
+/// Names that a file or a folder must not have. These names do not describe the content.
 const BANNED: [&str; 8] = [
     "utils", "util", "common", "helpers", "misc", "types", "manager", "base",
 ];

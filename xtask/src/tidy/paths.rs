@@ -1,27 +1,28 @@
 //! Extracts the paths from Rust code, such as `crate::queue::Queue`, and resolves them to modules.
 //!
-//! The module works on tokens instead of a syntax tree. It does not support paths in macro patterns, glob
-//! imports, and `#[path]` attributes.
+//! The module parses tokens, not syntax trees. It does not support paths in macro patterns, glob imports, and
+//! `#[path]` attributes.
 
 use super::rust::Token;
 
-/// A path in Rust code, such as `crate::queue::Queue`. Each member of a group `{…}` is a separate path.
+/// A path in Rust code, such as `crate::queue::Queue`. A group such as `a::{b, c}` consists of several paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedPath<'a> {
     /// Segments of the path, including `crate`, `self` and `super`.
     names: Vec<&'a str>,
-    /// Name that a `use` declaration binds to the path. `None` for a path outside of a `use` declaration.
+    /// Name that a `use` declaration gives to the item at the path. `None` if the path is not in a `use`
+    /// declaration.
     pub(super) imported_as: Option<&'a str>,
     /// Line of the path in the file, counted from 1.
     pub(super) line: usize,
 }
 
 impl<'a> NamedPath<'a> {
-    /// Returns the segments of the path relative to the crate root. `own` is the module whose code contains
-    /// the path.
+    /// Returns the segments of the path relative to the crate root. `own` is the path of the module whose
+    /// code contains this path.
     ///
-    /// Returns `None` if the path does not start with `crate`, `self` or `super`, or leads above the crate
-    /// root.
+    /// Returns `None` if the path does not start with `crate`, `self` or `super`, or if it leads above the
+    /// crate root.
     pub(super) fn resolve(&self, own: &[&'a str]) -> Option<Vec<&'a str>> {
         let (mut absolute, mut rest) = match self.names.split_first()? {
             (&"crate", rest) => (Vec::new(), rest),
@@ -37,18 +38,18 @@ impl<'a> NamedPath<'a> {
         Some(absolute)
     }
 
-    /// Returns the segments of an imported path relative to the crate root. `own` is the module with the
-    /// `use` declaration.
+    /// Returns the segments of an imported path relative to the crate root. `own` is the path of the module
+    /// that contains the `use` declaration.
     ///
-    /// A path without `crate`, `self` or `super` is resolved relative to `own`.
+    /// A path that does not start with `crate`, `self` or `super` is relative to `own`.
     pub(super) fn resolve_import(&self, own: &[&'a str]) -> Vec<&'a str> {
         self.resolve(own)
             .unwrap_or_else(|| [own, &self.names].concat())
     }
 }
 
-/// Returns the paths in all `use` declarations, and all other paths that start with `crate`, `self` or
-/// `super`.
+/// Returns the paths in all `use` declarations. From other code, returns the paths that start with `crate`,
+/// `self` or `super`.
 pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let (mut at, mut found) = (0, Vec::new());
@@ -72,9 +73,10 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     found
 }
 
-/// Parses the path or the group of paths that starts at the token `at`, and adds each path to `found`.
+/// Parses the path or the group of paths that starts at the token with the index `at`. Adds each path to
+/// `found`.
 ///
-/// Each added path starts with the segments of `prefix`. Returns the position of the first token after the
+/// The segments in `prefix` precede the segments of each path. Returns the index of the first token after the
 /// path or the group.
 fn members<'a>(
     tokens: &[Token<'a>],

@@ -1,13 +1,13 @@
-//! Rule `phrase`: documents and comments do not contain certain vague phrases, such as `so many`.
+//! Rule `phrase`: Markdown files and comments do not contain the vague phrases in [`PHRASES`].
 //!
-//! The rule checks Markdown files and the comments of Rust files. It skips code spans and fenced code blocks.
+//! The rule checks the comments of Rust files only. It skips code spans and fenced code blocks.
 
 use super::finding::Finding;
 use super::markdown;
 use super::prose::words;
 use super::rust::Source;
 
-/// A vague phrase, and advice for its replacement.
+/// A vague phrase, and advice on the words that replace it.
 type Phrase = (&'static str, &'static str);
 
 const PHRASES: [Phrase; 8] = [
@@ -32,8 +32,8 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     check(source.path, &source.comments)
 }
 
-/// Returns a finding for each vague phrase in `markdown`: the text of a Markdown file, or the comments of a
-/// Rust file.
+/// Returns a finding for each vague phrase in `markdown`. `markdown` is the text of a Markdown file, or the
+/// comments of a Rust file.
 pub(super) fn check(path: &str, markdown: &str) -> Vec<Finding> {
     let prose = markdown::prose(markdown).to_lowercase();
     let mut findings = Vec::new();

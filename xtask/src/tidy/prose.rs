@@ -1,8 +1,7 @@
-//! Rules `unfinished` and `narration`: a text does not mark unfinished work and does not describe its
-//! history.
+//! Rules `unfinished` and `narration`: texts contain no unfinished work and no description of history.
 //!
-//! In Rust files, both rules check the comments, and `unfinished` also checks the code for macros such as
-//! `todo!`. In Markdown files, both rules skip code spans and fenced code blocks.
+//! Both rules check Markdown files, except for code spans and fenced code blocks. Both rules also check the
+//! comments of Rust files. In addition, `unfinished` checks Rust code for macros such as `todo!`.
 
 use super::finding::Finding;
 use super::markdown;
@@ -11,10 +10,10 @@ use super::rust::{Source, is_word};
 /// Words that mark unfinished work. Such a word is allowed in a line that contains an issue number.
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
-/// Macros that panic in place of missing code.
+/// Macros that panic because the code is not written yet.
 const STUBS: [&str; 2] = ["todo!", "unimplemented!"];
 
-/// Phrases that describe an earlier state of a text or of code instead of the current state.
+/// Phrases that describe the history of a text or of code instead of the current state.
 const NARRATION: [&str; 6] = [
     "previously we",
     "as requested",
@@ -24,8 +23,8 @@ const NARRATION: [&str; 6] = [
     "we now",
 ];
 
-/// Returns the findings of both rules in the comments of a Rust file, and a finding for each stub macro in
-/// its code.
+/// Returns the findings of the rules `unfinished` and `narration` in the comments of a Rust file. Also
+/// returns a finding for each macro of [`STUBS`] in its code.
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = text(source.path, &source.comments);
     for stub in STUBS {
@@ -42,7 +41,7 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the findings of both rules in a Markdown file.
+/// Returns the findings of the rules `unfinished` and `narration` in a Markdown file.
 pub(super) fn markdown(path: &str, markdown: &str) -> Vec<Finding> {
     text(path, &markdown::prose(markdown))
 }
@@ -68,7 +67,7 @@ fn text(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Returns the byte offsets of `word` in `text`, except where `word` is part of a longer word.
+/// Returns the byte offsets at which `text` contains `word` as a whole word.
 pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     text.match_indices(word)

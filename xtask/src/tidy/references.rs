@@ -1,7 +1,7 @@
-//! Rules `dead-path` and `dead-test`: the files and tests that certain documents name must exist.
+//! Rules `dead-path` and `dead-test`: the documentation names only files and tests that exist.
 //!
-//! The rule `dead-path` checks the documents in [`MAPS`], and the rule `dead-test` checks [`CLIENT_GO`]. A
-//! missing document is not a finding.
+//! The rule `dead-path` checks the documents in [`MAPS`], and the rule `dead-test` checks [`CLIENT_GO`]. It
+//! is not a finding if one of these documents is missing.
 
 use std::collections::BTreeSet;
 
@@ -19,21 +19,22 @@ const MAPS: [&str; 4] = [
 
 /// Document with tables of client-go's behaviors and defects.
 ///
-/// The last column of a row names the tests of this project for the behavior or the defect.
+/// Each row of a table describes one behavior or defect. The last column of the row names the tests that
+/// cover it.
 const CLIENT_GO: &str = "docs/client-go.md";
 
 /// Character in the first column of each table row that describes a behavior of client-go.
 const STAR: char = '★';
 
-/// Letters with which the number of a defect, such as `D7`, starts.
+/// First letters of the numbers of client-go's defects, such as `D` in `D7`.
 ///
-/// `D` is a defect of client-go's informer, `W` is a defect of its work queue, and `S` is a minor defect.
+/// `D` is a defect of the informer, `W` is a defect of the work queue, and `S` is a minor defect.
 const DEFECTS: [char; 3] = ['D', 'W', 'S'];
 
-/// Returns a finding for each nonexistent path that the documents [`MAPS`] contain in backticks.
+/// Returns a finding for each path in backticks in the documents [`MAPS`] that does not exist.
 ///
-/// A path may be relative to the workspace root or to any other folder, such as `queue/in_order.rs`. A path
-/// `a/{b,c}.rs` counts as the two paths `a/b.rs` and `a/c.rs`.
+/// A path may be relative to the workspace root or to any other folder, such as `queue/in_order.rs`. The text
+/// `a/{b,c}.rs` stands for the two paths `a/b.rs` and `a/c.rs`.
 pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (map, line, quoted) in MAPS.iter().flat_map(|map| all_quoted(tree, map)) {
@@ -47,11 +48,10 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns a finding for each test that [`CLIENT_GO`] names for a behavior or a defect, but that does not
-/// exist.
+/// Returns a finding for each test that [`CLIENT_GO`] names, but that does not exist.
 ///
-/// The test names are function names in backticks, with or without a module path. Type names in backticks are
-/// ignored.
+/// The names of tests are function names in backticks, with or without a module path. The function ignores
+/// type names in backticks, and rows that describe neither a behavior nor a defect.
 pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let Some(text) = tree.text(CLIENT_GO) else {
         return Vec::new();
@@ -82,8 +82,8 @@ fn is_defect(cell: &str) -> bool {
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Returns `(map, line, text)` for each text in backticks in the document at the path `map`. Lines are
-/// counted from 1.
+/// Returns all texts in backticks in the document at the path `map`. Each result consists of `map`, the line,
+/// counted from 1, and the text.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,
@@ -110,7 +110,7 @@ fn expand(quoted: &str) -> Vec<String> {
     braces.unwrap_or_else(|| vec![quoted.to_owned()])
 }
 
-/// Returns whether `text` looks like a file path of this repository, but not `mod.rs`.
+/// Returns whether `text` has the form of a file path of this repository. Returns `false` for `mod.rs`.
 fn is_path(text: &str) -> bool {
     let plain = text
         .chars()
@@ -121,7 +121,7 @@ fn is_path(text: &str) -> bool {
     plain && text != "mod.rs" && (ending || text.starts_with("crates/"))
 }
 
-/// Returns whether `name` looks like a function name: lower case, with at least one underscore.
+/// Returns whether `name` has the form of a function name: lower case, with at least one underscore.
 fn is_function(name: &str) -> bool {
     name.contains('_')
         && name

@@ -1,7 +1,8 @@
 //! Separates the code, the comments and the tests of a Rust file.
 //!
-//! The code is a copy of the file with spaces in place of comments and literals. The comments are a copy with
-//! spaces in place of code and literals. A byte offset is the same position in the file and in both copies.
+//! The code and the comments are copies of the file's text. In the code, spaces replace comments and
+//! literals. In the comments, spaces replace code and literals. Byte offsets are the same in the file and in
+//! both copies.
 
 mod lexer;
 
@@ -9,19 +10,20 @@ use std::ops::Range;
 
 use lexer::Class;
 
-/// A Rust file, with separate copies of its code and its comments, and the ranges of its tests.
+/// A Rust file, with a copy of its code, a copy of its comments, and the ranges of its tests.
 pub(super) struct Source<'a> {
     /// Path of the file, relative to the workspace root, with `/` as separator.
     pub(super) path: &'a str,
     /// Complete text of the file.
     pub(super) text: &'a str,
-    /// Copy of the text with spaces in place of comments and literals.
+    /// Copy of the text in which spaces replace comments and literals.
     pub(super) code: String,
-    /// Copy of the text with spaces in place of everything except comments, including doc comments.
+    /// Copy of the text in which spaces replace everything except comments. Doc comments are comments.
     pub(super) comments: String,
     /// Byte ranges of the test code, in ascending order and without overlap.
     ///
-    /// Test code is a complete test file, or an item with `#[cfg(test)]`.
+    /// In a test file, the whole text is test code. In any other file, the items with `#[cfg(test)]` are test
+    /// code.
     pub(super) tests: Vec<Range<usize>>,
 }
 
@@ -56,7 +58,7 @@ impl<'a> Source<'a> {
         is_test_file(self.path)
     }
 
-    /// Returns a copy of [`Source::code`] with spaces in place of the test code.
+    /// Returns a copy of [`Source::code`] in which spaces also replace the test code.
     pub(super) fn production(&self) -> String {
         let mut bytes = self.code.clone().into_bytes();
         for range in &self.tests {
@@ -81,7 +83,7 @@ pub(super) fn is_word(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 
-/// Splits code without comments and literals, such as [`Source::code`], into tokens.
+/// Splits code into tokens. `code` must contain no comments and literals, as in [`Source::code`].
 pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     let bytes = code.as_bytes();
     let (mut at, mut line, mut tokens) = (0, 1, Vec::new());
@@ -112,9 +114,10 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Returns the byte offset after the bracket that closes the bracket at the byte offset `open`.
+/// Returns the byte offset of the end of a bracketed text. The text starts with the bracket at the byte
+/// offset `open`. The end is after the matching bracket.
 ///
-/// Returns the length of the code if the bracket is not closed.
+/// Returns the length of the code if there is no matching bracket.
 pub(super) fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -148,9 +151,10 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the byte offset after the item that starts at the byte offset `start`.
+/// Returns the byte offset of the end of the item that starts at the byte offset `start`.
 ///
-/// An item ends after its first `;` outside of brackets, or after its first block `{…}`.
+/// The end is after the first `;` outside of brackets, or after the first block `{…}`, if the block is
+/// earlier.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = code.as_bytes().get(at) {
@@ -164,7 +168,7 @@ fn end_of_item(code: &str, start: usize) -> usize {
     code.len()
 }
 
-/// Returns a copy of `source` with spaces in place of all text whose class is not `class`.
+/// Returns a copy of `source` in which spaces replace all text that is not of the class `class`.
 fn keep(source: &str, class: Class) -> String {
     let mut bytes = source.as_bytes().to_vec();
     for span in lexer::spans(source) {

@@ -1,12 +1,12 @@
 //! Rule `biased-select`: every `select!` starts with `biased;`.
 //!
-//! Without `biased;`, tokio polls the branches in a random order. A test could then not replay a run from its
-//! seed.
+//! Without `biased;`, tokio polls the branches in a random order. Two test runs with the same seed could then
+//! differ.
 
 use super::finding::Finding;
 use super::rust::{Source, is_word};
 
-/// Returns a finding for each `select!` that does not start with `biased;`, also in test code.
+/// Returns a finding for each `select!` that does not start with `biased;`. Also checks test code.
 pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
     let code = &source.code;
     code.match_indices("select!")

@@ -1,8 +1,8 @@
 //! Rule `foreign-type`: public signatures of the library use only the dependencies in [`ALLOWED`].
 //!
-//! The rule checks `pub` functions, fields, constants, type aliases, re-exports, enums and traits, and the
-//! headers of `From` impls. It reports the name of a forbidden dependency, and each name that is imported
-//! from such a dependency. It does not check `pub(crate)` items.
+//! The rule checks the signatures of `pub` items, and the headers of `From` and `TryFrom` impls. It does not
+//! check `pub(crate)` items. It reports the name of every other dependency, and every name that the file
+//! imports from such a dependency.
 
 mod items;
 
@@ -35,8 +35,8 @@ pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns a finding for each name in a public signature if the name is a crate in `foreign`, or is imported
-/// from such a crate.
+/// Returns a finding for each name in a public signature that is a crate in `foreign`. Also returns a finding
+/// for each name that the file imports from such a crate.
 pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Finding> {
     let code = source.production();
     let tokens = items::without_attributes(&tokens(&code));
@@ -73,8 +73,8 @@ pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Find
     findings
 }
 
-/// Returns the names that `use` declarations import from crates in `foreign`. The map contains the crate of
-/// each name.
+/// Returns the names that `use` declarations import from crates in `foreign`. The value of each name is the
+/// crate.
 fn imports<'a>(tokens: &[Token<'_>], foreign: &'a BTreeSet<String>) -> BTreeMap<String, &'a str> {
     let mut names = BTreeMap::new();
     for (at, _) in tokens

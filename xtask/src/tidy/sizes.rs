@@ -1,18 +1,18 @@
-//! Rule `size`: neither a file nor the tests inside the file exceed a maximum number of lines.
+//! Rule `size`: files and the tests inside them do not exceed a maximum number of lines.
 //!
-//! The tests inside a file of production code have a separate maximum, and do not count towards the maximum
-//! of the file. The rule does not check the length of functions, because clippy does (`too_many_lines`).
+//! The tests inside a file of production code do not count towards the maximum of the file. The rule does not
+//! check the length of functions. The clippy lint `too_many_lines` checks it.
 
 use super::finding::Finding;
 use super::rust::{Source, line_of};
 
-/// Maximum number of lines of a test file, or of a file of production code without the tests inside it.
+/// Maximum number of lines of a file. In a file of production code, the tests inside the file do not count.
 const FILE_MAX: usize = 500;
 
 /// Maximum number of lines of the tests inside a file of production code.
 const INLINE_TESTS_MAX: usize = 150;
 
-/// Returns a finding for each maximum that the file exceeds: [`FILE_MAX`] or [`INLINE_TESTS_MAX`].
+/// Returns a finding for each exceeded maximum: [`FILE_MAX`] and [`INLINE_TESTS_MAX`].
 pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
     let finding = |advice: String| Finding::new(source.path, 1, "size", advice);
     let inline_tests = if source.is_test_file() {

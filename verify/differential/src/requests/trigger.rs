@@ -1,22 +1,27 @@
-//! Defines the effect of each operation on the embedded server, as plans for the server's fault injection.
+//! Maps the verb of each operation to the faults that the embedded server injects for this operation.
 //!
-//! This module does not define which objects an operation changes.
+//! The faults are plans for the server's fault injection. The module does not define how an operation changes
+//! the objects on the server.
 
 use serde_json::{Value, json};
 
-/// The effect of an operation on the embedded server, in addition to the changes of objects.
+/// Faults that one operation injects into the embedded server, and the virtual time after them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trigger {
-    /// Fault injection plan for the requests after the operation.
+    /// Fault injection plan that is injected before the operation changes objects. The plan affects later
+    /// requests.
     pub(super) rules: &'static str,
-    /// Fault injection plans of each turn, in order. An operation consists of one or two turns. The server
-    /// delivers pending watch events after each plan.
+    /// Fault injection plans that are injected after the operation has changed the objects, in order.
+    ///
+    /// The host executes an operation in one or two turns; the outer slice has one entry per turn. After each
+    /// plan, the server delivers the pending watch events.
     pub(super) turns: &'static [&'static [&'static str]],
-    /// Virtual time that passes after each turn, in milliseconds.
+    /// Virtual time that passes after each turn, in milliseconds. The slice has one entry per turn.
     pub(super) pass: &'static [u64],
     /// Change to apply to the watch events of this operation; `None` for no change.
     pub(super) twist: Option<Twist>,
-    /// Whether the second turn closes the streaming lists whose final bookmark has not been sent.
+    /// Whether the server ends the responses of unfinished streaming lists in the second turn. A streaming
+    /// list is unfinished until the server has sent its `k8s.io/initial-events-end` bookmark.
     pub(super) ends_unfinished: bool,
 }
 
@@ -34,8 +39,8 @@ const OPERATION: u64 = 2_000;
 pub(super) const RECOVERY: u64 = 300_000;
 /// Virtual time that passes after a fault in a sequence with streaming lists, in milliseconds.
 ///
-/// The time is longer than an hour, because the library sends no streaming lists for an hour after the server
-/// has rejected one.
+/// The server can reject a streaming list. The library then requests no streaming list for one hour. The time
+/// is longer than this hour.
 const HOUR: u64 = 3_700_000;
 
 const GONE: &str = concat!(
@@ -72,7 +77,7 @@ const FAULT: Trigger = Trigger {
 };
 
 impl Trigger {
-    /// Returns the effect of an operation with the verb `verb`.
+    /// Returns the faults and the passing time for the operation with the verb `verb`.
     pub(super) fn of(verb: &str) -> Self {
         match verb {
             "bookmark" => Self {

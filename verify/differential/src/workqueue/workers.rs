@@ -33,8 +33,8 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Virtual time that passes before each operation. Because of this time, delays of whole milliseconds that
-/// start at different operations end at different times.
+/// Virtual time that passes before each operation. Each operation therefore starts at its own time. Delays of
+/// whole milliseconds that start at different operations then end at different times.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -67,7 +67,8 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The work queue under test, and the worker and drain tasks that call it.
+/// The work queue under test, its tasks, and the behaviours of the current operation. Worker tasks receive
+/// items, and drain tasks shut the queue down.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,
@@ -75,15 +76,16 @@ struct Workers {
     waiting: JoinSet<()>,
     /// Number of drain tasks started so far. A drain task calls `shut_down_with_drain`.
     drains: usize,
-    /// Whether the last shutdown was a call of `shut_down`. Such a call also ends the waiting drain tasks.
+    /// Whether the sequence called `shut_down` after its last call of `shut_down_with_drain`. A call of
+    /// `shut_down` ends the waiting drain tasks.
     released: bool,
-    /// Items that were added again while a worker still processes them.
+    /// Items that are being processed by a worker and have been added to the queue again.
     again: BTreeSet<String>,
     bug: Option<Bug>,
     seen: Vec<&'static str>,
 }
 
-/// Events and items that the worker and drain tasks have recorded.
+/// Events and items that the worker and drain tasks have recorded for the answers.
 #[derive(Default)]
 struct Told {
     events: Vec<(u128, String)>,
@@ -273,8 +275,10 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records for the coverage report which behaviours the events of an operation show. `before` contains
-    /// the numbers of items and tasks before the operation.
+    /// Records for the coverage report which behaviours `events` show. `events` contains the events of the
+    /// operation with the verb `verb`.
+    ///
+    /// `before` contains the numbers of items and tasks before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();
@@ -316,7 +320,7 @@ impl Workers {
 
     /// Updates `again`, the set of items that were added again while they are being processed.
     ///
-    /// `delayed_before` contains the result of [`Self::delayed_in_work`] before the operation.
+    /// `delayed_before` is the result of [`Self::delayed_in_work`] before the operation ran.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
@@ -338,8 +342,10 @@ impl Workers {
         }
     }
 
-    /// Records for the coverage report which behaviours the drain tasks and the waiting workers show. Also
-    /// records violated guarantees of the queue.
+    /// Records the behaviours of the drain tasks and of the waiting workers for the coverage report. Also
+    /// records the guarantees that the queue violated.
+    ///
+    /// `drained_before` is the number of returned drain tasks before the operation.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();

@@ -66,7 +66,8 @@ fn name(number: u64) -> String {
 
 /// Requests a page of a list with a continue token, and checks the response.
 ///
-/// An input that starts with a brace is the decoded JSON of a token. Any other input is an encoded token.
+/// If the input starts with a brace, it is the JSON of a token, and the function encodes it. Any other input
+/// is used as an encoded token.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (token, json) = if data.starts_with(b"{") {
         (BASE64_URL_SAFE_NO_PAD.encode(data), data.to_vec())

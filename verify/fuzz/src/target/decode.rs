@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::planted::Bug;
 
-/// Minimum length, in bytes, of the values that [`quotes_nothing`] searches for in error messages. A shorter
+/// Minimum length of the values that [`quotes_nothing`] searches for in error messages, in bytes. A shorter
 /// value can be part of a message by chance.
 const TELLING_BYTES: usize = 6;
 
@@ -94,8 +94,8 @@ fn quotes_nothing(bytes: &Bytes, error: &str) {
     }
 }
 
-/// Text of error messages that does not depend on the object. [`quotes_nothing`] ignores values of the object
-/// that occur in this text.
+/// Words of error messages that do not depend on the decoded object. [`quotes_nothing`] accepts values of the
+/// object that occur in these words.
 const ORDINARY: &str = "metadata.name: invalid JSON, a value of another type than expected, or a missing field, (line column) the JSON ends early no name of can't be decoded";
 
 fn bytes_as_key(bytes: &Bytes, text: &str) -> bool {

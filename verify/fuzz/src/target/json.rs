@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::pieces;
 use crate::planted::Bug;
 
-/// Minimum number of digits with which a number triggers the planted bug `LongNumberHidesRest`.
+/// Minimum number of digits of a number that triggers the planted bug `LongNumberHidesRest`.
 const LONG: usize = 19;
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -26,8 +26,8 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     format!("{way}, {end}")
 }
 
-/// Checks that the library's parser returns the same result for `read` as `serde_json` returns for `data`.
-/// `read` differs from `data` only with a planted bug.
+/// Checks that the library's parser and `serde_json` return the same result. The library's parser reads
+/// `read`, and `serde_json` reads `data`. The two inputs differ only with a planted bug.
 ///
 /// Returns the start of the error message, or a fixed text if the result is a value.
 fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) -> String {
@@ -47,7 +47,7 @@ fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) 
 
 /// Checks that the library's parser finds the same end of a value for every split of the input into chunks.
 ///
-/// Returns `ends` if the value ends within the input, and otherwise `goes on`.
+/// Returns `ends` if the value ends within the input, and `goes on` if the input is incomplete.
 fn ends_alike(data: &[u8]) -> &'static str {
     let whole = scan_json(&[data]);
     for chunks in pieces::cuts(data) {
@@ -70,8 +70,11 @@ fn ends_alike(data: &[u8]) -> &'static str {
     if whole.is_some() { "ends" } else { "goes on" }
 }
 
-/// Returns the input of the library's parser, which differs from `data` only if the bug `LongNumberHidesRest`
-/// is planted. This bug removes the bytes between a long number and the next comma or closing bracket.
+/// Returns the input for the library's parser. The result differs from `data` only if the bug
+/// `LongNumberHidesRest` is planted.
+///
+/// The bug removes the bytes that follow a long number, up to the next comma or closing bracket. Digits are
+/// not removed.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {
         return data.to_vec();

@@ -1,7 +1,7 @@
 //! Fuzz target for the library's parser of list responses.
 //!
-//! The parser must return the same items and the same metadata for every split of the body into chunks. The
-//! items must be those that a JSON parser finds.
+//! The parser must return the same items and the same list metadata for every split of the body into chunks.
+//! If the body is valid JSON, the items and the resource version must equal those that `serde_json` finds.
 
 use bytes::Bytes;
 use kube_informer::{
@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// Members of a list that the library's parser uses. A list that contains one of these members twice is not
-/// compared, because the parser may reject the list.
+/// Members of a list that the library's parser uses. The parser may reject a list in which one of them occurs
+/// twice. The target therefore does not compare such a list with the result of `serde_json`.
 const READ: [&str; 4] = ["items", "metadata", "kind", "apiVersion"];
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {

@@ -1,6 +1,6 @@
-//! Parses JSON objects independently of the library's parser, for comparison with the results of the library.
+//! Parses JSON objects with `serde_json`, as the expected result for the library's own parsers.
 //!
-//! The members of an object keep their order in the text, and duplicates are kept.
+//! [`Members`] contains all members of an object in textual order, including duplicates.
 
 use std::{borrow::Cow, fmt};
 

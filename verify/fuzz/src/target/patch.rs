@@ -51,8 +51,8 @@ pub(super) const WORDS: &[&str] = &[
 /// Metadata fields that a patch must not change.
 const KEPT: [&str; 4] = ["name", "namespace", "uid", "creationTimestamp"];
 
-/// Members of an object that are not compared with the expected result of a JSON merge patch, because the
-/// server sets them.
+/// Members of an object that the server sets. They are not compared with the expected result of a JSON merge
+/// patch.
 const SERVERS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// Sends a patch to a new server, and checks the response and the stored object.
@@ -145,7 +145,8 @@ fn rest(object: &Value) -> Map<String, Value> {
 
 /// Returns a copy of `object` to which the JSON merge patch `patch` is applied, as specified by RFC 7386.
 ///
-/// With the planted bug `NullIsStored`, a null in the patch is stored instead of deleting the member.
+/// With the planted bug `NullIsStored`, a null in the patch is stored. Without this bug, a null deletes the
+/// member.
 fn merged(object: &Value, patch: &[u8], bug: Option<Bug>) -> Value {
     let patch: Value = serde_json::from_slice(patch).expect("an applied patch is JSON");
     let mut object = object.clone();

@@ -1,8 +1,7 @@
-//! Fuzz target for the library's conversion of an error response into an error. The body can come from an API
-//! server or from a proxy.
+//! Fuzz target for `Error::from_status_body`, which builds the library's error from an error response.
 //!
-//! The error must have a message of one line with a limited length. If the body is not a JSON object, the
-//! class of the error must depend only on the status code.
+//! The body can come from an API server or from a proxy. The error's message must be a single line of limited
+//! length. If the body is not a JSON object, the class of the error must depend only on the status code.
 
 use kube_informer::transport::Error;
 
@@ -30,8 +29,8 @@ pub(super) const WORDS: &[&str] = &[
     ",",
 ];
 
-/// Maximum length of the library's error message, in bytes. A longer message of a server is truncated and
-/// ends with an ellipsis.
+/// Maximum length of the library's error message, in bytes. The library truncates a longer message from the
+/// server, and appends an ellipsis.
 const MESSAGE_BYTES: usize = 1024 + '…'.len_utf8();
 
 /// Status codes with which each body is tested.

@@ -1,6 +1,6 @@
 //! Fuzz target that sends a sequence of requests to the embedded server.
 //!
-//! Each response must be valid. A read request or a rejected request must not change any object.
+//! No request may cause an internal error. A read request or a rejected request must not change any object.
 
 use bytes::Bytes;
 use http::Request;

@@ -32,9 +32,10 @@ pub(super) const WORDS: &[&str] = &[
     "18446744073709551616",
 ];
 
-/// Loads the input twice, and checks each result. The first load uses the input unchanged. The second load
-/// uses the input with a valid checksum at the end, because random mutations would not produce a valid
-/// checksum.
+/// Loads the input twice, and checks both results.
+///
+/// The first load uses the input unchanged. The second load uses the input with a valid checksum at the end.
+/// Random mutations alone would not produce a valid checksum.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let as_it_is = judge(data);
     let end = data.windows(7).rposition(|window| window == b"{\"end\":");

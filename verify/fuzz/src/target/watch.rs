@@ -1,8 +1,8 @@
 //! Fuzz target for the library's parser of watch responses, which splits a body into events.
 //!
-//! The parser receives each body in a single chunk, and then in different splits into several chunks. The
-//! events of a valid body must equal the events that `serde_json` finds. If the body is invalid, the events
-//! from several chunks must be the first events from the single chunk.
+//! The parser receives each body as a single chunk, and then in several splits into smaller chunks. For a
+//! valid body, every split must yield the events that `serde_json` finds. For an invalid body, a split must
+//! yield the same events as the single chunk, or only the first of these events.
 
 use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};
@@ -43,8 +43,8 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
 
 /// Parses the body of a watch response with `serde_json`, and returns the type and the object of each event.
 ///
-/// Returns `None` if an event is malformed, contains the member `type` or `object` twice, or contains a
-/// member whose name is written with a JSON escape.
+/// Returns `None` if an event is malformed, if it contains the member `type` or `object` twice, or if the
+/// name of a member contains a JSON escape.
 fn events(data: &[u8]) -> Option<Vec<(String, Bytes)>> {
     let events = serde_json::Deserializer::from_slice(data).into_iter::<&RawValue>();
     events.map(|event| one(event.ok()?)).collect()
@@ -61,10 +61,11 @@ fn one(event: &RawValue) -> Option<(String, Bytes)> {
         .then_some((kind, object))
 }
 
-/// Compares the results for an invalid body: `cut` for several chunks, and `whole` for a single chunk.
+/// Compares two results for the same invalid body. The parser received the body in several chunks for `cut`,
+/// and in a single chunk for `whole`.
 ///
-/// The library may reject the body earlier if it arrives in several chunks. The events before the rejection
-/// must be the first events in `whole`.
+/// The parser may reject a body in several chunks earlier. The events before the rejection must be the first
+/// events of `whole`.
 fn compare(cut: &Split, whole: &Split) {
     let (found, all) = (&cut.pieces, &whole.pieces);
     assert!(

@@ -1,4 +1,4 @@
-//! Wraps a list and watch source ([`ListerWatcher`]), and adds a planted bug to its requests or responses.
+//! Wraps an informer's [`ListerWatcher`], and adds a planted bug to its requests or responses.
 
 use std::{pin::Pin, time::Duration};
 
@@ -12,10 +12,10 @@ use tokio::{task::JoinSet, time::sleep};
 use super::Bug;
 use crate::wire::is_old_object;
 
-/// The number n for [`Bug::EventLost`], which drops every nth line of a watch unless the line is a bookmark.
+/// Interval of the watch lines that [`Bug::EventLost`] drops: every seventh line. Bookmarks are not dropped.
 const LOST: usize = 7;
 
-/// Maximum number of retries that [`Bug::RetriedAtOnce`] sends without a pause after a rejected watch.
+/// Maximum number of retries without a pause that [`Bug::RetriedAtOnce`] sends for one rejected watch.
 const TRIES: usize = 100;
 
 /// A list and watch source with a planted bug. Without a bug, requests and responses are unchanged.
@@ -147,7 +147,7 @@ fn has(line: &Bytes, word: &[u8]) -> bool {
     memmem::find(line, word).is_some()
 }
 
-/// Returns a stream of the chunks of a response body, and leaks the body so that it is never dropped.
+/// Returns a stream with the chunks of a response body. Leaks the body, which is therefore never dropped.
 fn leak(body: ByteStream) -> ByteStream {
     let body = Box::leak(Box::new(body));
     Box::pin(futures_util::stream::poll_fn(move |context| {
@@ -155,10 +155,10 @@ fn leak(body: ByteStream) -> ByteStream {
     }))
 }
 
-/// Passes each line of a response body to `change`, and returns a body of the changed lines.
+/// Passes each line of a response body to `change`, and returns a body that consists of the results.
 ///
-/// `change` receives the number of the line, starting at 1, and the line. It returns `None` to drop the line.
-/// The text after the last line end counts as a line.
+/// The arguments of `change` are the number of the line, starting at 1, and the line. If `change` returns
+/// `None`, the line is dropped. The text after the last line end counts as a line.
 fn lines(
     body: ByteStream,
     change: impl Fn(usize, &Bytes) -> Option<Bytes> + Send + 'static,

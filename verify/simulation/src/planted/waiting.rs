@@ -1,6 +1,5 @@
-//! Wraps the queue that holds an informer's changes before they are applied to the cache.
-//!
-//! The wrapper adds a planted bug to the queue.
+//! Wraps the queue of an informer, and adds a planted bug. The queue holds changes until they are applied to
+//! the cache.
 
 use kube_informer::{
     object::Known,
@@ -12,10 +11,11 @@ use kube_informer::{
 use super::Bug;
 use crate::stored::Stored;
 
-/// The number n for [`Bug::DeletionIgnored`], which drops every nth deletion instead of queuing it.
+/// Interval of the deletions that [`Bug::DeletionIgnored`] drops: every fifth deletion is not queued.
 const IGNORED: usize = 5;
 
-/// Sets the queue of an informer's builder, with the planted bug `bug`; `None` adds no bug.
+/// Sets `queue` as the queue of an informer's builder. If `bug` is set, wraps the queue and adds the planted
+/// bug.
 pub(crate) fn queue<K: Stored>(
     builder: Builder<K>,
     queue: impl Queue<K> + 'static,

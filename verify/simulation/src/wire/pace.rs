@@ -1,6 +1,7 @@
-//! Checks that a source (a list and watch of an informer) backs off, and sends only permitted requests.
+//! Checks that the list and watch requests of one source are permitted, and that the source backs off.
 //!
-//! Only the minimum duration of a backoff pause is checked, because the informer adds a random time to it.
+//! An informer has one source per list and watch. The informer adds a random time to each backoff pause. This
+//! module therefore checks only the minimum duration of a pause.
 
 use std::{cmp::max, time::Duration};
 
@@ -18,7 +19,8 @@ const FIRST: Duration = Duration::from_millis(800);
 /// The minimum doubles with each consecutive failure until it reaches the cap.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Time for which a source must retry a watch that the server rejects temporarily, before it may list.
+/// Minimum time between the temporary rejection of a watch and the next list. During this time, the source
+/// must retry the watch.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Kind of a request that a source sends.
@@ -28,7 +30,7 @@ pub(super) enum Asked {
     /// A list request that only checks whether the server knows a revision.
     Probe,
     Watch,
-    /// A watch that starts with a streaming list.
+    /// A watch request with `sendInitialEvents`, which requests a streaming list.
     Stream,
 }
 
@@ -50,19 +52,20 @@ impl Asked {
 
 /// Checker of the requests of one source.
 ///
-/// The permitted requests depend on the failures since the source's last successful request.
+/// The failures since the last successful request determine which requests the source may send, and when.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Number of failures since the last successful request. Failures that require no pause are not counted.
+    /// Number of failures since the last successful request. A failure is not counted if the source may send
+    /// the next request without a pause.
     refusals: u32,
     not_before: Option<Instant>,
-    /// Earliest time at which the source may list. Until then, the source must retry the rejected watch.
+    /// Earliest time at which the source may list. Until this time, the source must retry the rejected watch.
     ///
-    /// `None` if the source need not retry a watch.
+    /// `None` if no watch has been rejected temporarily since the last successful request.
     no_list_before: Option<Instant>,
     /// Whether the informer compares its cache with the server. If `true`, the source may list at any time.
     compared: bool,
-    /// Whether the last line that the source received in a watch was the event of an old object.
+    /// Whether the last watch line that the source received was an old object that the server sent again.
     heard_old: bool,
 }
 
@@ -77,8 +80,8 @@ impl Pace {
     /// Checks that the source may send a request of this kind now.
     ///
     /// # Errors
-    /// Returns an error if the request is too early, if the source lists although it must retry a rejected
-    /// watch, or if the source lists in response to the event of an old object.
+    /// Returns an error if the request is too early, or if the source lists instead of retrying a rejected
+    /// watch. Also returns an error if the source lists because it has received an old object again.
     pub(super) fn asks(&mut self, asked: Asked) -> Result<(), String> {
         let now = Instant::now();
         let lists = matches!(asked, Asked::List | Asked::Stream);
@@ -109,7 +112,8 @@ impl Pace {
 
     /// Records that a watch has received a line, or that the body of a watch has ended.
     ///
-    /// `old` is whether the line is the event of an old object. It is `false` for the end of the body.
+    /// `old` is whether the line is an old object that the server sent again. It is `false` for the end of
+    /// the body.
     pub(super) fn heard(&mut self, old: bool) {
         self.heard_old = old;
     }

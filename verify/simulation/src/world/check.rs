@@ -1,6 +1,7 @@
-//! Checks the properties that the simulation's `README.md` lists.
+//! Checks the properties of a simulated run, such as a cache that equals the server's state.
 //!
-//! Some properties must hold after each step, and others after all faults have ended.
+//! Some properties must hold after each step, and others after all faults have ended. The simulation's
+//! `README.md` lists all of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,25 +24,23 @@ use crate::{
 
 /// Maximum time for which handlers with a bounded buffer may block the informer.
 ///
-/// A handler processes an event within 200 ms, so the limit permits 3,000 queued events.
+/// A handler processes an event within 200 ms. The time is sufficient for 3,000 queued events.
 pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 
 /// Maximum time until all handlers have processed their queued events.
 ///
-/// A handler processes an event within 200 ms, so the limit permits 9,000 queued events.
+/// A handler processes an event within 200 ms. The time is sufficient for 9,000 queued events.
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 
 /// Maximum time until a handler with a resync period receives a resync.
 ///
-/// It exceeds two resync periods of less than 60 s each, because a resync is delayed until the informer's
-/// next periodic check.
+/// The informer checks periodically which handlers are due for a resync. Both the handler's resync period and
+/// the period of this check are less than 60 s.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
-/// Number of requests that a source may send in an interval of any length, in addition to [`PER_MINUTE`]
-/// requests per minute.
+/// Number of requests that each source may send in addition to [`PER_MINUTE`].
 const BURST: usize = 30;
-/// Number of requests that a source may send per minute of an interval, in addition to [`BURST`] requests in
-/// the whole interval.
+/// Number of requests that each source may send per started minute, in addition to [`BURST`] requests.
 const PER_MINUTE: usize = 20;
 
 /// Value of the label `v` in the pods that the simulation writes to repair objects that failed to decode.
@@ -85,11 +84,11 @@ impl<K: Stored> World<'_, K> {
         self.wire.wrong().map_or(Ok(()), Err)
     }
 
-    /// Checks how the informer treats objects that fail to decode when they are read.
+    /// Checks that the informer handles broken objects correctly. An object is broken if it fails to decode
+    /// when it is read.
     ///
-    /// Such objects are called broken. The informer's status must report the snapshot's number of broken
-    /// objects. When virtual time has advanced after a failed read, the object must no longer be in the
-    /// snapshot.
+    /// The informer's status must report as many broken objects as the snapshot contains. An object that
+    /// failed to decode must no longer be in the snapshot after virtual time has advanced.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -118,8 +117,8 @@ impl<K: Stored> World<'_, K> {
 
     /// Returns the maximum number of changes that may be queued for the cache.
     ///
-    /// The maximum is twice the capacity of the queue, plus two changes per object, because resyncs and the
-    /// first list can exceed the capacity.
+    /// The maximum is twice the capacity of the queue, plus two changes per object. Resyncs and the first
+    /// list can exceed the capacity.
     fn queue_max(&self) -> usize {
         let objects = NAMES * NAMESPACES.len();
         2 * self.life.setting.capacity + 2 * objects
@@ -127,9 +126,9 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks that a synced informer has all objects that have not changed since the informer started.
     ///
-    /// The cache must contain these objects, and each handler that has received the initial-sync marker must
-    /// have received them. Nothing is checked after a fault that falsified or lost events, or restored the
-    /// server.
+    /// After the sync, the cache must contain these objects. Each handler that has received the initial-sync
+    /// marker must have received them. The function checks nothing if a fault has falsified, dropped or
+    /// reordered events, or restored the server.
     fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -188,10 +187,10 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns `read`, the result of a wait for the user's own write.
+    /// Returns `read`, which is the result of a wait until the cache reflects a user's own write.
     ///
-    /// After a fault that falsified or lost events, or restored the server, returns `Ok` instead, because
-    /// such a fault can cause the error.
+    /// Returns `Ok` instead if a fault has falsified, dropped or reordered events, or restored the server.
+    /// Such a fault can cause an error in `read`.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }
@@ -199,9 +198,9 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks that the cache equals the state that the server had at the cache's revision.
     ///
-    /// The objects of each source are checked separately, because each source has its own revision. Nothing
-    /// is checked with [`Queue::DeltaFifo`], or after a fault that falsified or lost events, or restored the
-    /// server.
+    /// Each source has its own revision. The function therefore compares the objects of each source
+    /// separately. It checks nothing with [`Queue::DeltaFifo`], or if a fault has falsified, dropped or
+    /// reordered events, or restored the server.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -237,10 +236,11 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Checks that the informer has not sent more requests than [`BURST`] and [`PER_MINUTE`] permit.
+    /// Checks that the informer has not sent too many requests. [`BURST`] and [`PER_MINUTE`] define the
+    /// limit.
     ///
-    /// `asked` is the number of requests that the informer sent within `time`. Comparisons of the cache with
-    /// the server increase the limit.
+    /// `asked` is the number of requests that the informer sent within `time`. The limit is higher if the
+    /// informer's consistency check is on, which compares the cache with the server.
     pub(super) fn check_rate(&self, time: Duration, asked: usize) -> Result<(), Wrong> {
         let minutes = usize::try_from(time.as_secs().div_ceil(60)).unwrap_or(usize::MAX);
         let mut most = BURST + minutes.saturating_mul(PER_MINUTE);
@@ -255,11 +255,10 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits until the cache equals the server's state, and returns an error if this takes longer than
-    /// `within`.
+    /// Waits until the cache equals the server's state. Returns an error if this takes longer than `within`.
     ///
-    /// If `mends` is `true`, objects that failed to decode are written again in a decodable state. If `mends`
-    /// is `false`, such objects are not compared.
+    /// If `mends` is `true`, the function writes a decodable state of each object that failed to decode. If
+    /// `mends` is `false`, the function does not compare such objects.
     pub(super) async fn heal(&mut self, within: Duration, mends: bool) -> Result<(), Wrong> {
         let began = Instant::now();
         loop {
@@ -315,9 +314,9 @@ impl<K: Stored> World<'_, K> {
 
     /// Waits until all handlers have received their events, and checks the final state.
     ///
-    /// The state of each handler and the overlay of local writes must equal the server's state. All waits for
-    /// the user's own writes must end. No comparison of the cache with the server may have found a
-    /// difference.
+    /// The state that each handler has received must equal the server's state, and so must the overlay of
+    /// local writes. All waits for the user's own writes must complete. The informer's consistency check must
+    /// not have found a difference between the cache and the server.
     pub(super) async fn check_all(&mut self) -> Result<(), Wrong> {
         let informer = &self.informer.informer;
         let told = timeout(TOLD_WITHIN, informer.handlers_idle()).await;
@@ -360,10 +359,10 @@ impl<K: Stored> World<'_, K> {
         self.check_now()
     }
 
-    /// Checks that the objects last read by the simulated controller have the states in `want`.
+    /// Checks that the simulated controller ([`woken`](super::woken)) last read the states in `want`.
     ///
-    /// Waits up to one second for these states. Checks nothing after a fault that falsified or lost events,
-    /// or restored the server.
+    /// Waits up to one second for these states. Checks nothing if a fault has falsified, dropped or reordered
+    /// events, or restored the server.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -413,11 +412,10 @@ impl<K: Stored> World<'_, K> {
     }
 }
 
-/// Checks that each index of a snapshot contains exactly the objects of this snapshot, under the correct
-/// values.
+/// Checks that each index of a snapshot contains exactly its objects, with the correct values.
 ///
-/// `reads_each_state` is whether the index `app` reads each object, and therefore omits objects that fail to
-/// decode.
+/// `reads_each_state` is whether the function of the index `app` decodes each object. The index then omits
+/// objects that fail to decode.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Index functions that read the whole object can't index broken objects.

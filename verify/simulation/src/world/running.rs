@@ -24,7 +24,8 @@ use crate::{
     wire::{Watched, Wire},
 };
 
-/// A started informer, its overlay of local writes, and the tasks that run and observe the informer.
+/// A started informer with its overlay of local writes ([`MutationCache`]). Also contains the tasks that run
+/// and observe the informer.
 pub(super) struct Running<K> {
     sampler: Sampler,
     pub(super) informer: SharedInformer<K>,
@@ -35,9 +36,8 @@ pub(super) struct Running<K> {
     pub(super) edges: JoinSet<Seen>,
 }
 
-/// Metrics provider that stores the informer's sampler.
-///
-/// The sampler reports the number of queued changes.
+/// Metrics provider that stores the [`InformerSampler`] of the informer. The sampler reports the number of
+/// queued changes.
 #[derive(Clone, Default)]
 struct Sampler(Arc<Mutex<Option<InformerSampler>>>);
 

@@ -1,7 +1,7 @@
-//! Performs the actions of the informer's users.
+//! Performs the actions of the informer's users. Users register and remove handlers, add and remove indexes,
+//! and write and delete objects.
 //!
-//! Users register and remove handlers, add and remove indexes, and write and delete objects. After a write or
-//! deletion, a user waits until the cache reflects the change.
+//! After a write or a deletion, a background task waits until the cache reflects the change.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,8 @@ use crate::{
 /// Name of the index that users add and remove while the informer runs.
 pub(super) const LATE_INDEX: &str = "third";
 
-/// Timeout of a wait until the cache reflects a user's own write. It is longer than any simulated run.
+/// Timeout of a background task that waits until the cache reflects a user's own write. The timeout is longer
+/// than any simulated run.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
 /// A registered event handler, with its settings and its recorded events.
@@ -37,9 +38,9 @@ impl<K: Stored> User<K> {
         self.handler.bound().is_some()
     }
 
-    /// Returns the maximum number of queued notifications of the handler after its initial sync.
+    /// Returns the maximum number of queued notifications for the handler after its initial sync.
     ///
-    /// A notification that the handler is processing counts as queued.
+    /// The number includes the notification that the handler is processing.
     pub(super) fn depth_max(&self) -> usize {
         let telling = 1;
         match self.handler.buffer {

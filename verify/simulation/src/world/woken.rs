@@ -1,7 +1,7 @@
 //! Simulates a controller that reads objects through the overlay of local writes ([`MutationCache`]).
 //!
-//! The controller reads an object only in three cases: an event names the object, an entry of the object in
-//! the overlay has expired, or the controller itself has written or deleted the object.
+//! The controller reads an object in three cases only: it receives an event of the object, it has written or
+//! deleted the object, or the overlay reports that its entry of the object has expired.
 
 use std::sync::Arc;
 
@@ -54,8 +54,10 @@ impl<K: Stored> Woken<K> {
         self.view.look(name);
     }
 
-    /// Returns, for each object, the state that the controller read last. An object is omitted if the
-    /// controller has never read the object, or did not find the object in the last read.
+    /// Returns the state of each object at the controller's last read of this object.
+    ///
+    /// The result omits objects that the controller has never read, and objects that did not exist at the
+    /// last read.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

@@ -38,7 +38,7 @@ impl Package {
         }
     }
 
-    /// Returns the text of all Go files of the package. Tests and generated files are omitted.
+    /// Returns the text of all Go files of the package, except for tests and generated files.
     fn text(&mut self) -> Result<&str> {
         if self.text.is_none() {
             let mut text = String::new();
@@ -78,7 +78,8 @@ impl Package {
         Ok(self.text()?.lines().any(|line| line.starts_with(&start)))
     }
 
-    /// Returns the fields of a Go struct that have a protobuf number. The keys of the map are these numbers.
+    /// Returns the fields of a Go struct that have a protobuf tag. The key of each field is the number in
+    /// this tag.
     pub(super) fn fields(&mut self, type_name: &str) -> Result<BTreeMap<u32, GoField>> {
         let start = format!("type {type_name} struct {{");
         let mut fields = BTreeMap::new();
@@ -105,10 +106,10 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the rule for the presence of this Go field in JSON, such as `inline`, `sent` or `nullable`.
+    /// Returns the rule by which JSON contains or omits this Go field, such as `sent` or `nullable`.
     ///
-    /// The rule determines whether JSON contains the field if the protobuf value is absent or zero. `field`
-    /// is the proto field with the same number.
+    /// The rule applies if the protobuf value is absent or zero. `field` is the proto field with the same
+    /// number.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {
@@ -128,7 +129,7 @@ impl GoField {
     }
 }
 
-/// Parses a line of a Go struct, and returns the field with its protobuf number.
+/// Parses one line of a Go struct. Returns the field that the line declares, and the field's protobuf number.
 ///
 /// Returns `None` for a line without struct tags, and for an embedded `TypeMeta`.
 fn field(line: &str) -> Result<Option<(u32, GoField)>> {

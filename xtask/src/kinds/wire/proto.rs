@@ -1,7 +1,7 @@
 //! Parses the `generated.proto` files that the Kubernetes tool go-to-protobuf writes.
 //!
-//! The supported fields are optional, repeated and map fields. A line in a message that is neither a
-//! supported field nor a comment is an error. Nested messages are not supported.
+//! The lines of a message must be comments, or optional, repeated or map fields. Any other line is an error.
+//! Nested messages are not supported.
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 #[derive(Debug)]
 pub(super) struct ProtoFile {
     pub(super) package: String,
-    /// The messages, each with its full name (including the package) and its fields.
+    /// Full name and fields of each message. A full name starts with the package.
     pub(super) messages: Vec<(String, Vec<ProtoField>)>,
 }
 
@@ -25,7 +25,8 @@ pub(super) struct ProtoField {
 }
 
 impl ProtoField {
-    /// Returns the type without `[]` and `{}`: for a list or a map, the type of the items or of the values.
+    /// Returns the type of a single value. This is the item type of a list, the value type of a map, or else
+    /// the type itself.
     pub(super) fn inner(&self) -> &str {
         self.value.trim_start_matches("[]").trim_start_matches("{}")
     }
@@ -68,7 +69,7 @@ pub(super) fn parse(text: &str) -> Result<ProtoFile> {
 
 /// Parses a line that declares a field of a message, such as `optional string name = 1;`.
 ///
-/// Names of message types without a package are completed with `package`.
+/// If the line names a message type without its package, the function adds `package` to the name.
 fn field(line: &str, package: &str) -> Result<ProtoField> {
     let (declared, number) = line
         .strip_suffix(';')

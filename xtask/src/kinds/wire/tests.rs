@@ -1,6 +1,6 @@
 //! Tests of the table of protobuf messages that `cargo xtask kinds` writes.
 //!
-//! The input is two invented proto files and the Go structs of their messages.
+//! The input consists of two proto files and the Go structs of their messages, all written for these tests.
 
 use super::*;
 

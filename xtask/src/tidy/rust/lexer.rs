@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-/// Class of the text in a byte range of a Rust file: code, a comment or a literal.
+/// Kind of the text in a byte range of a Rust file: code, a comment or a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Code,
@@ -19,9 +19,9 @@ pub(super) struct Span {
     pub(super) class: Class,
 }
 
-/// Splits `text` into adjacent spans, one for each comment, each literal and the code between them.
+/// Splits `text` into adjacent spans. Each comment and each literal is one span.
 ///
-/// An unclosed literal or block comment extends to the end of `text`.
+/// A literal or block comment that is not closed extends to the end of `text`.
 pub(super) fn spans(text: &str) -> Vec<Span> {
     let bytes = text.as_bytes();
     let (mut at, mut spans) = (0, Vec::new());
@@ -77,7 +77,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Returns the length in bytes of the literal at the start of `rest`, including both quotes.
+/// Returns the length in bytes of the quoted literal at the start of `rest`, including the quotes.
 ///
 /// A backslash escapes the next byte.
 fn quoted(rest: &[u8], quote: u8) -> usize {
@@ -92,7 +92,8 @@ fn quoted(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// Returns the length in bytes of the character literal at the start of `rest`, or `None` for a lifetime.
+/// Returns the length in bytes of the character literal at the start of `rest`. Returns `None` if `rest`
+/// starts with a lifetime.
 fn character(rest: &[u8]) -> Option<usize> {
     match rest {
         [_, b'\\', ..] => Some(quoted(rest, b'\'')),
@@ -109,8 +110,7 @@ fn character(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length in bytes of the raw string literal, such as `r#"…"#` or `br"…"`, at the start of
-/// `rest`.
+/// Returns the length in bytes of the raw string literal at the start of `rest`, such as `r#"…"#`.
 ///
 /// Returns `None` if `rest` does not start with a raw string literal.
 fn raw_string(rest: &[u8]) -> Option<usize> {

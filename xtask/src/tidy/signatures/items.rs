@@ -1,6 +1,6 @@
 //! Finds the public signatures in the tokens of a Rust file.
 //!
-//! The module does not check which names the signatures contain.
+//! The module does not check which types the signatures use.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -25,8 +25,8 @@ pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// Returns the token range of each public signature, and of the header of each `From` or `TryFrom` impl for a
-/// public type.
+/// Returns the token range of each public signature. Also returns the range of the header of each `From` or
+/// `TryFrom` impl for a public type.
 ///
 /// The range of a signature starts at the keyword of the item, such as `fn` or `use`, or at the name of a
 /// field.
@@ -64,8 +64,8 @@ pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// Adds the signature of a public item to `ranges`. `start` is the index of the token after the keyword
-/// `pub`.
+/// Adds the signature of a public item to `ranges`. The item starts after the keyword `pub`, at the token
+/// with the index `start`.
 fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     let mut keyword = start;
     while QUALIFIERS.contains(&text(tokens, keyword)) && text(tokens, keyword + 2) != ":" {
@@ -87,7 +87,8 @@ fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Adds the signature of each item in a trait to `ranges`. `body` is the index of the token `{` of the trait.
+/// Adds the signature of each item in a trait to `ranges`. `body` is the index of the token `{` that opens
+/// the trait.
 fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     let close = closing(tokens, body);
     let mut at = body + 1;
@@ -112,7 +113,8 @@ fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns whether `header` is the header of a `From` or `TryFrom` impl for a type that is not in `private`.
+/// Returns whether `header` is the header of a `From` or `TryFrom` impl. Returns `false` if the impl is for a
+/// type in `private`.
 fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     let converts = header
         .windows(2)
@@ -124,7 +126,8 @@ fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     converts && !target.any(|token| private.contains(token.text))
 }
 
-/// Returns the names of all structs and enums in the file that are private or have a restricted `pub(…)`.
+/// Returns the names of all structs and enums in the file that are not `pub`. A type with `pub(…)`, such as
+/// `pub(crate)`, is not `pub`.
 fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     tokens
         .iter()
@@ -135,9 +138,9 @@ fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Returns the index of the first token after `start` that is one of `signs`.
+/// Returns the index of the first token after `start` that is one of `signs`. Skips tokens inside brackets.
 ///
-/// Tokens inside brackets are skipped. Returns the number of tokens if there is no such token.
+/// Returns the number of tokens if there is no such token.
 fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(start) {
@@ -153,7 +156,8 @@ fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     tokens.len()
 }
 
-/// Returns the index after the bracket that closes the bracket at the index `open`.
+/// Returns the index of the token after a bracketed range. The range starts with the bracket at the index
+/// `open`.
 fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {

@@ -156,8 +156,10 @@ async fn check_applied(building: Builder<Pod>, what: &str) {
     informer.stop().await;
 }
 
-/// The restore removes a write that had revision 8. The informer lists again at revision 9, so the revision
-/// of the cache is higher than 8 although the cache does not contain the write. The wait must therefore fail.
+/// Tests a wait for the revision of a write that the restore of the server removes.
+///
+/// The write had revision 8. After the restore, the informer lists again at revision 9. Revision 9 is higher
+/// than 8, but the cache does not contain the write, so the wait must fail.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {

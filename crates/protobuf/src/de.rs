@@ -1,15 +1,20 @@
-//! [`Deserializer`]: a serde deserializer over the bytes of a message.
+//! Decodes the bytes of a protobuf message with [`Deserializer`], a serde deserializer.
 //!
 //! Guarantees:
-//! - the visited value equals the JSON that Go writes for the same object, including omitted, null and zero
-//!   fields;
-//! - fields that are not in the table are skipped, as a server of that version does;
-//! - the depth and the number of visited values are limited by [`Options`], also for small inputs;
-//! - an error contains the field's path in JSON.
+//! - with [`Missing::Zero`], a type receives the same values as from the JSON that Go writes for the object;
+//! - a field that the table of messages does not contain is skipped, as a server of the table's Kubernetes
+//!   version does;
+//! - [`Options`] limits the depth and the number of values, because a few bytes can result in many values;
+//! - an error contains the JSON path of the field that failed.
+//!
+//! Does not check the kind of the object, which is part of the [`Envelope`](crate::Envelope).
 
-/// Forwards the methods that request one kind of value to methods of the deserializer.
+/// Implements `deserialize_bool`, `deserialize_seq`, `deserialize_map` and similar methods
+/// of a deserializer.
 ///
-/// A method that visits every kind of value is compiled for each visitor, and is too large to be inlined.
+/// The methods call `scalar`, `list` or `object` of the deserializer, which handle only one kind of
+/// value. `deserialize_any` handles all kinds of values. It is too large to be inlined into the code
+/// of each visitor.
 macro_rules! by_kind {
     () => {
         by_kind! { @scalar
@@ -84,36 +89,41 @@ use level::Level;
 use message::MessageAccess;
 use value::ScalarValue;
 
-/// How a message is decoded, and the limits on what it may produce.
+/// The limits for decoding a message, and the treatment of fields that the message does not contain.
 ///
-/// An empty message has two bytes and may result in a dozen members, so the length of the bytes alone limits
-/// little.
+/// A nested message without fields has two bytes, but can result in a JSON object with a dozen members. A
+/// limit on the number of bytes would therefore not limit the memory for the decoded object.
+///
+/// The limits do not apply to JSON text that a message contains as bytes. Such text can have at
+/// most 127 levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Maximum nesting of JSON objects and lists, including the outermost. JSON that a message contains as
-    /// bytes is counted on its own.
+    /// Maximum nesting depth of JSON objects and lists. The outermost object has depth 1.
     pub depth: usize,
-    /// Maximum number of JSON objects and lists.
+    /// Maximum number of JSON objects and lists in the decoded object.
     pub containers: usize,
-    /// Maximum number of JSON values.
+    /// Maximum number of JSON values in the decoded object: the values of members, list items
+    /// and map entries.
     pub values: usize,
-    /// What is visited for a field that the message does not contain.
+    /// The treatment of fields that the message does not contain.
     pub missing: Missing,
 }
 
-/// What is visited for a field that a message does not contain, and that Go writes as JSON in any case.
+/// The treatment of a field that Go always writes as JSON, if the message does not contain the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// The zero value or null, as Go's types of this version write them.
+    /// The visitor receives the field with its zero value or null, as Go writes it.
     Zero,
-    /// Nothing, as for a message of a version that does not have the field.
+    /// The visitor does not receive the field, as if the sender's Kubernetes version did
+    /// not have the field.
     Nothing,
 }
 
-/// Decodes a message.
+/// Decodes the bytes of a message to a value of type `T`.
 ///
 /// # Errors
-/// The bytes are not such a message, exceed the limits, or do not fit the type.
+/// Returns an error if `bytes` are not an encoding of `message`, if a limit of `options` is exceeded, or if
+/// the decoded fields do not fit the type `T`.
 pub fn decode<T: de::DeserializeOwned>(
     message: MessageId,
     bytes: &[u8],
@@ -124,13 +134,15 @@ pub fn decode<T: de::DeserializeOwned>(
     })
 }
 
-/// Passes a deserializer of a message to a function, and returns what the function returns.
+/// Calls `read` with a deserializer of a message, and returns the result of `read`.
 ///
-/// Kubernetes writes the fields of a message in the order of their numbers. If these bytes have another order,
-/// the function is called a second time, with sorted bytes, and the result of the first call is dropped.
+/// Kubernetes writes the fields of a message in ascending order of their numbers, which the deserializer
+/// requires. If the fields in `bytes` have another order, `decode_with` sorts the fields and calls `read` a
+/// second time. The result of the first call is then dropped.
 ///
 /// # Errors
-/// The errors of the function, and those of bytes that are not a message.
+/// Returns the error of `read`, or an error if the fields can't be sorted because `bytes` are not an
+/// encoding of `message`.
 pub fn decode_with<R>(
     message: MessageId,
     bytes: &[u8],
@@ -154,14 +166,15 @@ pub fn decode_with<R>(
     }
 }
 
-/// State that all deserializers of one message share.
+/// The remaining limits and the options that all deserializers of one decoded object share.
 #[derive(Debug)]
 struct Context {
     messages: &'static Messages,
     containers_left: Cell<usize>,
     values_left: Cell<usize>,
     options: Options,
-    /// Whether a field appeared behind one with a greater number, or a second time.
+    /// Whether the bytes contain a field after a field with a greater number, or contain a
+    /// single-valued field twice.
     is_unordered: Cell<bool>,
 }
 
@@ -176,13 +189,13 @@ impl Context {
         }
     }
 
-    /// Counts one JSON value.
+    /// Counts one JSON value. Returns an error if [`Options::values`] is exceeded.
     #[inline]
     fn count(&self) -> Result<(), Reason> {
         take_one(&self.values_left, self.options.values, "values")
     }
 
-    /// Counts one JSON object or list.
+    /// Counts one JSON object or list. Returns an error if [`Options::containers`] is exceeded.
     #[inline]
     fn count_container(&self) -> Result<(), Reason> {
         take_one(
@@ -209,21 +222,21 @@ fn take_one(left: &Cell<usize>, max: usize, what: &str) -> Result<(), Reason> {
     }
 }
 
-/// A serde deserializer over the bytes of one message.
+/// A serde deserializer for the bytes of one message. Nested messages have deserializers of their own.
 #[derive(Clone, Copy, Debug)]
 pub struct Deserializer<'de, 'c> {
     context: &'c Context,
     message: &'static Message,
     bytes: &'de [u8],
-    /// Nesting of the JSON value, from 1 for the outermost object.
+    /// Nesting depth of the JSON value that results from this message. The outermost object has depth 1.
     depth: usize,
     type_meta: Option<(&'de str, &'de str)>,
 }
 
-/// How a message is visited.
+/// The kind of JSON value that results from a message.
 enum Shape<'de> {
     Object,
-    /// The value of one field, at this position in the table.
+    /// The value of a single field of the message. The number is the field's index in [`Message::fields`].
     Field(usize),
     EmptyList,
     Scalar(Scalar<'de>),
@@ -240,7 +253,10 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         }
     }
 
-    /// Also visits the fields `apiVersion` and `kind`, which are not part of a message.
+    /// Makes the deserializer also visit the members `apiVersion` and `kind`, before the
+    /// fields of the message.
+    ///
+    /// A message does not contain these members. They are part of the [`Envelope`](crate::Envelope).
     #[must_use]
     pub fn with_type_meta(mut self, api_version: &'de str, kind: &'de str) -> Self {
         self.type_meta = Some((api_version, kind));
@@ -260,7 +276,7 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         })
     }
 
-    /// Returns whether the message is null as JSON.
+    /// Returns whether the JSON value that results from the message is null.
     #[inline]
     fn is_null(self) -> Result<bool, Error> {
         match self.message.form {
@@ -270,11 +286,13 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         }
     }
 
-    /// Returns the position of the last field that is sent; if none is sent, the position of the first field if
-    /// Go writes a value for it that is not null.
+    /// Returns the index of the field whose value is the JSON value of this message.
     ///
-    /// Only messages that are one field in JSON need this. They are rare, so the order of their fields is
-    /// checked in a pass of its own.
+    /// This is the last field that the bytes contain. If the bytes contain no field, it is the first field of
+    /// the message, provided that Go writes a value other than null for this field. Otherwise returns `None`.
+    ///
+    /// Only messages of the forms [`Form::List`] and [`Form::Either`] call this function. Such messages are
+    /// rare, so an additional pass over the bytes that checks the order of the fields is acceptable.
     fn present(self) -> Result<Option<usize>, Error> {
         let message = self.message;
         let mut last = None;
@@ -307,7 +325,7 @@ impl<'de, 'c> Deserializer<'de, 'c> {
 }
 
 impl<'de> Deserializer<'de, '_> {
-    /// Visits a message that is one JSON value.
+    /// Visits a message from which the visitor expects a boolean, a number or a string.
     #[inline]
     fn scalar<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.message.form {
@@ -316,7 +334,7 @@ impl<'de> Deserializer<'de, '_> {
         }
     }
 
-    /// Visits a message that is a JSON object.
+    /// Visits a message from which the visitor expects a JSON object.
     #[inline]
     fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.message.form {
@@ -325,7 +343,7 @@ impl<'de> Deserializer<'de, '_> {
         }
     }
 
-    /// Visits a message that is a JSON list.
+    /// Visits a message from which the visitor expects a JSON list.
     #[inline]
     fn list<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.deserialize_any(visitor)
@@ -389,7 +407,7 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
     }
 }
 
-/// A list without items.
+/// Visits a list without items.
 struct NoItems;
 
 impl<'de> SeqAccess<'de> for NoItems {

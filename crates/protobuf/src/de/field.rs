@@ -1,4 +1,4 @@
-//! [`FieldValue`]: visits the value, the list or the map of one field.
+//! Deserializes one field of a message: a single value, a list or a map.
 
 use serde::{
     de::{self, DeserializeSeed, Deserializer as _, MapAccess, SeqAccess, Visitor},
@@ -17,26 +17,28 @@ use crate::{
     wire::{WireFields, WireValue},
 };
 
-/// The value of a field of a message.
+/// A deserializer for one field of a message.
 pub(super) struct FieldValue<'l, 'de, 'c> {
     pub(super) context: &'c Context,
-    /// Nesting of the JSON value, from 1 for the outermost object.
+    /// Nesting depth of the JSON value that results from the field. The outermost object has depth 1.
     pub(super) depth: usize,
     pub(super) field: &'static Field,
-    /// The first value in the bytes; `None` if the bytes have no such field.
+    /// The first value of the field in the bytes of the message. `None` if the bytes do not
+    /// contain the field.
     pub(super) first: Option<WireValue<'de>>,
-    /// The message, from which further items of a list or entries of a map are read.
+    /// The reader of the message, which returns the further items of a list and the further
+    /// entries of a map.
     pub(super) level: &'l mut Level<'de>,
 }
 
 impl<'de, 'c> FieldValue<'_, 'de, 'c> {
-    /// Returns the value of a field that is neither a list nor a map.
+    /// Returns a deserializer for the value of a field that is neither a list nor a map.
     #[inline]
     fn item(&self) -> Result<ItemValue<'de, 'c>, Error> {
         ItemValue::new(self.context, self.field.value, self.first, self.depth)
     }
 
-    /// Returns an item of the list, or the value of an entry of the map.
+    /// Returns a deserializer for an item of the list, or for the value of a map entry.
     #[inline]
     fn inner(&self, value: Option<WireValue<'de>>) -> Result<ItemValue<'de, 'c>, Error> {
         ItemValue::new(self.context, self.field.value, value, self.depth + 1)
@@ -54,7 +56,7 @@ impl<'de, 'c> FieldValue<'_, 'de, 'c> {
 }
 
 impl<'de> FieldValue<'_, 'de, '_> {
-    /// Visits a field that is one JSON value.
+    /// Visits a field from which the visitor expects a boolean, a number or a string.
     #[inline]
     fn scalar<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         if self.field.container == Container::One && self.first.is_some() {
@@ -63,7 +65,7 @@ impl<'de> FieldValue<'_, 'de, '_> {
         self.deserialize_any(visitor)
     }
 
-    /// Visits a field that is a JSON object.
+    /// Visits a field from which the visitor expects a JSON object.
     #[inline]
     fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match (self.field.container, self.first) {
@@ -79,7 +81,7 @@ impl<'de> FieldValue<'_, 'de, '_> {
         }
     }
 
-    /// Visits a field that is a JSON list.
+    /// Visits a field from which the visitor expects a JSON list.
     #[inline]
     fn list<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match (self.field.container, self.first) {
@@ -149,11 +151,13 @@ impl<'de> de::Deserializer<'de> for FieldValue<'_, 'de, '_> {
     }
 }
 
-/// Visits the values of a list, which may be numbers packed into one value.
+/// Visits the items of a list.
+///
+/// Each item is one value in the bytes, except for packed numbers: a value can then contain several items.
 struct Items<'l, 'de, 'c> {
     field: FieldValue<'l, 'de, 'c>,
     packed: Option<WireFields<'de>>,
-    /// Number of visited items.
+    /// Number of items that the visitor has received.
     visited: usize,
 }
 
@@ -167,7 +171,7 @@ impl<'l, 'de, 'c> Items<'l, 'de, 'c> {
         }
     }
 
-    /// Returns the next value, or `None` behind the last.
+    /// Returns the next item, or `None` after the last item.
     #[inline]
     fn next_value(&mut self) -> Result<Option<WireValue<'de>>, Error> {
         loop {
@@ -194,7 +198,9 @@ impl<'l, 'de, 'c> Items<'l, 'de, 'c> {
 impl<'de> SeqAccess<'de> for Items<'_, 'de, '_> {
     type Error = Error;
 
-    /// Returns the number of items of a list that is not packed, so that a vector gets its exact capacity.
+    /// Returns the number of remaining items, with which a vector allocates its exact capacity.
+    ///
+    /// Returns `None` for lists of numbers or booleans, because they can be packed.
     fn size_hint(&self) -> Option<usize> {
         let is_number = matches!(
             self.field.field.value,
@@ -221,10 +227,11 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de, '_> {
     }
 }
 
-/// Visits the entries of a map; each is a message `{1: key, 2: value}`.
+/// Visits the entries of a map. In the bytes, each entry is a message with the fields
+/// `{1: key, 2: value}`.
 struct Entries<'l, 'de, 'c> {
     field: FieldValue<'l, 'de, 'c>,
-    /// The value of the entry whose key was visited last, with the bytes of the key.
+    /// The entry whose key the visitor received last: the bytes of the key, and the value.
     value: Option<(&'de [u8], Option<WireValue<'de>>)>,
 }
 

@@ -1,6 +1,8 @@
-//! [`Level`]: reads the fields of a message and of the table side by side.
+//! Reads the fields in the bytes of a message, and compares them with the message's
+//! fields in the table.
 //!
-//! Guarantees: fields in another order than that of their numbers are an error.
+//! Guarantees: returns an error if the fields in the bytes are not in ascending order of their numbers. Does
+//! not decode the values of the fields.
 
 use super::{Context, Missing};
 use crate::{
@@ -9,14 +11,14 @@ use crate::{
     wire::{WireError, WireFields, WireValue},
 };
 
-/// Position in the bytes and in the table of one message.
+/// A reader of one message, with a position in the bytes and a position in [`Message::fields`].
 #[derive(Clone, Debug)]
 pub(super) struct Level<'de> {
     fields: WireFields<'de>,
-    /// The next field of the bytes, if it was read already.
+    /// The next field in the bytes, if it has already been read from `fields`.
     next: Option<(u32, WireValue<'de>)>,
     message: &'static Message,
-    /// Position of the next field in the table.
+    /// Index in [`Message::fields`] of the next field that [`Level::advance`] returns or skips.
     at: usize,
 }
 
@@ -38,8 +40,10 @@ impl<'de> Level<'de> {
         Ok(self.next)
     }
 
-    /// Returns the next value if it belongs to the field with this number: the next item of a list or the next
-    /// entry of a map.
+    /// Returns the next value in the bytes if it belongs to the field with this number, and
+    /// `None` otherwise.
+    ///
+    /// The value is the next item of a list or the next entry of a map.
     #[inline]
     pub(super) fn again(&mut self, number: u32) -> Result<Option<WireValue<'de>>, WireError> {
         let next = self.peek()?.filter(|(next, _)| *next == number);
@@ -49,7 +53,7 @@ impl<'de> Level<'de> {
         Ok(next.map(|(_, value)| value))
     }
 
-    /// Returns how many values of the field with this number follow each other from here.
+    /// Returns the number of consecutive values of the field with this number, from the current position.
     pub(super) fn count(&self, number: u32) -> usize {
         let next = self.next.into_iter().map(|(next, _)| next);
         let rest = self.fields.clone().map_while(Result::ok);
@@ -57,7 +61,9 @@ impl<'de> Level<'de> {
         numbers.take_while(|next| *next == number).count()
     }
 
-    /// Skips fields up to the first value of the field with this number, and returns this value.
+    /// Reads the bytes up to the first value of the field with this number, and returns this value.
+    ///
+    /// Returns `None` if the rest of the bytes does not contain the field.
     pub(super) fn find(&mut self, number: u32) -> Result<Option<WireValue<'de>>, WireError> {
         while let Some((next, value)) = self.peek()? {
             self.next = None;
@@ -68,7 +74,11 @@ impl<'de> Level<'de> {
         Ok(None)
     }
 
-    /// Returns the next field that is in the bytes, or missing there although Go writes it.
+    /// Returns the next field of the JSON object, in ascending order of field numbers.
+    ///
+    /// The value is the field's first value in the bytes. The value is `None` if the bytes do not contain
+    /// the field, but [`Missing::Zero`] requires that the visitor receives it. Skips fields that the table
+    /// does not contain.
     #[inline]
     pub(super) fn advance(
         &mut self,

@@ -1,4 +1,4 @@
-//! [`MessageAccess`]: visits the fields of a message as the members of a JSON object.
+//! Visits the fields of a message as the members of a JSON object, with [`MessageAccess`].
 
 use std::borrow::Cow;
 
@@ -12,26 +12,31 @@ use crate::{
     wire::WireValue,
 };
 
-/// Visits the fields of a message in the order of their numbers.
+/// The serde `MapAccess` of a message, which visits the fields in ascending order of their numbers.
 ///
-/// The fields of the bytes and those of the table are read side by side, so that a field that is missing in the
-/// bytes is visited where Go writes its zero value.
+/// Also visits fields that the bytes do not contain, if Go writes these fields as JSON and
+/// [`Missing::Zero`](super::Missing::Zero) is set.
 pub(super) struct MessageAccess<'de, 'c> {
     context: &'c Context,
     depth: usize,
     level: Level<'de>,
-    /// The messages around a message whose members are members of its parent; the innermost is last.
+    /// The readers of the outer messages, while `level` reads an inline field. The innermost outer
+    /// message is last.
+    ///
+    /// The members of an inline field are members of the outer message's JSON object.
     outer: Vec<Level<'de>>,
-    /// The member whose key was visited last.
+    /// The member whose key the visitor received last, and whose value it has not received.
     current: Option<Member<'de>>,
-    /// The API version and the kind, which are visited first.
+    /// The API version and the kind, which the visitor receives before the fields. `None`
+    /// after the first key.
     type_meta: Option<(&'de str, &'de str)>,
     kind: Option<&'de str>,
 }
 
-/// A member of the JSON object.
+/// A member of the JSON object: a field of the message, or `apiVersion` or `kind`.
 enum Member<'de> {
-    /// A field of the table, with its first value if it has any.
+    /// A field with its first value in the bytes. The value is `None` if the bytes do not
+    /// contain the field.
     Field(&'static Field, Option<WireValue<'de>>),
     Text(&'de str),
 }
@@ -60,7 +65,9 @@ impl<'de, 'c> MessageAccess<'de, 'c> {
         })
     }
 
-    /// Returns the next member, or `None` behind the last.
+    /// Returns the next field with its first value, or `None` after the last field.
+    ///
+    /// For an inline field, returns the fields of the inline message instead.
     #[inline]
     fn next_member(&mut self) -> Result<Option<(&'static Field, Option<WireValue<'de>>)>, Error> {
         loop {
@@ -84,7 +91,8 @@ impl<'de, 'c> MessageAccess<'de, 'c> {
         }
     }
 
-    /// Continues with the members of a message that are members of this one.
+    /// Reads the fields of an inline field's message next, before the remaining fields of the
+    /// current message.
     #[cold]
     fn enter(&mut self, field: &'static Field, value: Option<WireValue<'de>>) -> Result<(), Error> {
         let Type::Message(id) = field.value else {
@@ -98,8 +106,9 @@ impl<'de, 'c> MessageAccess<'de, 'c> {
         Ok(())
     }
 
-    /// Whether Go omits the field, which is sent, because of its value. Invalid values are not omitted, so that
-    /// they are reported.
+    /// Returns whether Go omits the field in JSON because the value in the bytes is zero, empty or null.
+    ///
+    /// Returns false for an invalid value, and the error of this value is then reported when it is decoded.
     #[inline]
     fn is_zero(&self, field: &Field, value: WireValue<'_>) -> bool {
         match (field.container, field.value, value) {

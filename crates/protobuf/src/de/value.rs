@@ -1,4 +1,5 @@
-//! [`ItemValue`]: visits one value: that of a field, an item of a list, or the value of a map's entry.
+//! Deserializes one value with [`ItemValue`]: a field's only value, a list item, or the
+//! value of a map entry.
 
 use serde::{
     de::{self, Visitor},
@@ -8,16 +9,17 @@ use serde::{
 use super::{Context, Deserializer};
 use crate::{error::Error, scalar::Scalar, table::Type, wire::WireValue};
 
-/// One value of a message.
+/// A deserializer for one value, which is a scalar or a nested message.
 pub(super) enum ItemValue<'de, 'c> {
     Scalar(ScalarValue<'de>),
     Message(Deserializer<'de, 'c>),
 }
 
 impl<'de, 'c> ItemValue<'de, 'c> {
-    /// Reads a value of this type; `None` stands for the zero value.
+    /// Creates a deserializer for a value of this type. If `value` is `None`, the value is the
+    /// type's zero value.
     ///
-    /// `depth` is the nesting of the JSON value, from 1 for the outermost object.
+    /// `depth` is the nesting depth of the resulting JSON value. The outermost object has depth 1.
     #[inline]
     pub(super) fn new(
         context: &'c Context,
@@ -35,7 +37,7 @@ impl<'de, 'c> ItemValue<'de, 'c> {
         })
     }
 
-    /// Returns whether the value is null as JSON.
+    /// Returns whether the resulting JSON value is null.
     #[inline]
     pub(super) fn is_null(&self) -> Result<bool, Error> {
         match self {
@@ -109,7 +111,7 @@ impl<'de> de::Deserializer<'de> for ItemValue<'de, '_> {
     }
 }
 
-/// A scalar as a deserializer.
+/// A deserializer for a scalar: null, a boolean, a number, a string, a time, or embedded JSON text.
 pub(super) struct ScalarValue<'de>(pub(super) Scalar<'de>);
 
 impl<'de> de::Deserializer<'de> for ScalarValue<'de> {

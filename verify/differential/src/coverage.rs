@@ -1,7 +1,7 @@
-//! [`Coverage`]: counts the behaviours that the library shows in the sequences of a run.
+//! Counts how often the library shows each behavior in the sequences of a run.
 //!
-//! A run fails if a required behaviour occurs too rarely, because the run then proves nothing about this
-//! behaviour.
+//! A behavior is, for example, a kind of operation or a type of delta. A run fails if a behavior that its
+//! component lists occurs too rarely, because the run then proves nothing about this behavior.
 
 use std::collections::BTreeMap;
 
@@ -109,8 +109,10 @@ impl Coverage {
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
-    /// Returns one message for each required behaviour that occurred too rarely, one for each behaviour that
-    /// the component does not list, and one if the median length of the sequences is too low.
+    /// Returns one message for each reason why the coverage of this run is not sufficient.
+    ///
+    /// The reasons are a behavior that occurred too rarely, a behavior that the component does not list, and
+    /// a median length of the sequences that is too low.
     pub(crate) fn findings(&self, component: &Component, origin: Origin) -> Vec<String> {
         let mut findings = self
             .seen

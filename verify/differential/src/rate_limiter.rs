@@ -1,5 +1,7 @@
-//! Compares the library's rate limiters with those of client-go's `workqueue` package, by running the same
-//! random operations on both limiters. Delays are compared in nanoseconds.
+//! Compares the library's rate limiters with the rate limiters of client-go's `workqueue` package.
+//!
+//! The same random operations run on a limiter of the library and on a limiter of client-go. Delays are
+//! compared in nanoseconds.
 
 use std::time::Duration;
 

@@ -86,7 +86,7 @@ impl Moment<'_> {
         self.theirs[self.at].as_ref()
     }
 
-    /// Returns whether the library showed this behaviour in the operation.
+    /// Returns whether the library showed this behavior in the operation.
     pub(crate) fn saw(&self, behaviour: &str) -> bool {
         self.ours[self.at].seen.contains(&behaviour)
     }

@@ -199,8 +199,10 @@ pub(crate) fn build(limiter: &Limiter) -> Dynamic {
     }
 }
 
-/// Wrapper that implements `RateLimiter` for a boxed limiter. It allows `MaxOf` to combine limiters whose
-/// types are selected at run time.
+/// Implements `RateLimiter` for a boxed limiter, so that `MaxOf` can combine limiters of
+/// different types.
+///
+/// The types of the limiters are only known at run time.
 pub(crate) struct Boxed(pub(crate) Dynamic);
 
 impl RateLimiter<String> for Boxed {

@@ -69,8 +69,8 @@ fn app(pod: &Object<Pod>) -> String {
     pod.labels().get("app").unwrap_or("-").to_owned()
 }
 
-/// A handler that records the name of each object and its label `app`, which contains a colour. An update is
-/// recorded with the old and the new colour.
+/// A handler that records the name of each object and its label `app`, which contains a color. An update is
+/// recorded with the old and the new color.
 #[derive(Clone, Default)]
 struct Colours(Trace);
 

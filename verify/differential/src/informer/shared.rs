@@ -334,8 +334,8 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// Records for the coverage report which behaviours `operation` will show. Must be called before the
-    /// operation runs, because the behaviours depend on the state of the informer before the operation.
+    /// Records for the coverage report which behaviors `operation` will show. Must be called before the
+    /// operation runs, because the behaviors depend on the state of the informer before the operation.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {

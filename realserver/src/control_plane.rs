@@ -1,5 +1,7 @@
-//! Starts and ends a control plane: a kube-apiserver, and the etcd in which it stores its objects. Can also
-//! restart kube-apiserver alone.
+//! Starts and ends a control plane: a kube-apiserver, and the etcd in which
+//! kube-apiserver stores objects.
+//!
+//! Can also restart kube-apiserver alone. Does not build the executables.
 
 use std::{
     fs,
@@ -215,8 +217,10 @@ fn drawn_token() -> Result<String> {
 }
 
 impl Addresses {
-    /// Returns three ports that are free at the time of the call. If another program uses one of these ports
-    /// before the server listens on it, the server process ends with an error.
+    /// Returns three ports that are free at the time of the call.
+    ///
+    /// Another program can take a port before etcd or kube-apiserver listens on it. The server process then
+    /// ends with an error.
     fn free() -> Result<Self> {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         // All sockets are open at the same time, so that the ports differ.

@@ -1,11 +1,13 @@
-//! [`Deserializer`]: a serde deserializer over the bytes of a message.
+//! Decodes the bytes of a protobuf message with [`Deserializer`], a serde deserializer.
 //!
 //! Guarantees:
-//! - the visited value equals the JSON that Go writes for the same object, including omitted, null and zero
-//!   fields;
-//! - fields that are not in the table are skipped, as a server of that version does;
-//! - the depth and the number of visited values are limited by [`Options`], also for small inputs;
-//! - an error contains the field's path in JSON.
+//! - with [`Missing::Zero`], a type receives the same values as from the JSON that Go writes for the object;
+//! - a field that the table of messages does not contain is skipped, as a server of the table's Kubernetes
+//!   version does;
+//! - [`Options`] limits the depth and the number of values, because a few bytes can result in many values;
+//! - an error contains the JSON path of the field that failed.
+//!
+//! Does not check the kind of the object, which is part of the [`Envelope`](crate::Envelope).
 
 mod value;
 mod items;
@@ -32,36 +34,41 @@ use items::Items;
 use members::Members;
 use value::Value;
 
-/// How a message is decoded, and the limits on what it may produce.
+/// The limits for decoding a message, and the treatment of fields that the message does not contain.
 ///
-/// An empty message has two bytes and may result in a dozen members, so the length of the bytes alone limits
-/// little.
+/// A nested message without fields has two bytes, but can result in a JSON object with a dozen members. A
+/// limit on the number of bytes would therefore not limit the memory for the decoded object.
+///
+/// The limits do not apply to JSON text that a message contains as bytes. Such text can have at
+/// most 127 levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Maximum nesting of JSON objects and lists, including the outermost. JSON that a message contains as
-    /// bytes is counted on its own.
+    /// Maximum nesting depth of JSON objects and lists. The outermost object has depth 1.
     pub depth: usize,
-    /// Maximum number of JSON objects and lists.
+    /// Maximum number of JSON objects and lists in the decoded object.
     pub containers: usize,
-    /// Maximum number of JSON values.
+    /// Maximum number of JSON values in the decoded object: the values of members, list items
+    /// and map entries.
     pub values: usize,
-    /// What is visited for a field that the message does not contain.
+    /// The treatment of fields that the message does not contain.
     pub missing: Missing,
 }
 
-/// What is visited for a field that a message does not contain, and that Go writes as JSON in any case.
+/// The treatment of a field that Go always writes as JSON, if the message does not contain the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// The zero value or null, as Go's types of this version write them.
+    /// The visitor receives the field with its zero value or null, as Go writes it.
     Zero,
-    /// Nothing, as for a message of a version that does not have the field.
+    /// The visitor does not receive the field, as if the sender's Kubernetes version did
+    /// not have the field.
     Nothing,
 }
 
-/// Decodes a message.
+/// Decodes the bytes of a message to a value of type `T`.
 ///
 /// # Errors
-/// The bytes are not such a message, exceed the limits, or do not fit the type.
+/// Returns an error if `bytes` are not an encoding of `message`, if a limit of `options` is exceeded, or if
+/// the decoded fields do not fit the type `T`.
 pub fn decode<T: de::DeserializeOwned>(
     message: MessageId,
     bytes: &[u8],
@@ -72,16 +79,18 @@ pub fn decode<T: de::DeserializeOwned>(
     })
 }
 
-/// Passes a deserializer of a message to a function, and returns what the function returns.
+/// Calls `read` with a deserializer of a message, and returns the result of `read`.
 ///
-/// `type_meta` is the API version and the kind of the object, which are not part of a message. They are visited
-/// as the members `apiVersion` and `kind`.
+/// `type_meta` is the API version and the kind of the object, which a message does not contain. The type
+/// receives them as the members `apiVersion` and `kind`, before the fields of the message.
 ///
-/// Kubernetes writes the fields of a message in the order of their numbers. If these bytes have another order,
-/// the function is called a second time, with sorted bytes, and the result of the first call is dropped.
+/// Kubernetes writes the fields of a message in ascending order of their numbers, which the deserializer
+/// requires. If the fields in `bytes` have another order, `decode_with` sorts the fields and calls `read` a
+/// second time. The result of the first call is then dropped.
 ///
 /// # Errors
-/// The errors of the function, and those of bytes that are not a message.
+/// Returns the error of `read`, or an error if the fields can't be sorted because `bytes` are not an
+/// encoding of `message`.
 pub fn decode_with<R>(
     message: MessageId,
     type_meta: Option<(&str, &str)>,
@@ -106,14 +115,15 @@ pub fn decode_with<R>(
     }
 }
 
-/// State that all deserializers of one message share.
+/// The remaining limits and the options that all deserializers of one decoded object share.
 #[derive(Debug)]
 struct Context<'de> {
     messages: &'static Messages,
     options: Options,
     containers_left: Cell<usize>,
     values_left: Cell<usize>,
-    /// Whether a field appeared behind one with a greater number, or a second time.
+    /// Whether the bytes contain a field after a field with a greater number, or contain a
+    /// single-valued field twice.
     is_unordered: Cell<bool>,
     type_meta: Option<(&'de str, &'de str)>,
 }
@@ -130,13 +140,13 @@ impl<'de> Context<'de> {
         }
     }
 
-    /// Counts one JSON value.
+    /// Counts one JSON value. Returns an error if [`Options::values`] is exceeded.
     #[inline]
     fn count(&self) -> Result<(), Reason> {
         take_one(&self.values_left, self.options.values, "values")
     }
 
-    /// Counts one JSON object or list.
+    /// Counts one JSON object or list. Returns an error if [`Options::containers`] is exceeded.
     #[inline]
     fn count_container(&self) -> Result<(), Reason> {
         let max = self.options.containers;
@@ -161,14 +171,14 @@ fn take_one(left: &Cell<usize>, max: usize, what: &str) -> Result<(), Reason> {
     }
 }
 
-/// A serde deserializer over the bytes of one JSON value: a message, or a field of a message.
+/// A serde deserializer for one value: a message, a field of a message, a list item or a map entry.
 ///
-/// A value that is skipped ([`IgnoredAny`](de::IgnoredAny)) is not validated.
+/// A value that a type ignores ([`IgnoredAny`](de::IgnoredAny)) is not validated.
 #[derive(Clone, Copy, Debug)]
 pub struct Deserializer<'de, 'c> {
     context: &'c Context<'de>,
     value: Value<'de>,
-    /// Nesting of the JSON value, from 1 for the outermost object.
+    /// Nesting depth of the JSON value. The outermost object has depth 1.
     depth: usize,
 }
 
@@ -181,9 +191,9 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         }
     }
 
-    /// Visits a value of any kind.
+    /// Passes a value of any kind to the visitor.
     ///
-    /// This is not inlined, because it is compiled for each visitor, and few visitors need it.
+    /// Is not inlined, because the code is large, is compiled for each visitor, and is rarely called.
     #[inline(never)]
     fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.value.resolved(self.context)? {
@@ -201,7 +211,7 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         }
     }
 
-    /// Visits a text, or a value of another kind.
+    /// Passes a string to the visitor. A value of another kind is passed as by [`any`](Self::any).
     #[inline]
     fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.value {
@@ -213,7 +223,8 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         }
     }
 
-    /// Visits a number or a boolean, or a value of another kind.
+    /// Passes a number or a boolean to the visitor. A value of another kind is passed as by
+    /// [`any`](Self::any).
     #[inline]
     fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.value {
@@ -225,7 +236,8 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         }
     }
 
-    /// Visits a JSON object, or a value of another kind.
+    /// Passes a message or a map to the visitor. A value of another kind is passed as by
+    /// [`any`](Self::any).
     #[inline]
     fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.value {
@@ -238,7 +250,7 @@ impl<'de, 'c> Deserializer<'de, 'c> {
     }
 }
 
-/// Implements methods that request one kind of value. Each compiles little more than the visit of this kind.
+/// Implements methods of `serde::Deserializer` that call the given method of [`Deserializer`].
 macro_rules! forward {
     ($to:ident: $($name:ident)*) => {$(
         #[inline]

@@ -1,7 +1,9 @@
-//! [`encode`]: writes a JSON object as a message.
+//! Encodes a JSON object as a protobuf message, with [`encode`].
 //!
-//! Guarantees: the bytes equal those that Go writes for an object with the same JSON. A value that does not fit
-//! its field, or has no field, is an error; nothing is dropped.
+//! Guarantees: the bytes equal the bytes that Go writes for an object with the same JSON. Returns an error
+//! for a member that the message has no field for, or whose value does not fit the field.
+//!
+//! Does not write the [`Envelope`](crate::Envelope) around the message.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
@@ -14,11 +16,14 @@ use crate::{
     write::{put_bytes, put_fixed64, put_head, put_varint},
 };
 
-/// Returns the message of a JSON object, without the members `apiVersion` and `kind`, which are part of the
-/// envelope.
+/// Encodes `object` as a message.
+///
+/// Ignores the object's members `apiVersion` and `kind`, because they are part of the
+/// [`Envelope`](crate::Envelope).
 ///
 /// # Errors
-/// A member has no field, or has a value that does not fit its field. The error contains the member's path.
+/// Returns an error if the message has no field for a member, or if a value does not fit its field. The error
+/// contains the JSON path of the member.
 pub fn encode(message: MessageId, object: &Value) -> Result<Vec<u8>, Error> {
     let mut encoder = Encoder {
         messages: Messages::builtin(),
@@ -32,7 +37,7 @@ pub fn encode(message: MessageId, object: &Value) -> Result<Vec<u8>, Error> {
     Ok(encoder.bytes)
 }
 
-/// The members that are part of the envelope.
+/// The members of an object that are part of the envelope and not of the message.
 const TYPE_META: [&str; 2] = ["apiVersion", "kind"];
 
 struct Encoder {
@@ -41,7 +46,10 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Writes the members of an object, all of which must have a field, except those named in `without`.
+    /// Writes the members of a JSON object as fields of `message`. Does not write the members
+    /// named in `without`.
+    ///
+    /// Returns an error if the message has no field for another member.
     fn object(
         &mut self,
         message: &'static Message,
@@ -73,7 +81,7 @@ impl Encoder {
         })
     }
 
-    /// Writes the members that have a field, and returns their number.
+    /// Writes all fields of `message`, and returns how many of the members have a field.
     fn fields(
         &mut self,
         message: &'static Message,
@@ -125,7 +133,7 @@ impl Encoder {
         }
     }
 
-    /// Writes one value; null stands for the zero value.
+    /// Writes a field with a single value, which is the zero value if the JSON value is null.
     fn value(&mut self, number: u32, value_type: Type, value: &Value) -> Result<(), Error> {
         let to = &mut self.bytes;
         match (value_type, value) {
@@ -164,7 +172,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the fields of a message; null stands for the zero value.
+    /// Writes the fields of a message. If the JSON value is null, writes the fields of the
+    /// message's zero value.
     fn message(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         match (message.form, value) {
             (Form::Object, Value::Null) => self.object(message, &Map::new(), &[]),
@@ -194,7 +203,11 @@ impl Encoder {
         }
     }
 
-    /// Writes the one of two fields that the value fits. The other field of such a message has its zero value.
+    /// Writes a message of [`Form::Either`], which has two fields.
+    ///
+    /// The second field receives the JSON value if the value fits: an array if the field is a list, and an
+    /// object if the field is a message. Otherwise the first field receives the value. The other field has
+    /// its zero value, except that a first field with a boolean is true next to a second field.
     fn either(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         let [first, second] = &message.fields[..] else {
             return Ok(());
@@ -217,7 +230,9 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes `{1: type, 2: integer, 3: text}`; type 0 is an integer and type 1 a text.
+    /// Writes an `IntOrString`, such as a port, as the fields `{1: type, 2: integer, 3: text}`.
+    ///
+    /// Type 0 is an integer, and type 1 is a text.
     fn int_or_string(&mut self, value: &Value) -> Result<(), Error> {
         let is_text = value.is_string();
         put_varint(1, u64::from(is_text), &mut self.bytes);
@@ -230,7 +245,9 @@ impl Encoder {
         self.value(3, Type::Text, text)
     }
 
-    /// Writes `{1: seconds, 2: nanoseconds}` since 1970; Go's zero time, which is null in JSON, has no fields.
+    /// Writes a time as the fields `{1: seconds, 2: nanoseconds}`, counted from the start of 1970.
+    ///
+    /// Writes no fields for null, which is Go's zero time in JSON.
     fn time(&mut self, value: &Value) -> Result<(), Error> {
         if value.is_null() {
             return Ok(());
@@ -253,7 +270,9 @@ impl Encoder {
     }
 }
 
-/// Returns whether Go writes the zero value of a field with one value if the field is not set.
+/// Returns whether Go writes the zero value of a field if the JSON object has no value for the field.
+///
+/// The field must not be a list or a map.
 fn is_written_as_zero(field: &Field) -> bool {
     match field.presence {
         // Only pointers and byte slices can be unset.

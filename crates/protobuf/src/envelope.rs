@@ -1,30 +1,37 @@
-//! [`Envelope`]: the wrapper that names the kind of a message.
+//! Reads the envelope of a protobuf object: its API version, its kind, and the bytes of its message.
+//!
+//! Does not decode the message.
 
 use std::borrow::Cow;
 
 use crate::wire::{WireError, WireFields};
 
-/// The wrapper of every object that Kubernetes sends as protobuf: `runtime.Unknown`, behind four bytes.
+/// The message `runtime.Unknown`, in which Kubernetes wraps every object that it sends as protobuf.
+///
+/// In a request or response, four bytes precede the envelope ([`Envelope::MAGIC`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Envelope<'a> {
-    /// The group and version, such as `apps/v1`.
+    /// The API version of the object, such as `apps/v1`.
     pub api_version: Cow<'a, str>,
-    /// The kind, such as `Deployment`.
+    /// The kind of the object, such as `Deployment`.
     pub kind: Cow<'a, str>,
-    /// The bytes of the message.
+    /// The encoded message of the object. Its fields depend on the kind.
     pub raw: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
-    /// The four bytes before the wrapper.
+    /// The four bytes that precede an envelope in a request or response body.
     pub const MAGIC: [u8; 4] = *b"k8s\0";
 
-    /// Reads `{1: {1: apiVersion, 2: kind}, 2: raw}`, the bytes behind [`Envelope::MAGIC`]. The fields for a
-    /// content encoding and a content type are empty where Kubernetes sends objects, and are skipped.
+    /// Reads an envelope from the bytes that follow [`Envelope::MAGIC`].
+    ///
+    /// The fields of the envelope are `{1: {1: apiVersion, 2: kind}, 2: raw}`. The function skips all other
+    /// fields. Kubernetes leaves the other two, for a content encoding and a content type, empty in objects.
     ///
     /// # Errors
-    /// The bytes are not a message, or one of the three fields has another wire type.
+    /// Returns an error if the bytes are not a protobuf message, or if a field of the envelope is not
+    /// length-delimited.
     pub fn read(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut envelope = Self::default();
         for field in WireFields::new(bytes) {

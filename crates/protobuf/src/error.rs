@@ -1,4 +1,5 @@
-//! [`Error`]: why bytes do not decode, and the JSON path of the field that caused it.
+//! Defines [`Error`]: the reason why encoding or decoding failed, and the JSON path of
+//! the failed field.
 
 use std::{borrow::Cow, fmt};
 
@@ -6,23 +7,24 @@ use serde::de::{self, Expected, Unexpected};
 
 use crate::wire::WireError;
 
-/// Why a message does not decode as a type.
+/// An error of encoding or decoding an object.
 ///
-/// The text begins with the field's path in JSON, such as `spec.containers[1].name`. It quotes no value of the
-/// message, unless it is the text of the type's own error ([`Error::is_of_type`]).
+/// The error text begins with the JSON path of the failed field, such as `spec.containers[1].name`. The text
+/// does not contain values of the object, except if the `Deserialize` implementation of the decoded type
+/// wrote the text ([`Error::is_of_type`]).
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Steps of the field's path, from the innermost to the outermost.
+    /// The steps of the field's JSON path. The innermost step is first.
     path: Vec<Step>,
     reason: Reason,
-    /// Whether the text is the type's own.
+    /// Whether the reason is an error text of the decoded type's `Deserialize` implementation.
     is_of_type: bool,
 }
 
-/// One step of a field's path.
+/// One step of a JSON path: the name of a member, the index of a list item, or the key of a map entry.
 #[derive(Debug)]
 pub(crate) enum Step {
     Member(String),
@@ -30,7 +32,7 @@ pub(crate) enum Step {
     Key(String),
 }
 
-/// Why a value does not decode, without its field.
+/// The reason why a value can't be encoded or decoded, without the path of its field.
 #[derive(Debug)]
 pub(crate) struct Reason(Cow<'static, str>);
 
@@ -53,7 +55,8 @@ impl fmt::Display for Reason {
 }
 
 impl Error {
-    /// Returns the field's path in JSON; empty if the whole message is invalid.
+    /// Returns the JSON path of the failed field. The path is empty if the error concerns
+    /// the whole message.
     pub fn path(&self) -> String {
         let mut path = String::new();
         for step in self.0.path.iter().rev() {
@@ -67,23 +70,24 @@ impl Error {
         path
     }
 
-    /// Returns the reason without the path.
+    /// Returns the reason of the error, without the path of the field.
     pub fn reason(&self) -> &str {
         &self.0.reason.0
     }
 
-    /// Returns whether the reason is the text of the type's own error, which may quote the value.
+    /// Returns whether the decoded type's `Deserialize` implementation wrote the reason, which
+    /// may quote a value.
     pub fn is_of_type(&self) -> bool {
         self.0.is_of_type
     }
 
-    /// Adds the step that leads to the value of the error.
+    /// Adds an outer step to the path: the member, item or key that contains the failed value.
     pub(crate) fn below(mut self, step: Step) -> Self {
         self.enter(step);
         self
     }
 
-    /// Adds the step that leads to the value of the error, in place.
+    /// Adds a step to the JSON path of the error, as [`below`](Self::below), without moving the error.
     pub(crate) fn enter(&mut self, step: Step) {
         self.0.path.push(step);
     }

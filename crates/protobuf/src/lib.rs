@@ -1,13 +1,14 @@
-//! The protobuf encoding of Kubernetes' built-in kinds, for types that know only serde.
+//! Decodes and encodes the protobuf messages of Kubernetes' built-in kinds, with types that
+//! implement serde.
 //!
-//! [`decode`] reads a message into any type that implements [`Deserialize`](serde::Deserialize), such as those
-//! of `k8s-openapi`. The type receives what it would receive from the JSON that Go writes for the same object:
-//! the same names, and the same omitted, zero and null fields.
+//! [`decode`] decodes a message to any type that implements [`Deserialize`](serde::Deserialize), such as the
+//! types of `k8s-openapi`. The type receives the same members as from the JSON that Go writes for the object,
+//! including zero values and null, if [`Missing::Zero`] is set.
 //!
-//! [`encode`] writes the JSON of an object as a message, with the bytes that Go writes.
+//! [`encode`] encodes the JSON of an object as a message. The bytes equal the bytes that Go writes.
 //!
-//! The tables of messages are generated from Kubernetes' own modules. The crate knows nothing of lists, watches
-//! or servers.
+//! The message definitions are generated from Kubernetes' own Go modules. This crate does not read or write
+//! lists, watch events or HTTP.
 
 mod wire;
 mod write;

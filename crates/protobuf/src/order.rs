@@ -1,7 +1,8 @@
-//! [`sorted`]: brings the fields of a message into the order of their numbers.
+//! Sorts the fields of a message in ascending order of their numbers, with [`sorted`].
 //!
-//! Guarantees: the result decodes to the same value as the input does in Go: the items of a list keep their
-//! order, the last scalar of a field wins, and the parts of a split message are merged.
+//! Guarantees: the decoded result has the same value as Go decodes from the unsorted bytes. List items keep
+//! their order. If the bytes contain several values of a scalar field, only the last remains. If they contain
+//! several parts of a nested message, the parts are merged.
 
 use crate::{
     error::Reason,
@@ -13,8 +14,10 @@ use crate::{
 /// Maximum nesting depth of messages.
 const DEPTH_MAX: usize = 127;
 
-/// Returns the message with ascending field numbers, and with each field that is no list or map at most once.
-/// Fields that are not in the table are dropped.
+/// Returns the bytes of the message with its fields in ascending order of their numbers.
+///
+/// A field that is neither a list nor a map occurs at most once in the result. Fields that the table does not
+/// contain are dropped.
 pub(crate) fn sorted(
     messages: &'static Messages,
     message: &'static Message,
@@ -30,13 +33,18 @@ pub(crate) fn sorted(
 
 struct Sorter {
     messages: &'static Messages,
-    /// The fields that are sorted already. All levels share one buffer, and the parts of a message are borrowed:
-    /// copies would multiply with the nesting depth.
+    /// The sorted fields.
+    ///
+    /// All nested messages are written to this one buffer, and the input is borrowed. Copies of nested
+    /// messages would be repeated at each nesting level.
     sorted: Vec<u8>,
 }
 
 impl Sorter {
-    /// Appends the fields of a message, which was sent in these parts.
+    /// Appends the sorted fields of a message.
+    ///
+    /// A sender can split a message into several values of one field. `parts` are the bytes of these values,
+    /// which the function merges as Go does.
     fn message(
         &mut self,
         message: &'static Message,
@@ -69,7 +77,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Appends the values of one field.
+    /// Appends all values of one field. A field that is neither a list nor a map is appended once.
     fn field(
         &mut self,
         field: &Field,

@@ -1,7 +1,8 @@
-//! Values that are one JSON value: scalars, and messages with their own JSON encoding.
+//! Decodes protobuf values that result in a single JSON value: scalars, times, quantities
+//! and embedded JSON.
 //!
-//! Guarantees: the value equals what Go's types write as JSON after reading the same bytes. A value that they
-//! can't write is an error.
+//! Guarantees: the JSON value equals the one that Go's types write after reading the same bytes. If Go can't
+//! write the value as JSON, decoding returns an error.
 
 use std::borrow::Cow;
 
@@ -15,16 +16,19 @@ use crate::{
     wire::{VARINT_BYTES_MAX, WireFields, WireValue},
 };
 
-/// Unix time in seconds of the start of year 1, which is Go's zero time. Earlier times are an error.
+/// Unix time in seconds of the start of year 1, which is Go's zero time.
+///
+/// Earlier times are an error in both directions.
 pub(crate) const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Number of nanoseconds in a second.
 const NANOS: i32 = 1_000_000_000;
 
-/// Maximum absolute value up to which a double represents every integer exactly.
+/// Maximum absolute value up to which an `f64` represents every integer exactly: 2^53.
 const INTEGRAL_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A value that is neither a JSON object nor a list, except in [`Scalar::Json`].
+/// A decoded value that results in null, a boolean, a number or a string. [`Scalar::Json`] can
+/// be any JSON value.
 #[derive(Debug)]
 pub(crate) enum Scalar<'de> {
     Null,
@@ -33,12 +37,12 @@ pub(crate) enum Scalar<'de> {
     Double(f64),
     Text(Cow<'de, str>),
     Time(Written),
-    /// The bytes of a JSON value.
+    /// The JSON text that a message contains as bytes.
     Json(&'de [u8]),
 }
 
 impl<'de> Scalar<'de> {
-    /// Reads a value of a type that is not a message.
+    /// Decodes a value whose type is not a message.
     #[inline]
     pub(crate) fn of(value_type: Type, value: WireValue<'de>) -> Result<Self, Reason> {
         match (value_type, value) {
@@ -52,7 +56,7 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// Returns the zero value of a type that is not a message.
+    /// Returns the zero value of a type that is not a message. For a message, returns null.
     pub(crate) fn zero(value_type: Type) -> Self {
         match value_type {
             Type::Bool => Self::Bool(false),
@@ -62,7 +66,9 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// Reads a message with its own JSON encoding.
+    /// Decodes a message with a JSON encoding of its own, such as a time or a quantity.
+    ///
+    /// Returns null for other messages.
     pub(crate) fn special(form: Form, bytes: &'de [u8]) -> Result<Self, Reason> {
         match form {
             Form::IntOrString => int_or_string(bytes),
@@ -80,7 +86,7 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// Passes the value to a visitor.
+    /// Passes the value to the visitor, and returns the visitor's result.
     #[inline]
     pub(crate) fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self {
@@ -96,7 +102,9 @@ impl<'de> Scalar<'de> {
     }
 }
 
-/// Returns whether the bytes of a message with its own JSON encoding are the JSON value null.
+/// Returns whether a message of this form results in the JSON value null.
+///
+/// Returns false for the forms that can't be null.
 #[inline]
 pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
     match form {
@@ -109,7 +117,7 @@ pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
     }
 }
 
-/// Passes an embedded JSON value to a visitor.
+/// Parses JSON text and passes its value to the visitor. The text must contain a single JSON value.
 fn embedded<'de, V: Visitor<'de>>(json: &'de [u8], visitor: V) -> Result<V::Value, Error> {
     // A text need not be validated string by string.
     match std::str::from_utf8(json) {
@@ -140,7 +148,7 @@ fn visit_json<'de, R: serde_json::de::Read<'de>, V: Visitor<'de>>(
     })
 }
 
-/// Reads a text, and replaces invalid UTF-8, which JSON can't represent.
+/// Decodes a string. Invalid UTF-8 is replaced, because JSON can't represent it.
 #[inline]
 pub(crate) fn text(bytes: &[u8]) -> Scalar<'_> {
     Scalar::Text(match std::str::from_utf8(bytes) {
@@ -149,14 +157,15 @@ pub(crate) fn text(bytes: &[u8]) -> Scalar<'_> {
     })
 }
 
-/// Returns the lower 32 bits of a varint as a signed integer, as Go does.
+/// Returns the lower 32 bits of a varint as a signed integer. Go decodes an `int32` in the same way.
 #[inline]
 pub(crate) fn int32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
 }
 
-/// Reads a double; an integral number becomes an integer, as Go writes it without a fraction.
+/// Decodes a double. A number without a fraction becomes an integer, because Go writes it without
+/// a decimal point.
 fn double(number: f64) -> Result<Scalar<'static>, Reason> {
     if number.fract() == 0.0 && number.abs() <= INTEGRAL_MAX {
         #[expect(
@@ -173,7 +182,9 @@ fn double(number: f64) -> Result<Scalar<'static>, Reason> {
     }
 }
 
-/// Reads `{1: type, 2: integer, 3: text}`; type 0 is an integer and type 1 a text.
+/// Decodes an `IntOrString` from the fields `{1: type, 2: integer, 3: text}`.
+///
+/// Type 0 is an integer, and type 1 is a text.
 fn int_or_string(bytes: &[u8]) -> Result<Scalar<'_>, Reason> {
     let (mut kind, mut integer, mut string) = (0, Scalar::Integer(0), text(b""));
     for field in WireFields::new(bytes) {
@@ -192,7 +203,8 @@ fn int_or_string(bytes: &[u8]) -> Result<Scalar<'_>, Reason> {
     }
 }
 
-/// Returns the bytes in field 1 of a message, and ignores all other fields.
+/// Returns the bytes in field 1 of a message, or `None` if the message has no field 1. Ignores
+/// all other fields.
 fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     let mut found = None;
     for field in WireFields::new(bytes) {
@@ -204,7 +216,9 @@ fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     Ok(found)
 }
 
-/// Reads `{1: seconds, 2: nanoseconds}` since 1970 as RFC 3339 text.
+/// Decodes a time from the fields `{1: seconds, 2: nanoseconds}` to an RFC 3339 text.
+///
+/// The fields count from the start of 1970. If `micro` is true, the text contains microseconds.
 fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'static>, Reason> {
     let Some((seconds, nanos)) = since_1970(bytes, micro)? else {
         return Ok(Scalar::Null);
@@ -216,10 +230,11 @@ fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'static>, Reason> {
     Ok(Scalar::Time(Written::new(time, micro)))
 }
 
-/// Reads the seconds and the nanoseconds of `{1: seconds, 2: nanoseconds}`. Returns `None` for Go's zero time,
-/// which is null in JSON and has no fields.
+/// Returns the seconds and nanoseconds of a time, counted from the start of 1970.
 ///
-/// If `micro` is true, the nanoseconds are whole microseconds, otherwise 0.
+/// Returns `None` for Go's zero time, which is null in JSON. A message without fields is also the zero time.
+///
+/// If `micro` is true, the nanoseconds are truncated to whole microseconds. Otherwise they are 0.
 #[inline]
 fn since_1970(bytes: &[u8], micro: bool) -> Result<Option<(i64, i32)>, Reason> {
     if bytes.is_empty() {
@@ -241,7 +256,7 @@ fn since_1970(bytes: &[u8], micro: bool) -> Result<Option<(i64, i32)>, Reason> {
     Ok(Some((seconds, nanos)).filter(|time| *time != (FIRST_SECOND, 0)))
 }
 
-/// RFC 3339 text of a time, without an allocation.
+/// The RFC 3339 text of a time, stored without a heap allocation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     bytes: [u8; Self::BYTES],
@@ -249,7 +264,7 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Length of the longest text: `2006-01-02T15:04:05.000000Z`.
+    /// Length in bytes of the longest text: `2006-01-02T15:04:05.000000Z`.
     const BYTES: usize = 27;
 
     fn new(time: Timestamp, micro: bool) -> Self {
@@ -272,7 +287,7 @@ impl Written {
         written
     }
 
-    /// Appends a number with this many digits, and the byte after it.
+    /// Appends `number` with `count` decimal digits, and then the byte `after`.
     fn digits(&mut self, count: usize, mut number: u32, after: u8) {
         let place = &mut self.bytes[self.length..=self.length + count];
         for digit in place[..count].iter_mut().rev() {

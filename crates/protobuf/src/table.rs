@@ -1,18 +1,18 @@
-//! Describes the protobuf encoding of the built-in kinds: field numbers, types, and the corresponding JSON.
+//! The definitions of the protobuf messages of Kubernetes' built-in kinds, and their form in JSON.
 //!
-//! `cargo xtask kinds` writes the table of messages from the proto files and struct tags of a pinned
-//! Kubernetes version.
+//! `cargo xtask kinds` generates the table of messages from the proto files and struct tags of one Kubernetes
+//! version. This module parses the table. It does not decode messages.
 //!
 //! Guarantees:
-//! - the first protobuf body parses the table; building a server does not;
-//! - the table contains every message that a field refers to, with its fields ordered by number.
+//! - the table is parsed only when [`Messages::builtin`] is called for the first time;
+//! - the table contains every message that a field refers to, and the fields are ordered by number.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
-/// The table of Kubernetes 1.36; its header explains the format.
+/// The table of messages of Kubernetes 1.36. Comments at the start of the file explain its format.
 const V1_36: &str = include_str!("table/v1_36.tsv");
 
-/// The protobuf messages of all built-in kinds and of the types that their fields refer to.
+/// The definitions of the messages of all built-in kinds, and of the messages that are nested in them.
 #[derive(Debug)]
 pub struct Messages {
     all: Vec<Message>,
@@ -21,58 +21,61 @@ pub struct Messages {
     delete_options: MessageId,
 }
 
-/// Index of a message in the [`Messages`] that contain the message.
+/// Index of a message in a [`Messages`] value. Only valid for the value that returned this index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageId(u16);
 
-/// One protobuf message: its fields, and its form in JSON.
+/// The definition of one protobuf message: its fields, and its form in JSON.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Message {
     /// The form of the message in JSON.
     pub form: Form,
-    /// Whether the message describes a kind, whose JSON also has the members `apiVersion` and `kind`.
+    /// Whether the message is a kind. The JSON of a kind also has the members `apiVersion` and `kind`.
     pub is_kind: bool,
-    /// The fields in strictly ascending order of number; empty if the JSON of the message is not made from
-    /// its fields.
+    /// The fields in strictly ascending order of number.
+    ///
+    /// Empty if the message has a JSON encoding of its own, such as a time.
     pub fields: Vec<Field>,
-    /// Index in `fields` by field number; `u8::MAX` for numbers without a field.
+    /// Indexes in `fields`, by field number. The index is `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
 }
 
-/// The form in which a protobuf message is written as JSON.
+/// The kind of JSON value in which a protobuf message results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A JSON object with the fields as members.
+    /// A JSON object whose members are the fields of the message.
     Object,
-    /// A JSON array: the list in the message's only field; never null.
+    /// A JSON array: the value of the message's only field, which is a list. Never null.
     List,
-    /// The value of the message's second field, or of the first field if the second is null.
+    /// The value of the message's second field. If the second field is null, the value of the first field.
     Either,
     /// A JSON number or string.
     IntOrString,
     /// The JSON text that the message contains as bytes.
     Json,
-    /// A time as text with microseconds.
+    /// A string with a time in RFC 3339 format, with microseconds.
     MicroTime,
-    /// A quantity as text: a number with a unit, such as `100m`.
+    /// A string with a Kubernetes quantity, which is a number with an optional unit, such as `100m`.
     Quantity,
-    /// A time as text with seconds.
+    /// A string with a time in RFC 3339 format, in whole seconds.
     Time,
 }
 
-/// One field of a protobuf [`Message`].
+/// The definition of one field of a protobuf [`Message`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Field {
     number: u32,
-    /// The field number and the wire type, as they precede each value. Packed numbers have another wire type.
+    /// The tag before each value: the field number and, in the lowest three bits, the usual wire type.
+    ///
+    /// Packed numbers have another wire type.
     pub(crate) tag: u32,
     /// Name of the field in JSON.
     pub name: &'static str,
     /// Whether the field contains one value, a list or a map.
     pub container: Container,
-    /// Type of the value, or of each value of the list or map.
+    /// Type of the value. For a list or a map, the type of each of its values.
     pub value: Type,
     /// The condition under which the field appears in JSON.
     pub presence: Presence,
@@ -89,48 +92,51 @@ pub enum Container {
     Map,
 }
 
-/// Type of a field's value, or of each value if the field is a list or a map.
+/// Type of a field's value. For a list or a map, the type of each of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     /// A boolean.
     Bool,
-    /// Bytes, which are base64 in JSON.
+    /// Bytes, which are a base64 string in JSON.
     Bytes,
-    /// A number with 64 bits that may have a fraction.
+    /// A floating-point number with 64 bits.
     Double,
     /// A signed integer with 32 bits.
     Int32,
     /// A signed integer with 64 bits.
     Int64,
-    /// A text.
+    /// A UTF-8 string.
     Text,
-    /// A message.
+    /// A nested message.
     Message(MessageId),
 }
 
-/// The condition under which a field appears in the JSON of its message.
+/// The condition under which Go writes a field as a member of the message's JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Always present; the zero value if the field was not sent.
+    /// Always written. If the bytes do not contain the field, Go writes the zero value.
     Always,
-    /// The members of the field's value are members of the JSON object that contains the field.
+    /// Not written as a member of its own. The members of the field's message are written instead.
+    ///
+    /// They are members of the JSON object that contains the field, as with `json:",inline"` in Go.
     Inline,
-    /// Present unless the value is empty, zero or null.
+    /// Written if the value is not empty, zero or null, as with `omitempty` in Go.
     Nonzero,
-    /// Always present; null if the message does not contain the field.
+    /// Always written. If the bytes do not contain the field, Go writes null.
     Nullable,
-    /// Present only if the message contains the field.
+    /// Written if the bytes contain the field.
     Sent,
 }
 
 // === impl Messages ===
 
 impl Messages {
-    /// Returns the messages of Kubernetes 1.36; the first call parses a table of about 110 kilobytes.
+    /// Returns the message definitions of Kubernetes 1.36. The first call parses a table of
+    /// about 110 kilobytes.
     ///
     /// # Panics
     ///
-    /// Never: the table is part of the crate, and a test parses all of it.
+    /// Never panics, because the table is part of the crate and a test parses the whole table.
     pub fn builtin() -> &'static Messages {
         static MESSAGES: OnceLock<Messages> = OnceLock::new();
         MESSAGES.get_or_init(|| {
@@ -138,29 +144,32 @@ impl Messages {
         })
     }
 
-    /// Returns the message of a kind; `None` if the kind is not built in.
+    /// Returns the index of a kind's message, or `None` if the kind is not a built-in kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<MessageId> {
         let known = self.kinds.get(format!("{api_version}/{kind}").as_str());
         known.copied()
     }
 
-    /// Iterates over the kinds, as `apiVersion/Kind`, and their messages.
+    /// Returns an iterator over all built-in kinds, as `apiVersion/Kind`, and the indices
+    /// of their messages.
     pub fn kinds(&self) -> impl Iterator<Item = (&'static str, MessageId)> {
         self.kinds.iter().map(|(kind, id)| (*kind, *id))
     }
 
-    /// Returns the message of `DeleteOptions`, which is a kind of every group and version.
+    /// Returns the index of the message `DeleteOptions`. Requests of every group and
+    /// version use this kind.
     pub fn delete_options(&self) -> MessageId {
         self.delete_options
     }
 
-    /// Returns a message.
+    /// Returns the definition of the message with this index.
     #[inline]
     pub fn get(&self, MessageId(at): MessageId) -> &Message {
         &self.all[usize::from(at)]
     }
 
-    /// Parses a table of messages; returns `None` if a line is malformed.
+    /// Parses a table of messages. Returns `None` if a line is malformed or the message
+    /// `DeleteOptions` is missing.
     fn parse(table: &'static str) -> Option<Messages> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
@@ -212,7 +221,7 @@ impl Messages {
 // === impl Message ===
 
 impl Message {
-    /// Returns the index in `fields` of the field with this number.
+    /// Returns the index in `fields` of the field with this number, or `None` if there is no such field.
     #[inline]
     pub fn position(&self, number: u32) -> Option<usize> {
         let at = *self.by_number.get(usize::try_from(number).ok()?)?;
@@ -241,13 +250,14 @@ impl Form {
 // === impl Field ===
 
 impl Field {
-    /// Returns the number of the field in the bytes of a message.
+    /// Returns the field number, which identifies the field in the bytes of a message.
     #[inline]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whether Go writes the field as JSON although the bytes do not contain it.
+    /// Returns whether Go writes the field as JSON, or its members if it is inline, if the bytes
+    /// do not contain it.
     #[inline]
     pub(crate) fn is_written_if_missing(&self) -> bool {
         match self.presence {
@@ -256,8 +266,8 @@ impl Field {
         }
     }
 
-    /// Returns whether the members of the field's value are members of the JSON object that contains the
-    /// field.
+    /// Returns whether the members of the field's message are members of the JSON object that
+    /// contains the field.
     pub fn is_inline(&self) -> bool {
         self.presence == Presence::Inline
     }

@@ -1,4 +1,5 @@
-//! Kubernetes' own pairs of protobuf and JSON, and malformed bytes.
+//! Tests with the protobuf and JSON encodings of the same objects, both written by Go, and with
+//! malformed bytes.
 
 use std::{io::Read as _, sync::OnceLock};
 
@@ -10,10 +11,11 @@ use super::*;
 
 mod kinds;
 
-/// One object of each kind with every field set, in both formats, as written by `cargo xtask kinds`.
+/// One object of each kind, with every field set, as protobuf and as JSON. Written by
+/// `cargo xtask kinds`.
 const CORPUS: &[u8] = include_bytes!("corpus_v1_36.tsv.gz");
 
-/// Limits above all that a test needs.
+/// Limits that no valid object in the tests exceeds.
 pub(super) const LIMITS: Options = Options {
     depth: 127,
     containers: 500_000,
@@ -21,37 +23,38 @@ pub(super) const LIMITS: Options = Options {
     missing: Missing::Zero,
 };
 
-/// Returns a length-delimited field: text, bytes or a message.
+/// Returns the bytes of a length-delimited field, which contains a string, bytes or a message.
 pub(super) fn bytes(number: u32, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let mut field = Vec::new();
     put_bytes(number, bytes.as_ref(), &mut field);
     field
 }
 
-/// Returns a varint field.
+/// Returns the bytes of a field that contains a varint.
 pub(super) fn varint(number: u32, value: u64) -> Vec<u8> {
     let mut field = Vec::new();
     put_varint(number, value, &mut field);
     field
 }
 
-/// Decodes a message of a built-in kind to JSON, without `apiVersion` and `kind`.
+/// Decodes a message of a built-in kind to JSON. The JSON does not contain the members
+/// `apiVersion` and `kind`.
 pub(super) fn decoded(kind: (&str, &str), raw: &[u8]) -> Result<Value, String> {
     let id = Messages::builtin().of_kind(kind.0, kind.1).unwrap();
     decode(id, raw, LIMITS).map_err(|error| error.to_string())
 }
 
-/// One object of a kind, in both formats.
+/// One object of a kind, as protobuf and as JSON. Go has written both.
 struct Pair {
     api_version: String,
     kind: String,
-    /// The message with its envelope.
+    /// The bytes of the object's message, with [`Envelope::MAGIC`] and the envelope.
     protobuf: Vec<u8>,
     json: Value,
 }
 
 impl Pair {
-    /// Returns the message without its envelope.
+    /// Returns the bytes of the object's message, without the envelope.
     fn raw(&self) -> &[u8] {
         let envelope = self.protobuf.strip_prefix(&Envelope::MAGIC).unwrap();
         let envelope = Envelope::read(envelope).unwrap();
@@ -75,7 +78,8 @@ impl Pair {
     }
 }
 
-/// Returns all pairs, which are parsed once, because there are many mutations.
+/// Returns all pairs. Only the first call parses them, because a proptest calls this
+/// function in each case.
 fn pairs() -> &'static [Pair] {
     static PAIRS: OnceLock<Vec<Pair>> = OnceLock::new();
     PAIRS.get_or_init(|| {
@@ -179,7 +183,8 @@ fn the_kind_without_a_pair_decodes() {
     );
 }
 
-/// Returns the fields of a message in descending order, and those of the messages in it.
+/// Returns a message with its fields in descending order of their numbers. Nested messages
+/// are reversed too.
 fn reversed(id: MessageId, raw: &[u8]) -> Vec<u8> {
     let message = Messages::builtin().get(id);
     let fields: Vec<_> = WireFields::new(raw).map(Result::unwrap).collect();
@@ -214,7 +219,9 @@ fn the_order_of_fields_does_not_change_an_object() {
     }
 }
 
-/// Returns a value without members that are null. Go reads a null pointer as a missing one, and does not write it.
+/// Returns a value without the members that are null.
+///
+/// Go decodes a null pointer in JSON as a missing field, and then does not write the field.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,7 +1,7 @@
-//! Splits the bytes of a protobuf message into fields, without interpreting the values.
+//! Parses the bytes of a protobuf message into fields. Does not decode the values of the fields.
 //!
-//! Guarantees: for any input, parsing terminates, copies nothing and never panics; the iterator ends after
-//! the first error.
+//! Guarantees: for any bytes, parsing terminates, copies no bytes, and does not panic. The iterator ends
+//! after the first error.
 
 use std::fmt;
 
@@ -14,48 +14,48 @@ pub(crate) const VARINT_BYTES_MAX: usize = 10;
 /// The encoded value of one field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WireValue<'a> {
-    /// An integer, a boolean or an enumeration.
+    /// An integer, a boolean or an enumeration value.
     Varint(u64),
     /// Eight bytes, such as a double.
     Fixed64(u64),
     /// Text, bytes, a message, or packed numbers.
     Bytes(&'a [u8]),
-    /// A group, which Kubernetes never sends; the parser skips its content.
+    /// A group, which the parser has skipped together with its content. Kubernetes never sends groups.
     Group,
-    /// Four bytes, which Kubernetes never writes; they were skipped.
+    /// Four bytes, which the parser has skipped. Kubernetes never sends such fields.
     Fixed32,
 }
 
-/// An error in the encoding of a message; the error text is that of Go's decoder.
+/// An error in the encoding of a message. The `Display` text equals the error text of Go's decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WireError {
-    /// The bytes end within a field.
+    /// The bytes end before the end of a field.
     Truncated,
     /// A varint exceeds 64 bits.
     Overflow,
-    /// A field number is invalid.
+    /// A field number is 0 or greater than 2^29 - 1.
     Tag {
-        /// The field number.
+        /// The invalid field number.
         number: u64,
-        /// The wire type.
+        /// The wire type that the same tag contains.
         wire_type: u64,
     },
-    /// The end of a group without its start.
+    /// The bytes contain the end of a group without its start.
     GroupEnd,
-    /// A wire type that protobuf does not define.
+    /// A tag contains a wire type that protobuf does not define.
     WireType(u64),
-    /// A wire type that is invalid for the field.
+    /// The field has a wire type that does not fit its type in the message definition.
     Unexpected(u8),
 }
 
-/// Iterator over the fields of a message, in the order of their bytes.
+/// An iterator over the fields of a message, in the order of the bytes.
 #[derive(Clone, Debug)]
 pub struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-/// Content of one tag: a field with its value, or the start or the end of a group.
+/// The result of reading one tag: a field with its value, or the start or the end of a group.
 enum Part<'a> {
     Field(u32, WireValue<'a>),
     GroupStart(u32),
@@ -77,7 +77,7 @@ impl<'a> WireValue<'a> {
     /// Returns the bytes of a length-delimited field.
     ///
     /// # Errors
-    /// The field has another wire type.
+    /// Returns an error if the field has another wire type.
     pub fn bytes(self) -> Result<&'a [u8], WireError> {
         match self {
             WireValue::Bytes(bytes) => Ok(bytes),
@@ -104,15 +104,15 @@ impl fmt::Display for WireError {
 }
 
 impl<'a> WireFields<'a> {
-    /// Reads the fields of these bytes.
+    /// Creates an iterator over the fields in `bytes`, the bytes of one message.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Reads one varint, which may be a tag, a length, a number, or one of several packed numbers.
+    /// Reads one varint. A varint contains a tag, a length, a number, or one of several packed numbers.
     ///
     /// # Errors
-    /// The bytes end within the varint, or it exceeds 64 bits.
+    /// Returns an error if the bytes end within the varint, or if the varint exceeds 64 bits.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, WireError> {
         // Most tags, lengths and numbers are below 128.
@@ -140,12 +140,13 @@ impl<'a> WireFields<'a> {
         Err(WireError::Overflow)
     }
 
-    /// Whether all bytes were read.
+    /// Returns whether all bytes have been read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Returns the bytes of the fields that `later` has read since this position.
+    /// Returns the bytes between the position of `self` and the position of `later`, which reads the same
+    /// message.
     #[inline]
     pub(crate) fn until(&self, later: &Self) -> &'a [u8] {
         let length = self.rest.len().saturating_sub(later.rest.len());
@@ -201,7 +202,8 @@ impl<'a> WireFields<'a> {
         Ok(Part::Field(number, value))
     }
 
-    /// Reads the number and the wire type of the next field.
+    /// Reads the tag of the next field. A tag contains the field number and, in the lowest three bits, the wire
+    /// type.
     #[inline]
     pub(crate) fn tag(&mut self) -> Result<u32, WireError> {
         let tag = self.varint()?;
@@ -229,7 +231,7 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Reads a field that is neither a varint nor length-delimited, or that is invalid.
+    /// Reads a field whose wire type is neither varint nor length-delimited. The wire type may be invalid.
     #[cold]
     fn rare_field(&mut self) -> Result<(u32, WireValue<'a>), WireError> {
         let number = match self.part()? {
@@ -241,7 +243,8 @@ impl<'a> WireFields<'a> {
         Ok((number, WireValue::Group))
     }
 
-    /// Skips the content of a group and its end.
+    /// Skips the content of a group and the end of the group. The start of the group has
+    /// already been read.
     #[cold]
     fn skip_group(&mut self) -> Result<(), WireError> {
         // A counter instead of recursion, because a nested group costs a sender only one byte.

@@ -1,32 +1,37 @@
-//! Writes fields of a message.
+//! Functions that append protobuf fields to a buffer of bytes.
+//!
+//! The functions do not check the order of the field numbers.
 
 use std::iter;
 
 use crate::wire::{WireError, WireValue};
 
-/// Maximum bytes of a tag and a length.
+/// Maximum number of bytes of a tag and a length together: 5 for the tag and 10 for the length.
 const HEAD_BYTES_MAX: usize = 15;
 
-/// Appends a field with a number, a boolean or an enumeration.
+/// Appends a field that contains a varint: an integer, a boolean or an enumeration value.
 pub fn put_varint(number: u32, value: u64, to: &mut Vec<u8>) {
     varint(u64::from(number) << 3, to);
     varint(value, to);
 }
 
-/// Appends a field with text, bytes, a message or packed numbers.
+/// Appends a length-delimited field, which contains a string, bytes, a message or packed numbers.
 pub fn put_bytes(number: u32, bytes: &[u8], to: &mut Vec<u8>) {
     varint(u64::from(number) << 3 | 2, to);
     varint(bytes.len() as u64, to);
     to.extend_from_slice(bytes);
 }
 
-/// Appends a field with the eight bytes of a double.
+/// Appends a field that contains a double. `bits` are the eight bytes of the double.
 pub fn put_fixed64(number: u32, bits: u64, to: &mut Vec<u8>) {
     varint(u64::from(number) << 3 | 1, to);
     to.extend_from_slice(&bits.to_le_bytes());
 }
 
-/// Appends a field with this value.
+/// Appends a field with any value.
+///
+/// Returns an error for [`WireValue::Group`] and [`WireValue::Fixed32`], because these values do not
+/// contain their bytes.
 pub(crate) fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) -> Result<(), WireError> {
     match value {
         WireValue::Varint(value) => put_varint(number, value, to),
@@ -37,7 +42,9 @@ pub(crate) fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Inserts the tag and the length of the value that begins at `start` and ends the buffer.
+/// Inserts the tag and the length of a length-delimited field before the value of this field.
+///
+/// The value consists of the bytes in `to` from index `start` to the end.
 pub(crate) fn put_head(number: u32, start: usize, to: &mut Vec<u8>) {
     let mut head = Vec::with_capacity(HEAD_BYTES_MAX);
     varint(u64::from(number) << 3 | 2, &mut head);

@@ -1,9 +1,9 @@
-//! Runs one informer of the library, with one handler, while the server is killed and restarted repeatedly.
+//! Runs one informer with one handler while the server is killed and restarted repeatedly.
 //!
-//! Guarantees: [`Informed::agrees`] returns an error if the handler has received the events of an object in
-//! an invalid order, such as an update before the addition. It also returns an error if the old state of an
-//! update is not the last delivered state, or if the cache or the delivered states still differ from the
-//! server's objects after a time limit.
+//! Guarantees: [`Informed::agrees`] returns an error in each of these cases:
+//! - the handler received the events of an object in an invalid order, such as an update before the addition;
+//! - the old state in an update is not the state that the handler received last;
+//! - the cache or the delivered states differ from the server's objects after a time limit.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ pub(crate) struct Informed {
 struct Heard {
     states: States,
     events: usize,
-    /// Description of the first event that contradicts the earlier events. `None` if no event does.
+    /// Description of the first event that contradicts earlier events. `None` if there is no such event.
     wrong: Option<String>,
 }
 

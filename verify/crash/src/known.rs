@@ -1,8 +1,10 @@
-//! The expected state of each object on the server, derived from the acknowledged writes and from the pending
-//! writes. A pending write is a request whose response has not been received.
+//! Derives the expected state of each object on the server from the acknowledged and
+//! the pending writes.
+//!
+//! A pending write is a request whose response has not been received.
 //!
 //! Guarantees: an object has at most one pending write, because each object has only one writer, and a writer
-//! waits for the response to a write before it sends the next one. An object therefore has at most two
+//! waits for the response to a write before it sends the next write. An object therefore has at most two
 //! possible states.
 
 use std::collections::BTreeMap;
@@ -24,8 +26,9 @@ struct History {
     open: Open,
 }
 
-/// The state that an object has if the server stores the pending write, a write whose response has not been
-/// received.
+/// The pending write of one object, as the state that the write stores.
+///
+/// The server may have stored the write, although the writer has not received a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Open {
     /// No write is pending.
@@ -49,21 +52,23 @@ impl Known {
         self.0.entry(key.clone()).or_default().open = value.map_or(Open::Gone, Open::Value);
     }
 
-    /// Records an acknowledged write. `value` is the number that the write stored in the object and the
-    /// resulting revision, or `None` for a deletion.
+    /// Records an acknowledged write.
+    ///
+    /// For a creation or an update, `value` contains the number that the write stored in the object and the
+    /// resulting revision. For a deletion, `value` is `None`.
     pub(crate) fn done(&mut self, key: &Key, value: Option<(u64, u64)>) {
         let history = self.0.entry(key.clone()).or_default();
         history.acknowledged = value;
         history.open = Open::Nothing;
     }
 
-    /// Compares the expected states with `stored`, the objects that the server has stored. Then replaces the
-    /// expected states by the stored states.
+    /// Compares the expected states with `stored`, the objects that the server has stored.
     ///
-    /// Returns the number of pending writes that the server has stored.
+    /// Afterwards, the stored states are the expected states. Returns the number of pending writes that the
+    /// server has stored.
     ///
     /// # Errors
-    /// Returns an error if an acknowledged state is missing, or an unexpected state is stored.
+    /// Returns an error if an acknowledged state is missing, or if an unexpected state is stored.
     pub(crate) fn compare(&mut self, stored: &[Seen]) -> Result<usize> {
         let mut found: BTreeMap<&Key, &Seen> =
             stored.iter().map(|seen| (&seen.key, seen)).collect();

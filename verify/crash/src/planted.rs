@@ -1,6 +1,8 @@
-//! Planted bugs: server bugs that this program simulates, to prove that its checks detect them.
+//! Simulates bugs of the server, called planted bugs, to prove that the checks of this
+//! program detect them.
 //!
-//! To simulate a bug, this module changes the server's data directory, or the watcher ignores events.
+//! For some bugs, this module changes the server's data directory. For the other bugs,
+//! [`Watcher`](crate::watcher::Watcher) ignores watch events.
 
 use std::path::Path;
 
@@ -14,7 +16,8 @@ use crate::{known::Known, object::KINDS};
 /// defines it.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
-/// The table of numbers in the server's database file, such as the revision of the store.
+/// The table of single numbers in the server's database file. One of the numbers is the
+/// revision of the store.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
 
 bugs! {
@@ -28,8 +31,10 @@ bugs! {
 }
 
 impl Bug {
-    /// Changes the data directory of a stopped server as this bug in a running server would change it. Does
-    /// nothing for a bug that affects watch events.
+    /// Changes the data directory of a stopped server in the way in which a server with this bug would
+    /// have written it.
+    ///
+    /// Does nothing for a bug that affects watch events.
     ///
     /// # Errors
     /// Returns an error if `directory` is not a data directory of this server.

@@ -18,12 +18,12 @@ pub(crate) type Change = (Key, Option<u64>);
 #[derive(Debug, Default)]
 pub(crate) struct Revisions {
     changes: BTreeMap<u64, Change>,
-    /// The highest revision in any response or event.
+    /// The highest revision that any client has received in a response or in a watch event.
     highest: u64,
 }
 
 impl Revisions {
-    /// Records a received revision that does not belong to a change, for example the revision of a list.
+    /// Records a received revision that is not the revision of a change, such as the revision of a list.
     pub(crate) fn told(&mut self, revision: u64) {
         self.highest = self.highest.max(revision);
     }
@@ -59,12 +59,16 @@ impl Revisions {
         Ok(())
     }
 
-    /// Returns the first revision without a known change, among those above `after` and up to `last`.
+    /// Returns the lowest revision in the range whose change no client has received, or `None`.
+    ///
+    /// The range begins after the revision `after`, and ends with the revision `last`.
     pub(crate) fn gap(&self, after: u64, last: u64) -> Option<u64> {
         (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
     }
 
-    /// Returns the revisions of the known changes of a kind, above `after` and up to `last`.
+    /// Returns the revisions of all received changes of a kind in a range.
+    ///
+    /// The range begins after the revision `after`, and ends with the revision `last`.
     pub(crate) fn between(&self, kind: usize, after: u64, last: u64) -> Vec<u64> {
         if after >= last {
             return Vec::new();

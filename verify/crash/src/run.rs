@@ -46,19 +46,23 @@ const BUG_LIVES: u64 = 60;
 /// Minimum number of kills in a full run. A full run must have increased every counter in [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
-/// Interval, in server processes, at which a server process leaves a large, mostly empty database file. The
-/// next server process compacts this file when it starts.
+/// Interval, in server processes, at which a process leaves a large, mostly empty database file.
+///
+/// The next server process compacts the file when it starts.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of consecutive server processes that are killed at a random time within 0.8 seconds after their
-/// start, to interrupt the compaction of a large database file.
+/// Number of server processes that are killed during the compaction of a large database file.
+///
+/// They run directly after the process that leaves the file. Each of them is killed at a random time within
+/// 0.8 seconds after its start, because a compaction usually takes most of a second.
 const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from the start of a server process to its kill. The time is usually one or two seconds.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Interval, in server processes, at which the cache of the informer is compared with the server. A last
-/// comparison follows at the end of the run.
+/// Interval, in server processes, between two comparisons of the informer's cache with the server.
+///
+/// A last comparison takes place at the end of the run.
 const COMPARED_EVERY: u64 = 10;
 
 /// Kill a server with a data directory during writes, and check the stored objects after each restart
@@ -121,11 +125,13 @@ struct Lives {
 }
 
 impl Arguments {
-    /// Kills the server `kills` times and checks its objects after each restart. With the option to plant
-    /// bugs, instead tests for each planted bug whether a run detects it.
+    /// Kills and restarts the server `kills` times, and checks its objects after each restart.
     ///
-    /// Returns whether the run was sufficient: all counters in [`REQUIRED`] have increased or, with planted
-    /// bugs, all bugs were detected. The counters are ignored in a run of fewer than [`FULL_RUN`] kills.
+    /// With the option to simulate planted bugs, tests for each bug whether a run detects the bug.
+    ///
+    /// Returns whether all counters in [`REQUIRED`] have increased. Returns true for a run of fewer than
+    /// [`FULL_RUN`] kills, because it is too short for all counters. With planted bugs, returns whether all
+    /// bugs were detected.
     ///
     /// # Errors
     /// Returns an error if a checked property does not hold.
@@ -228,8 +234,11 @@ impl Lives {
         }
     }
 
-    /// Starts the server, checks the stored objects, runs the writers and watchers, and kills the server at
-    /// the time `moment`.
+    /// Runs one server process: starts it, checks the stored objects, runs the clients, and
+    /// kills the process.
+    ///
+    /// `moment` is the time of the kill. If the process is killed while it starts, no objects are checked
+    /// and no clients run.
     async fn live(&mut self, moment: Moment, life: u64) -> Result<()> {
         let file = self.directory.join("objects.redb");
         let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
@@ -317,7 +326,7 @@ impl Lives {
         Ok(writers)
     }
 
-    /// Starts the watchers, which run until the server ends.
+    /// Starts one task per watcher. Each task returns its watcher when the server ends.
     fn followers(&mut self) -> Result<JoinSet<Result<Watcher>>> {
         let mut following = JoinSet::new();
         for mut watcher in std::mem::take(&mut self.watchers) {
@@ -330,8 +339,7 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks the revisions in the range that all watchers have received. A client must have received a
-    /// change for each of these revisions.
+    /// Checks that some client has received a change for each revision that all watchers have passed.
     ///
     /// Only this check detects a deletion without a watch event, because the response to a delete request
     /// does not contain the revision of the deletion.
@@ -347,7 +355,8 @@ impl Lives {
         })
     }
 
-    /// Compares the objects of a server that has just started with the acknowledged and pending writes.
+    /// Compares the objects of a restarted server with the acknowledged and pending writes.
+    ///
     /// Returns a client of this server.
     async fn look(&mut self, ready: Ready) -> Result<Client> {
         self.address = ready.address;

@@ -1,9 +1,10 @@
-//! A watch of one kind. After each restart of the server, the watch resumes from the last received revision.
+//! Watches one kind, and resumes the watch from the last received revision after each
+//! restart of the server.
 //!
 //! Guarantees: [`Watcher::follow`] returns an error if the watch receives a change twice or out of order.
-//! [`Watcher::check`] returns an error if the watch has missed a change of its kind. If the server responds
-//! with 410 because the revision is too old, the watcher lists and then watches from the revision of the
-//! list.
+//! [`Watcher::check`] returns an error if the watch has missed a change of its kind. If the server
+//! rejects the revision with status 410, the watcher sends a list request, and then watches from the
+//! revision of the list.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Clients that write concurrently. Each client writes its own objects over its own connection.
+//! Runs clients that write concurrently. Each client writes its own objects over its own connection.
 //!
-//! Guarantees: a client records a request before it sends the request, and records the response before the
-//! next request. It stops at the first request without a response.
+//! Guarantees: a client records a write before it sends the request, and records the response before it sends
+//! the next request. A client stops after the first request without a response.
 
 use std::sync::Arc;
 
@@ -45,7 +45,8 @@ pub(crate) struct Writer {
     pub(crate) client: Client,
     pub(crate) notes: Arc<Notes>,
     pub(crate) rng: Rng,
-    /// Number of acknowledged writes of all writers since the start of the current server process.
+    /// Number of writes that the server has acknowledged to all writers since the current server
+    /// process started.
     pub(crate) acknowledged: Arc<watch::Sender<usize>>,
     /// Number of writes that this writer still sends. `None` means that the number is not limited.
     pub(crate) left: Option<usize>,

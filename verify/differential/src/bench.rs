@@ -1,7 +1,7 @@
-//! [`Bench`]: runs the same sequences of operations on the library and on client-go, and compares the answers
-//! to each operation.
+//! Runs the same sequences of operations on the library and on client-go, and compares the answers.
 //!
-//! The versions of client-go run in separate Go processes, called oracles.
+//! Each version of client-go runs in a separate Go process, called an oracle. This module does not
+//! generate the sequences.
 
 use std::{collections::BTreeMap, fmt::Write as _, thread};
 
@@ -22,8 +22,10 @@ use crate::{
 /// client-go.
 const AT_ONCE: usize = 250;
 
-/// Maximum number of sequences per batch for a component with a counterpart. A counterpart is a peer that
-/// answers the requests of client-go.
+/// Maximum number of sequences per batch for a component with a
+/// [`Counterpart`](crate::oracle::Counterpart).
+///
+/// A counterpart answers the requests that client-go sends during a sequence.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.
@@ -34,9 +36,10 @@ pub(crate) struct Bench {
 /// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// Counters of the library's behaviours and of the intentional differences from client-go.
+    /// Number of times that the library showed each behavior, and that each intentional difference from
+    /// client-go occurred.
     pub(crate) coverage: Coverage,
-    /// The sequences with an unexplained difference, in the order of their seeds.
+    /// The sequences with a difference that is not intentional, in the order of their seeds.
     pub(crate) findings: Vec<Finding>,
 }
 

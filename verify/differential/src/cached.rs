@@ -51,7 +51,7 @@ pub(crate) fn deleted(thing: &Thing) -> Deleted<K> {
     Deleted::Known(object(thing))
 }
 
-/// Returns the tombstone of a randomly drawn object: a deletion that no watch has delivered.
+/// Returns a tombstone of a randomly drawn object, as for a deletion that the watch has missed.
 pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     Deleted::FinalStateUnknown {
         name: name(&thing.key),
@@ -76,7 +76,7 @@ pub(crate) fn show_state(delta: &Delta<K>) -> String {
     }
 }
 
-/// Formats the type of a delta and its content: an object, the objects of a list, or a revision.
+/// Formats a delta: its type, and the object, the objects of a list, or the revision that it contains.
 pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     let kind = delta.delta_type();
     match &delta.kind {

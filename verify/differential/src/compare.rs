@@ -1,8 +1,8 @@
-//! Compares the library's answers to a sequence with those of one version of client-go, up to the first
-//! unexplained difference.
+//! Compares the library's answers to a sequence with the answers of one version of client-go.
 //!
-//! A component can recognise a difference as intentional. Such a difference is called a divergence. The
-//! comparison continues after a divergence, unless the divergence changes the answers to later operations.
+//! The comparison ends at the first difference that is not intentional. The compared component, such as a
+//! queue, decides whether a difference is intentional. Such a difference is called a divergence. After a
+//! divergence, the comparison continues, unless the divergence changes the answers to later operations.
 
 use crate::{
     component::{Accepted, Component, Moment},
@@ -21,7 +21,7 @@ pub(crate) struct Outcome {
     pub(crate) failure: Option<Failure>,
 }
 
-/// An unexplained difference between the library and client-go, or a violated guarantee of the library.
+/// A difference from client-go that is not intentional, or a violated guarantee of the library.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     /// The version of client-go whose answers were compared.

@@ -1,4 +1,4 @@
-//! [`Component`]: a part of the library that has an equivalent in client-go, such as a queue or an indexer.
+//! Defines [`Component`], a part of the library that has an equivalent in client-go, such as a queue.
 //!
 //! A component is a struct of functions and names. The rest of the program uses only these functions and
 //! names, and does not depend on a particular component.
@@ -10,7 +10,10 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// The functions that draw, run and compare the sequences of operations of one part of the library.
+/// The comparison of one part of the library with client-go.
+///
+/// Contains the functions that generate the sequences of operations, run them on the library, and judge
+/// the differences.
 pub(crate) struct Component {
     /// The name of the component in this program and in the Go programs that run client-go.
     pub(crate) name: &'static str,
@@ -21,11 +24,13 @@ pub(crate) struct Component {
     /// Runs the sequence on the library, and returns one step per operation. If a [`Bug`] is given, the run
     /// contains this deliberate fault, to test whether the comparison with client-go detects the fault.
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
-    /// Creates the peer that answers client-go's requests during a sequence. `None` if client-go sends no
-    /// requests.
+    /// Creates the [`Counterpart`] that answers the requests of client-go during a sequence.
+    ///
+    /// `None` if client-go sends no requests when it runs this component.
     pub(crate) counterpart: Option<NewCounterpart>,
-    /// The names of the behaviours that the library must show in a run, such as verbs, types of deltas, and
-    /// branches of the code.
+    /// The names of all behaviors that the library must show in a run.
+    ///
+    /// A behavior is, for example, a kind of operation, a type of delta, or a branch of the library's code.
     pub(crate) behaviours: &'static [&'static str],
     /// Returns the intentional difference that explains two different answers, or `None` if the difference is
     /// not intentional.
@@ -35,10 +40,11 @@ pub(crate) struct Component {
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
-/// A function that creates the peer that answers client-go's requests during the given sequence.
+/// A function that creates the [`Counterpart`] for a sequence. The counterpart answers the
+/// requests of client-go.
 pub(crate) type NewCounterpart = fn(&Sequence) -> Box<dyn Counterpart>;
 
-/// Two different answers to one operation, with the sequence and all answers to its operations.
+/// An operation whose two answers differ, with its sequence and the answers to all operations.
 pub(crate) struct Moment<'a> {
     /// The sequence that contains the operation.
     pub(crate) sequence: &'a Sequence,
@@ -51,8 +57,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) theirs: &'a [Option<Answer>],
 }
 
-/// The intentional differences that explain why the two answers to one operation differ. Each difference is
-/// identified by its name.
+/// The intentional differences, identified by name, that explain why two answers to one
+/// operation differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
     /// One intentional difference. The answers to later operations are still compared.
@@ -80,7 +86,7 @@ impl Moment<'_> {
         self.theirs[self.at].as_ref()
     }
 
-    /// Returns whether the library showed this behaviour in the operation.
+    /// Returns whether the library showed this behavior in the operation.
     pub(crate) fn saw(&self, behaviour: &str) -> bool {
         self.ours[self.at].seen.contains(&behaviour)
     }

@@ -1,7 +1,7 @@
-//! [`Coverage`]: counts the behaviours that the library shows in the sequences of a run.
+//! Counts how often the library shows each behavior in the sequences of a run.
 //!
-//! A run fails if a required behaviour occurs too rarely, because the run then proves nothing about this
-//! behaviour.
+//! A behavior is, for example, a kind of operation or a type of delta. A run fails if a behavior that its
+//! component lists occurs too rarely, because the run then proves nothing about this behavior.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +19,25 @@ use crate::{
 /// Required minimum of the median number of operations per sequence. A run with a lower median fails.
 const MEDIAN_LENGTH: usize = 40;
 
-/// Counters for one component in a run: how often the library showed each behaviour, and how often each
-/// intentional difference from client-go occurred. A behaviour is a name, such as a verb or a type of delta.
+/// Counters for one component in a run: how often the library showed each behavior, and how often each
+/// intentional difference from client-go occurred. A behavior is a name, such as a verb or a type of delta.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
-    /// Number of operations in which the library showed each behaviour.
+    /// Number of operations in which the library showed each behavior.
     seen: Counts<&'static str>,
-    /// Number of operations whose answers were compared, by the version of client-go and by the behaviour
+    /// Number of operations whose answers were compared, by the version of client-go and by the behavior
     /// that the library showed in the operation.
     compared: Counts<(Version, &'static str)>,
     /// Number of occurrences of each intentional difference, by name.
     accepted: Counts<&'static str>,
-    /// Number of occurrences of each intentional difference, by the behaviour that the library showed in the
+    /// Number of occurrences of each intentional difference, by the behavior that the library showed in the
     /// same operation.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
 impl Coverage {
-    /// Records the length of a sequence, and the behaviours of the library in its operations.
+    /// Records the length of a sequence, and the behaviors of the library in its operations.
     pub(crate) fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
         self.lengths.push(sequence.operations.len());
         for (operation, step) in sequence.operations.iter().zip(ours) {
@@ -77,7 +77,7 @@ impl Coverage {
         self.lengths.len()
     }
 
-    /// Returns the number of operations in which the library showed this behaviour.
+    /// Returns the number of operations in which the library showed this behavior.
     pub(crate) fn seen(&self, behaviour: &str) -> usize {
         self.seen.of(behaviour)
     }
@@ -88,7 +88,7 @@ impl Coverage {
         self.compared.of(&(version, behaviour))
     }
 
-    /// Returns the names of the intentional differences that occurred in operations with this behaviour.
+    /// Returns the names of the intentional differences that occurred in operations with this behavior.
     pub(crate) fn divergences(&self, behaviour: &str) -> Vec<&'static str> {
         let counts = self.differing.get(behaviour).into_iter();
         counts
@@ -109,8 +109,10 @@ impl Coverage {
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
-    /// Returns one message for each required behaviour that occurred too rarely, one for each behaviour that
-    /// the component does not list, and one if the median length of the sequences is too low.
+    /// Returns one message for each reason why the coverage of this run is not sufficient.
+    ///
+    /// The reasons are a behavior that occurred too rarely, a behavior that the component does not list, and
+    /// a median length of the sequences that is too low.
     pub(crate) fn findings(&self, component: &Component, origin: Origin) -> Vec<String> {
         let mut findings = self
             .seen
@@ -128,7 +130,7 @@ impl Coverage {
     }
 }
 
-/// Returns the behaviours of one operation without duplicates. They include the operation's verb.
+/// Returns the behaviors of one operation without duplicates. They include the operation's verb.
 fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
     let mut behaviours = step.seen.clone();
     behaviours.push(verb);

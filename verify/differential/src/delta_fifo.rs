@@ -35,8 +35,10 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Option of a test sequence: some operations put popped deltas back into the queue. Only client-go 0.32
-/// supports these operations.
+/// Option of a test sequence: some operations pop the deltas of an object and put them
+/// back into the queue.
+///
+/// Only client-go 0.32 supports these operations.
 const REQUEUE: &str = "requeue";
 /// Option of a test sequence: the `pop` operations call the library's `pop_batch` instead of `pop_unit`. Both
 /// methods return the queued deltas of one object.
@@ -214,8 +216,9 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     }
 }
 
-/// State of a test run of one sequence on one queue: the queue, and the store of known objects to which
-/// popped deltas are applied.
+/// A queue on which one sequence runs, with the store of known objects.
+///
+/// If the sequence has the option [`KNOWN`], popped deltas are applied to the store.
 struct Replay<'a, Q> {
     queue: Q,
     sequence: &'a Sequence,
@@ -342,8 +345,9 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records for the coverage report which cases of `replace` occur with a list of the objects in `names`,
-    /// for example the case of an empty list.
+    /// Records which cases of `replace` occur when the list contains the objects in `names`.
+    ///
+    /// The coverage report shows these cases. One case is an empty list.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();

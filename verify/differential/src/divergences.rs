@@ -22,11 +22,11 @@ pub(crate) const FILE: &str = "verify/differential/divergences.toml";
 pub(crate) struct Divergence {
     /// Name of the compared component, such as `delta_fifo`, in which the difference occurs.
     pub(crate) component: String,
-    /// Description of the behaviour in which client-go and the library differ.
+    /// Description of the behavior in which client-go and the library differ.
     pub(crate) behaviour: String,
-    /// Description of client-go's behaviour.
+    /// Description of client-go's behavior.
     pub(crate) client_go: String,
-    /// Description of the library's behaviour.
+    /// Description of the library's behavior.
     pub(crate) ours: String,
     /// Reason why the library behaves differently from client-go.
     pub(crate) reason: String,

@@ -196,8 +196,9 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
 
 struct Replay<Q> {
     queue: Q,
-    /// Delta type and object name of each queued change, oldest first. The name is empty for a list, a resync
-    /// and a bookmark.
+    /// Delta type and object name of each queued delta, oldest first.
+    ///
+    /// The name is empty for a list, a resync and a bookmark.
     waiting: std::collections::VecDeque<(DeltaType, String)>,
     listed: bool,
     closed: bool,

@@ -250,11 +250,11 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the intentional difference that explains why the library's store and client-go's store report
-/// different revisions.
+/// Returns the intentional difference that explains different revisions of the library's store and
+/// client-go's store.
 ///
-/// The difference is intentional if the last write had no revision, or if the last write was a batch that
-/// ended with a tombstone and contained a change with a revision. Otherwise, returns `None`.
+/// There are two such differences. The last write had no revision, or the last write was a batch that
+/// contained a change with a revision and ended with a tombstone. Returns `None` if neither is the case.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

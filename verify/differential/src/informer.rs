@@ -1,12 +1,14 @@
 //! Compares the library's `SharedInformer` with client-go's shared informers.
 //!
-//! The library's informer and client-go's informer each list and watch a simulated server. The operations of
-//! a test sequence control both servers. A sequence with the option [`DELTA_FIFO`] compares an informer with
-//! the queue `DeltaFifo` against client-go 0.32. Any other sequence compares an informer with the queue
-//! `InOrder` against client-go 0.37, whose informers use `RealFIFO`.
+//! Each of the two informers lists and watches a simulated server of its own. The operations of a test
+//! sequence change both servers in the same way.
 //!
-//! The answer to an operation contains everything that changed since the previous answer: whether the
-//! informer has synced, the revision and the objects of the store, and the events of every handler.
+//! In a sequence with the option [`DELTA_FIFO`], the library's informer uses a `DeltaFifo`, and is compared
+//! with client-go 0.32. In all other sequences, it uses an `InOrder` queue, and is compared with client-go
+//! 0.37, whose informers use `RealFIFO`.
+//!
+//! The answer to an operation contains all changes since the previous answer: whether the informer has
+//! synced, the revision and the objects of the store, and the events of every handler.
 //!
 //! Retry delays are not compared. The order of events of different objects is compared only after the
 //! operations in [`IN_ORDER`].
@@ -308,10 +310,10 @@ impl Drawing<'_> {
     }
 }
 
-/// Returns the parts of a formatted answer, such as `revision 4` or the events of one handler. Omits the
-/// events for which `differs` returns true.
+/// Returns the parts of a formatted answer without the events for which `differs` returns true.
 ///
-/// The arguments of `differs` are the handler's name and the formatted event.
+/// A part is, for example, `revision 4`, or the events of one handler. The arguments of `differs` are the
+/// name of the handler and the formatted event.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let parts = answer.text().unwrap_or_default().split("; ");
     let left = parts.filter_map(|part| {

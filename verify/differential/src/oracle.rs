@@ -47,8 +47,9 @@ impl fmt::Display for Version {
     }
 }
 
-/// A peer that exchanges text lines with the oracle, the Go process that runs a sequence on client-go. For
-/// example, the peer answers the requests of client-go's reflector.
+/// Answers the requests of client-go while the oracle process runs a sequence.
+///
+/// The counterpart receives and sends lines of text. The oracle is the Go process that runs client-go.
 pub(crate) trait Counterpart {
     /// Processes a line that the oracle process sent. Returns the response line, or `None` if the oracle
     /// process expects no response.
@@ -57,8 +58,8 @@ pub(crate) trait Counterpart {
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence. Returns the oracle's `answers`, completed with the data that the peer recorded
-    /// during the sequence.
+    /// Ends the sequence, and returns the oracle's `answers` with the data that the
+    /// counterpart has recorded.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 
@@ -149,9 +150,11 @@ impl Oracle {
         })
     }
 
-    /// Runs one sequence on client-go, and passes the lines that the oracle process sends during the sequence
-    /// to `counterpart`. Returns one answer per operation, or `None` for an operation that this version of
-    /// client-go does not support.
+    /// Runs one sequence on client-go. During the sequence, `counterpart` answers the lines of
+    /// the oracle process.
+    ///
+    /// Returns one answer per operation, or `None` for an operation that this version of client-go
+    /// does not support.
     ///
     /// # Errors
     /// Returns the errors of [`Oracle::ask`], and the errors of the counterpart.

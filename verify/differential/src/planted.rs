@@ -1,8 +1,9 @@
-//! Planted bugs: deliberate faults in the library's types, which prove that the comparison with client-go
-//! finds faults.
+//! Defines planted bugs: deliberate faults in the library's types.
 //!
-//! Most bugs are implemented in this module, as faulty wrappers of the library's queues, stores and
-//! list-watch sources. The other bugs are implemented in the modules that run the compared types.
+//! The tests with planted bugs prove that the comparison with client-go detects faults.
+//!
+//! Most planted bugs are in this module, as faulty wrappers of the library's queues, stores and list-watch
+//! sources. The other planted bugs are in the modules that run the sequences on the library.
 
 use futures_core::future::BoxFuture;
 use harness::bugs;
@@ -145,10 +146,12 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// Operations of a delta FIFO that the test sequences use. The correct queue and the faulty queue implement
-/// this trait.
+/// The operations of a `DeltaFifo` that test sequences use, in addition to those of [`Queue`].
+///
+/// [`DeltaFifo`] and its wrapper with a planted bug implement this trait.
 pub(crate) trait Fifo: Queue<K> {
-    /// Returns the correct queue, for read operations. For a faulty queue, this is the wrapped queue.
+    /// Returns the `DeltaFifo` without a planted bug, for read operations. A wrapper returns
+    /// its inner queue.
     fn inner(&self) -> &DeltaFifo<K>;
     /// Pops the deltas of one object. Returns `None` if the queue is empty.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
@@ -197,8 +200,9 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// Operations of an ordered queue that the test sequences use. The correct queue and the faulty queue
-/// implement this trait.
+/// The operations of an `InOrder` queue that test sequences use, in addition to those of [`Queue`].
+///
+/// [`InOrder`] and its wrapper with a planted bug implement this trait.
 pub(crate) trait Ordered: Queue<K> {
     /// Returns the value of `has_synced`: whether all objects of the first list have been popped. A faulty
     /// queue may return true too early.
@@ -217,8 +221,10 @@ impl Ordered for Faulty<InOrder<K>> {
     }
 }
 
-/// A queue with the planted bug `UnchangedToldToAll`. Every list after the first one also adds an `Updated`
-/// delta for each listed object.
+/// A queue with the planted bug `UnchangedToldToAll`.
+///
+/// For each list except the first, the queue also returns an `Updated` delta for every listed object, even if
+/// the object is unchanged.
 pub(crate) struct Restless<Q> {
     inner: Q,
     listed: bool,
@@ -271,8 +277,9 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// Operations of a store that the test sequences use. The correct store and the faulty store implement this
-/// trait.
+/// The operations of a store that test sequences use.
+///
+/// The library's store and its wrapper with a planted bug implement this trait.
 pub(crate) trait Store {
     /// Returns the handle that reads the store.
     fn read(&self) -> &Indexer<K>;
@@ -282,7 +289,7 @@ pub(crate) trait Store {
     fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
         self.read().index_keys(index, value)
     }
-    /// Replaces all objects of the store with `objects`. Returns whether the store accepted the list.
+    /// Replaces all objects of the store. Returns whether the store accepted the new objects.
     fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
         self.write().replace(objects, revision).is_ok()
     }
@@ -363,7 +370,8 @@ pub(crate) struct FaultySource<S> {
     asked: Mutex<Asked>,
 }
 
-/// Record of the last list request. [`FaultySource`] uses the record to change later requests.
+/// The last list request of the informer. [`FaultySource`] changes later requests according
+/// to this request.
 #[derive(Default)]
 struct Asked {
     /// Revision that the last list request contained.

@@ -1,5 +1,7 @@
-//! Compares the library's rate limiters with those of client-go's `workqueue` package, by running the same
-//! random operations on both limiters. Delays are compared in nanoseconds.
+//! Compares the library's rate limiters with the rate limiters of client-go's `workqueue` package.
+//!
+//! The same random operations run on a limiter of the library and on a limiter of client-go. Delays are
+//! compared in nanoseconds.
 
 use std::time::Duration;
 
@@ -197,8 +199,10 @@ pub(crate) fn build(limiter: &Limiter) -> Dynamic {
     }
 }
 
-/// Wrapper that implements `RateLimiter` for a boxed limiter. It allows `MaxOf` to combine limiters whose
-/// types are selected at run time.
+/// Implements `RateLimiter` for a boxed limiter, so that `MaxOf` can combine limiters of
+/// different types.
+///
+/// The types of the limiters are only known at run time.
 pub(crate) struct Boxed(pub(crate) Dynamic);
 
 impl RateLimiter<String> for Boxed {

@@ -1,4 +1,4 @@
-//! Generates `docs/CONFORMANCE.md`, the page that lists how often each behaviour was compared with client-go,
+//! Generates `docs/CONFORMANCE.md`, the page that lists how often each behavior was compared with client-go,
 //! and which differences occurred.
 //!
 //! The results are those of the runs with fixed seeds. This module does not run the comparison.
@@ -23,7 +23,7 @@ A number is how often a behaviour was compared with that version; `–` means th
 `verify/differential/README.md` describes the method.
 ";
 
-/// Returns the text of the conformance page: one table of behaviours per component, and a table of all
+/// Returns the text of the conformance page: one table of behaviors per component, and a table of all
 /// intentional differences.
 pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) -> String {
     let mut text = OPENING.to_owned();
@@ -82,11 +82,11 @@ fn table(component: &Component, coverage: &Coverage) -> String {
     text
 }
 
-/// Returns the lines of the conformance page without the table cells that vary between runs with the same
-/// seeds.
+/// Returns the lines of the conformance page without the cells that differ between two runs
+/// with the same seeds.
 ///
-/// These cells depend on the number of intentional differences, which varies because the retry delays of
-/// client-go's reflector are random.
+/// These cells contain results that depend on the number of intentional differences. This number differs from
+/// run to run, because the retry delays of client-go's reflector are random.
 fn repeatable(text: &str) -> Vec<&str> {
     let rows = text.lines().map(|line| {
         let row = line.strip_suffix(" |").unwrap_or(line);

@@ -1,11 +1,13 @@
-//! Compares the list and watch requests of the library's reflector with those of client-go's reflector.
+//! Compares the list and watch requests of the library's reflector with those of
+//! client-go's reflector.
 //!
 //! Each reflector uses its own embedded server. Both servers receive the same changes and faults, so their
 //! revisions are equal.
 //!
-//! Each answer contains the requests that a reflector sent after an operation, and the final content of the
-//! store. For each request, the answer contains the result and the pause before the request. Only the minimum
-//! length of a pause is compared, because both reflectors add a random time to each pause.
+//! The answer to an operation contains all requests that the reflector sent after this operation, and then
+//! the content of the store. For each request, the answer contains the pause before the request and the
+//! result of the request. Only the minimum length of a pause is compared, because both reflectors add a
+//! random time to each pause.
 
 mod alignment;
 mod conversation;
@@ -73,8 +75,8 @@ const VERBS: [&str; 20] = [
     "unsupported",
 ];
 
-/// Names of the behaviours that a run must show: the verbs of all operations, and the request behaviours in
-/// [`SEEN`].
+/// Names of all behaviors that a run must show. They are the verbs of the operations, and the
+/// names in [`SEEN`].
 const BEHAVIOURS: &[&str] = &{
     let mut behaviours = [""; VERBS.len() + SEEN.len()];
     let mut at = 0;
@@ -113,10 +115,11 @@ const ENDS: &[(u32, &str)] = &[
 
 const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
 
-/// Failures that the server can inject into a request, such as an error status or a connection reset.
+/// Failures that the server can inject into a list or watch request: an error status or a
+/// connection reset.
 ///
-/// The constant [`UNREPEATED`] is the number of failures at the start of this array that client-go's REST
-/// client returns to the reflector. After any other failure, the REST client retries the request itself.
+/// client-go's REST client returns the first [`UNREPEATED`] of these failures to the reflector. After each of
+/// the other failures, the REST client itself retries the request.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -129,11 +132,12 @@ const REFUSALS: [&str; 9] = [
     "reset",
 ];
 
-/// Number of failures at the start of [`REFUSALS`] that client-go's REST client returns to the reflector
-/// without a retry.
+/// Number of failures in [`REFUSALS`] after which client-go's REST client does not retry the request.
+///
+/// These failures are the first in the array.
 const UNREPEATED: usize = 6;
 
-/// Additional errors with which the server rejects watch requests, but not list requests.
+/// Error statuses with which the server rejects only watch requests, in addition to [`REFUSALS`].
 const WATCH_REFUSALS: [&str; 2] = ["401", "502"];
 
 fn draw(draw: &mut Draw) -> Sequence {
@@ -201,8 +205,9 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
     }
 }
 
-/// Adds random changes of objects to an operation that ends the watch. The watch ends before it delivers
-/// these changes.
+/// Adds random changes of objects to an operation that ends the watch, and returns the operation.
+///
+/// The watch ends before the server sends the events of these changes.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -215,8 +220,9 @@ fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     }
 }
 
-/// Adds random errors to an operation. The server responds with these errors to the requests that follow the
-/// operation.
+/// Adds random request failures to an operation, and returns the operation.
+///
+/// The server injects the failures into the requests that the reflector sends after the operation.
 fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
     let streaming = flags.contains(&STREAMING);
     // A probe is a list too, and would receive an error meant for a list. No list is rejected where a probe
@@ -267,8 +273,10 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Separator, in an answer, between the requests of the first turn and of the second turn of an operation. An
-/// operation consists of one or two turns, and virtual time passes after each turn.
+/// Text that separates the requests of the two turns of an operation in an answer.
+///
+/// A turn is a part of an operation, after which virtual time passes. An operation consists of
+/// one or two turns.
 const THEN: &str = "then";
 
 /// Returns the answer to an operation, formatted from the requests that followed the operation and the

@@ -19,7 +19,10 @@ use parking_lot::Mutex;
 
 use crate::setting::{pod, run};
 
-/// Simulates a file that contains a token. Creates clients with the current token, and counts these clients.
+/// Simulates a file that contains a token.
+///
+/// The clients that [`TokenFile::client_of`] returns send the current token. `made` counts how often a client
+/// was created.
 struct TokenFile {
     token: Arc<Mutex<&'static str>>,
     made: Arc<AtomicUsize>,

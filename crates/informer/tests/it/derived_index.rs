@@ -80,7 +80,8 @@ fn node_builder(server: &Server) -> Builder<Node> {
         .rng_seed(2)
 }
 
-/// A running informer of pods, a running informer of nodes, and the server that both list and watch.
+/// A running informer of pods, a running informer of nodes, and the server to which both informers
+/// connect.
 struct Both {
     server: Server,
     of_pods: Running,

@@ -1,5 +1,7 @@
-//! Tests of `SharedInformerFactory`, which shares one informer per kind and scope: how the factory starts and
-//! names its informers, and waits for their sync.
+//! Tests of `SharedInformerFactory`, which shares one informer per kind and scope.
+//!
+//! The tests check the start of the factory, the names of its informers, and the wait for the sync of its
+//! informers.
 
 mod defaults;
 mod kinds;

@@ -1,5 +1,7 @@
-//! Tests of responses that never end. Each request fails when the response exceeds a limit. The error message
-//! names the limit, and the informer repeats the request after a pause.
+//! Tests that lists, watches and consistency checks fail when a response exceeds a limit of the
+//! client.
+//!
+//! The error message names the exceeded limit, and the informer sends the request again after a backoff.
 
 mod forms;
 mod watches;

@@ -87,8 +87,11 @@ fn owned_pod(name: &str, owner: &Value) -> Value {
     pod
 }
 
-/// Makes the server reject the next `times` lists and the next `times` watches of `resource` with status 503.
-/// The rejection applies to one namespace, or to all namespaces if `namespace` is empty.
+/// Makes the server reject the next `times` list requests and the next `times` watch requests with
+/// status 503.
+///
+/// Only requests for `resource` in `namespace` are rejected. If `namespace` is empty, the requests for all
+/// namespaces are rejected.
 fn refuse(server: &Server, resource: &str, namespace: &str, times: u64) {
     for matches in [Match::list(resource), Match::watch(resource)] {
         let matches = match namespace {

@@ -1,5 +1,6 @@
-//! Tests of informers that stop while the other informers of their factory continue to run, and of new
-//! informers that the factory constructs to replace the stopped ones.
+//! Tests of informers that stop while the other informers of their factory continue to run.
+//!
+//! If the program requests a stopped informer again, the factory constructs a new informer.
 
 mod definitions;
 mod holds;
@@ -20,8 +21,9 @@ use crate::{
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns a factory whose informers use plain lists. A streaming list is a watch request, so the tests could
-/// not count it as a list request.
+/// Returns a factory whose informers send a list request for their initial list.
+///
+/// A streaming list is a watch request, so a test that counts list requests would miss it.
 fn factory(server: &Server) -> SharedInformerFactory {
     SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)

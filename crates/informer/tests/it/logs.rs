@@ -1,4 +1,6 @@
-//! Captures the log lines of a test's thread, and tests the log lines and tracing spans of informers.
+//! Tests of the log lines and tracing spans of informers.
+//!
+//! Also defines [`Logs`], with which other tests capture log lines.
 
 use std::{io, sync::Arc};
 
@@ -9,13 +11,17 @@ use tracing::{
 };
 use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
-/// The log lines that the current thread emits until this value is dropped. A test's runtime has only one
-/// thread, so all log lines of the test are captured.
+/// Captures the log lines of the current thread until this value is dropped.
+///
+/// A test's runtime has only one thread, so all log lines of the test are captured.
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
-    /// A second, unused subscriber. With only one subscriber, `tracing` would cache whether the first thread
-    /// that emits a log line captures the line, and apply the cached result to all threads.
+    /// A second subscriber, which captures nothing.
+    ///
+    /// If a process has only one subscriber, `tracing` caches for each log statement whether the subscriber
+    /// of the first thread that executes the statement is interested in it. All other threads then use this
+    /// cached result. A second subscriber prevents the caching.
     _second: Dispatch,
 }
 

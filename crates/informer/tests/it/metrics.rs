@@ -1,5 +1,7 @@
-//! Tests of the metrics of informers: the reported events and the sampled values. They also test that an
-//! ended informer drops its collector, and that its sampler then returns `None`.
+//! Tests of the metrics of informers: the reports to the metrics collector, and the samples.
+//!
+//! The tests also check that an informer drops its collector when it ends, and that its sampler then returns
+//! `None`.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;
@@ -35,15 +37,16 @@ use crate::{
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
-/// The data that all clones of a [`Recorder`] share: the reports, and the samplers, which return the current
-/// metrics of an informer or work queue.
+/// The data that all clones of a [`Recorder`] share: the recorded reports and the samplers.
+///
+/// A sampler returns the current metrics of one informer or of one work queue.
 #[derive(Default)]
 struct Recorded {
     told: Trace,
     samplers: Mutex<Vec<InformerSampler>>,
     queue_samplers: Mutex<Vec<WorkQueueSampler>>,
-    /// A reference that is shared with every [`Recording`]. Its reference count is one more than the number
-    /// of recordings that have not been dropped.
+    /// A reference that is shared with every [`Recording`]. Each [`Recording`] that has not been dropped
+    /// adds one to its reference count.
     held: Arc<()>,
 }
 
@@ -74,8 +77,8 @@ impl Recorder {
         }
     }
 
-    /// Removes all recorded reports, and returns the reports for which `wanted` returns true. Each report is
-    /// one line.
+    /// Removes all recorded reports, and returns those for which `wanted` returns true. Each report is one
+    /// line.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));
@@ -379,7 +382,9 @@ async fn every_informer_of_a_factory_uses_its_collector_until_it_ends() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// In client-go, a bookmark does not update the depth of the queue (defect D20 in `docs/client-go.md`).
+/// Tests that a bookmark updates the reported depth of the queue.
+///
+/// In client-go, a bookmark does not update the depth (defect D20 in `docs/client-go.md`).
 #[tokio::test(start_paused = true)]
 async fn the_depth_of_the_queue_is_right_after_every_kind_of_change_bookmarks_included() {
     let changes = [
@@ -447,7 +452,7 @@ async fn a_standalone_reflector_has_metrics() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// A collector that accepts every informer and panics on every report of an informer.
+/// A metrics collector that accepts every informer, and panics on every report of an informer.
 struct Panics;
 
 impl Metrics for Panics {

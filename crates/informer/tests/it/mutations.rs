@@ -1,5 +1,6 @@
-//! Tests of the opt-in mutation detector in a running informer: the mutations that the detector reports, and
-//! the copies of objects that it keeps.
+//! Tests of the opt-in mutation detector: the mutations that a running informer reports.
+//!
+//! The tests also check when the detector keeps a copy of an object.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 

@@ -1,5 +1,7 @@
-//! Tests of panics in user code. If the panicking code processes one object, the panic affects only this
-//! object. Any other panic stops the informer, and every wait for the informer returns the error.
+//! Tests of panics in user code.
+//!
+//! A panic in code that processes a single object makes only this object fail. Any other panic stops the
+//! informer, and every wait for the informer then returns the panic as an error.
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,7 @@
-//! Tests of decoding on a runtime with several threads. The objects of one list or watch are decoded by
-//! several threads. The delivered events and their order are the same as on a runtime with one thread.
+//! Tests of decoding on a runtime with several threads.
+//!
+//! Several threads decode the objects of one list or of one watch. The handlers must receive the same events,
+//! in the same order, as on a runtime with one thread.
 
 use std::{
     iter,
@@ -57,8 +59,9 @@ fn initial_events(pods: usize) -> String {
     added.chain([event("BOOKMARK", &end)]).collect()
 }
 
-/// Returns a script that sends all pods as a list or a streaming list, and then two changes of each pod. All
-/// changes arrive in a single chunk.
+/// Returns scripted responses that contain all pods, followed by two updates of each pod.
+///
+/// The pods arrive as a plain list or as a streaming list. All updates arrive in a single chunk.
 fn script(way: InitialList) -> Script {
     let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
     let changes: String = changes.collect();
@@ -80,8 +83,10 @@ fn script(way: InitialList) -> Script {
 #[derive(Clone, Default)]
 struct Looking(Arc<Told>);
 
-/// The data that all clones of a [`Looking`] handler share: the recorded events, and the point at which the
-/// handler pauses.
+/// The data that all clones of a [`Looking`] handler share: the recorded events, and the pause of the
+/// handler.
+///
+/// After event number `stops_at`, the handler notifies `stopped` and waits for `goes_on`.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
@@ -183,8 +188,8 @@ async fn undelivered_events_of_a_removed_handler_are_counted_as_discarded() {
     assert_eq!(heard + discarded, all);
 }
 
-/// A barrier for two threads. If only one thread arrives within [`SOON`], this thread continues and records
-/// the timeout.
+/// A barrier for two threads. A thread that waits longer than [`SOON`] continues, and sets `missed` to
+/// true.
 #[derive(Default)]
 struct Rendezvous {
     came: Mutex<usize>,

@@ -1,4 +1,5 @@
-//! Tests that an informer which receives protobuf stores and delivers what it receives as JSON.
+//! Tests that an informer that receives protobuf has the same cache and events as one that receives
+//! JSON.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -20,15 +21,17 @@ use serde_json::{Value, json};
 
 use crate::setting::LONG;
 
-/// A source with one list, and one watch that never ends, in one of the encodings.
+/// A `ListerWatcher` that responds with one list and one watch, both in the same encoding.
+///
+/// The watch sends a few events, and then stays open without sending data.
 #[derive(Clone)]
 struct Source {
     encoding: Encoding,
-    /// The encodings that the informer requested.
+    /// The encodings that the informer requested, in the order of its requests.
     requested: Arc<Mutex<Vec<Option<Encoding>>>>,
 }
 
-/// Returns a pod as Go writes it, with a label that names its state.
+/// Returns the JSON of a pod as a Kubernetes server sends it. The label `state` contains the revision.
 fn pod(name: &str, revision: u64) -> Value {
     json!({
         "apiVersion": "v1",
@@ -146,7 +149,9 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Runs an informer. Returns the events that a subscription received, and the objects in the cache afterwards.
+/// Runs an informer until a subscription has received the addition of pod `d`.
+///
+/// Returns the received events and the cached objects, one per line, sorted.
 async fn outcome<K>(builder: Builder<K>) -> String
 where
     K: Resource + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -191,7 +196,8 @@ fn show<K: Resource + Debug>(object: &kube_informer::Object<K>) -> String {
     format!("{:?}", *object.get().unwrap())
 }
 
-/// Compares the outcome of an informer with each encoding.
+/// Asserts that an informer has the same events and cached objects with protobuf responses as with
+/// JSON responses.
 async fn same<K>(configure: impl Fn(Source) -> Builder<K>)
 where
     K: Resource + Debug + DeserializeOwned + Send + Sync + 'static,

@@ -69,8 +69,8 @@ fn app(pod: &Object<Pod>) -> String {
     pod.labels().get("app").unwrap_or("-").to_owned()
 }
 
-/// A handler that records the name of each object and its label `app`, which contains a colour. An update is
-/// recorded with the old and the new colour.
+/// A handler that records the name of each object and its label `app`, which contains a color. An update is
+/// recorded with the old and the new color.
 #[derive(Clone, Default)]
 struct Colours(Trace);
 
@@ -156,8 +156,10 @@ async fn check_applied(building: Builder<Pod>, what: &str) {
     informer.stop().await;
 }
 
-/// The restore removes a write that had revision 8. The informer lists again at revision 9, so the revision
-/// of the cache is higher than 8 although the cache does not contain the write. The wait must therefore fail.
+/// Tests a wait for the revision of a write that the restore of the server removes.
+///
+/// The write had revision 8. After the restore, the informer lists again at revision 9. Revision 9 is higher
+/// than 8, but the cache does not contain the write, so the wait must fail.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {

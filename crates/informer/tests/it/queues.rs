@@ -70,9 +70,11 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Runs an informer until the full buffer of a handler blocks the informer. Then changes one pod three times
-/// and lets a resync occur before the handler continues. Returns the resync and the batches that the queue
-/// has recorded since the buffer was full.
+/// Blocks an informer by the full buffer of a handler, and returns the calls that its queue recorded.
+///
+/// While the informer is blocked, the function changes one pod three times and waits for a resync. It then
+/// unblocks the handler. The returned text contains the resync and all batches that the queue returned after
+/// the informer was blocked.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

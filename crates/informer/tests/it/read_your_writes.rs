@@ -387,8 +387,8 @@ async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_orde
     informer.stop().await;
 }
 
-/// Creates pod `b` on the server whenever the overlay does not contain this pod. Reads the overlay at the
-/// start, at each event, and when the overlay drops a write that the cache never contained.
+/// Creates pod `b` on the server whenever the overlay does not contain this pod, until the informer stops.
+/// Reads the overlay at the start, after each event, and after each report of [`MutationCache::lapsed`].
 async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
     let mut events = informer.subscribe().unwrap();
     let mut lapsed = overlay.lapsed();

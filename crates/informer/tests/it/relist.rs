@@ -1,5 +1,6 @@
-//! Tests of an informer after an interrupted watch or a rejected request: its next requests, and the events
-//! that its handlers receive.
+//! Tests of an informer after an interrupted watch or a rejected request.
+//!
+//! The tests check the informer's next requests, and the events that its handlers receive.
 
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::setting::{LONG, Trace, labelled, listing, pod, requests, run};
 
-/// Sleeps for two seconds before the test closes a watch. A watch that closes without an event in its first
-/// second would count as failed.
+/// Sleeps for two seconds. Tests call this function before they close a watch.
+///
+/// The informer counts a watch that closes without an event in its first second as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

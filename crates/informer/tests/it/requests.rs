@@ -27,13 +27,15 @@ const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message
 const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
 const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
-/// Runs a reflector against a source that gives these answers in order, and asserts that its requests equal
-/// `expected`. Returns the reflector's errors and its final store.
+/// Runs a reflector whose source returns `answers` in order, and asserts that the requests equal
+/// `expected`.
+///
+/// Returns the errors that the reflector reported, and its store.
 async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {
     check_with(answers, |reflector| reflector, expected).await
 }
 
-/// The errors that a reflector has reported in one run, and its final store.
+/// The errors that a reflector has reported in one run, and the content of its store after the run.
 struct Outcome {
     errors: String,
     indexer: Indexer<Pod>,
@@ -153,9 +155,11 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// The source of this test cannot report the server's current revision. The reflector could therefore detect
-/// a restored server only by an object that is older than the cached state of this object. The watch sends no
-/// such object, so the reflector reports no error.
+/// Tests a watch that sends an event for pod `b` with a lower revision than the preceding event for
+/// pod `a`.
+///
+/// The reflector must apply the event without an error. A lower revision than the cached revision of the same
+/// pod could mean that the server was restored, but the watch of this test sends no such event.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(
@@ -202,7 +206,7 @@ async fn bookmarks_advance_the_revision_as_events_do() {
     assert_eq!(outcome.indexer.snapshot().revision(), 42.into());
 }
 
-/// The reflector does not use the revision of an event whose type it does not know.
+/// Tests that the reflector ignores the revision of an event whose type it does not know.
 #[tokio::test(start_paused = true)]
 async fn an_event_of_an_unknown_type_is_followed_by_a_relist() {
     let outcome = check(

@@ -1,5 +1,7 @@
-//! Tests of an informer with scripted responses that the embedded server cannot send, such as expired pages
-//! and other content types.
+//! Tests of an informer with scripted responses that the embedded server cannot send.
+//!
+//! Examples are a list whose continue token expires between two pages, and a response with an unsupported
+//! content type.
 
 use std::time::Duration;
 

@@ -225,8 +225,9 @@ fn builder(script: Script) -> Builder<Secret> {
         .initial_list(InitialList::List)
 }
 
-/// Runs the informer for the duration `long`. Records its errors, events, statuses, handlers and metrics, and
-/// its `Debug` output, as text in `said`.
+/// Runs the informer for the duration `long`, and records its output as text in `said`.
+///
+/// The output consists of errors, events, statuses, the states of the handlers, metrics, and `Debug` output.
 async fn live(said: &Said, informer: Builder<Secret>, long: Duration) {
     let informer = said.hears(informer);
     let informer = informer

@@ -1,4 +1,6 @@
-//! Tests of the status that an informer reports during each activity, and of the errors of failed waits.
+//! Tests of the status that an informer reports while it lists, watches and retries.
+//!
+//! Also tests that a failed wait returns the cause of the failure.
 
 use std::{num::NonZeroUsize, time::Duration};
 

@@ -129,17 +129,20 @@ impl Replay {
     }
 }
 
-/// The handlers of an informer, and pending waits for the informer and its handlers. All of them must end
-/// when the informer stops.
+/// The handlers of an informer, and tasks that wait for the informer and for its handlers.
+///
+/// When the informer stops, every task in `waits` must complete.
 struct Hanging {
     pods: SharedInformer<Pod>,
     registrations: Vec<Registration<Pod>>,
     waits: JoinSet<()>,
 }
 
-/// Registers three handlers: one that blocks the informer when its buffer is full, one that checks its
-/// events, and one that panics. Starts waits for the sync of each handler and of the informer. Also starts a
-/// call of `add_index`.
+/// Registers three handlers, and spawns tasks that wait for the informer and for the handlers.
+///
+/// The first handler blocks the informer when its buffer is full. The second handler checks the events that
+/// it receives. The third handler panics. The tasks wait for the sync of each handler and of the informer,
+/// and for a call of `add_index`.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {
@@ -175,8 +178,10 @@ fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
 }
 
 impl Hanging {
-    /// Asserts that every wait ends after the informer has stopped. `at` is the number of polls before the
-    /// stop, for the error message.
+    /// Asserts that every wait ends after the informer has stopped.
+    ///
+    /// `at` is the number of polls of the informer before it was stopped. The failure message
+    /// contains this number.
     async fn all_end(mut self, at: usize) {
         let ends = async {
             while let Some(ended) = self.waits.join_next().await {

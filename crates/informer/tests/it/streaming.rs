@@ -434,8 +434,10 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
     assert_eq!(script.requests.len(), 1, "the stop came during the pause");
 }
 
-/// A source whose lists come from a script. Each of its watches always has another bookmark ready, and
-/// advances the paused clock by one second before each bookmark.
+/// A source whose lists come from a script, and whose watches never pause.
+///
+/// Each watch always has another bookmark ready. Before each bookmark, the watch advances the paused
+/// clock by one second.
 struct Busy(Script);
 
 impl ListerWatcher for Busy {

@@ -1,6 +1,7 @@
-//! Tests of watches that send objects with old revisions, as watches of aggregated API servers do. When a
-//! client is granted access to an existing object, the watch sends an `ADDED` event with the revision of this
-//! object, which can be older than the revision of the watch.
+//! Tests of watches that send objects with old revisions, as some aggregated API servers do.
+//!
+//! When a client gains access to an existing object, such a server sends an `ADDED` event with the object's
+//! revision. This revision can be lower than the revision of an earlier event of the watch.
 
 use std::time::Duration;
 
@@ -191,7 +192,11 @@ async fn disabled_detection_probes_nothing_and_keeps_the_last_revision() {
     informer.stop().await;
 }
 
-/// A proxy, or a server whose watch cache is not ready, can end a streaming list without sending its objects.
+/// Tests an empty streaming list after the server rejected the last revision as expired.
+///
+/// An empty streaming list can be wrong: a proxy, or a server whose watch cache is not ready, can end the
+/// list before it has sent the objects. The informer must therefore confirm that the collection is empty
+/// by a list request.
 #[tokio::test(start_paused = true)]
 async fn an_empty_streaming_list_empties_the_cache_only_if_a_list_confirms_it() {
     let first = || Answer::Body(streamed(10, &[pod("a", 5)]), Then::EndsAfter(SECOND * 400));

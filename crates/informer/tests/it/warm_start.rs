@@ -1,6 +1,8 @@
-//! Tests of warm starts: before its first watch, an informer fills its cache from a saved store. The tests
-//! check the requests, the cache content and the events, and the cases in which the informer ignores the
-//! saved store.
+//! Tests of warm starts, in which an informer fills its cache from a saved store before
+//! its first watch.
+//!
+//! The tests check the requests, the cached objects and the events, and when the informer ignores
+//! the saved store.
 
 mod factory;
 mod faults;

@@ -1,4 +1,6 @@
-//! [`Items`]: visits the values of a list.
+//! Passes the items of a list to a visitor, with [`Items`].
+//!
+//! Guarantees: an error contains the index of the item. Does not limit the nesting depth.
 
 use serde::de::{DeserializeSeed, SeqAccess};
 
@@ -12,17 +14,20 @@ use crate::{
     wire::{WireFields, WireValue},
 };
 
-/// Visits the values of a list, which may be numbers packed into one field.
+/// The serde `SeqAccess` of a list.
+///
+/// Each item is one field in the bytes, except for packed numbers: a field can then contain several items.
 pub(super) struct Items<'de, 'c> {
     context: &'c Context<'de>,
-    /// Nesting of the items.
+    /// Nesting depth of the items. The outermost object has depth 1.
     depth: usize,
     value: Type,
     fields: WireFields<'de>,
+    /// The remaining numbers of the last field, if this field contains packed numbers.
     packed: WireFields<'de>,
-    /// Number of fields that are left.
+    /// Number of fields that have not been read from `fields`.
     left: usize,
-    /// Number of visited items.
+    /// Number of items that the visitor has received.
     visited: usize,
 }
 
@@ -45,7 +50,7 @@ impl<'de, 'c> Items<'de, 'c> {
         matches!(self.value, Type::Bool | Type::Int32 | Type::Int64)
     }
 
-    /// Returns the next value, or `None` behind the last.
+    /// Returns the next item, or `None` after the last item.
     #[inline]
     fn next_value(&mut self) -> Result<Option<WireValue<'de>>, Error> {
         loop {
@@ -70,7 +75,9 @@ impl<'de, 'c> Items<'de, 'c> {
 impl<'de> SeqAccess<'de> for Items<'de, '_> {
     type Error = Error;
 
-    /// Returns the number of items of a list that is not packed, so that a vector gets its exact capacity.
+    /// Returns the number of remaining items, with which a vector allocates its exact capacity.
+    ///
+    /// Returns `None` for lists of numbers or booleans, because they can be packed.
     fn size_hint(&self) -> Option<usize> {
         (!self.is_packable()).then_some(self.left)
     }

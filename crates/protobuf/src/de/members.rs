@@ -1,4 +1,7 @@
-//! [`Members`]: visits the fields of a message, or the entries of a map, as the members of a JSON object.
+//! Passes the fields of a message, or the entries of a map, to a visitor as a JSON object, with [`Members`].
+//!
+//! Guarantees: a field after a field with a greater number is an error, and an error contains the JSON path of
+//! its field. Does not sort the fields.
 
 use std::borrow::Cow;
 
@@ -18,38 +21,39 @@ use crate::{
     wire::{WireError, WireFields, WireValue},
 };
 
-/// Visits the members of a JSON object, in the order of the bytes.
+/// The serde `MapAccess` of a message or a map. The visitor receives the members in the order of the bytes.
 ///
-/// The fields of a message and those of the table are read side by side, so that a field that is missing in the
-/// bytes is visited where Go writes its zero value.
+/// With [`Missing::Zero`], the visitor also receives the fields that the bytes do not contain, if Go writes
+/// these fields as JSON.
 pub(super) struct Members<'de, 'c> {
     context: &'c Context<'de>,
-    /// Nesting of the members' values.
+    /// Nesting depth of the members' values. The outermost object has depth 1.
     depth: usize,
     fields: WireFields<'de>,
     names: Names,
-    /// Position of the next field in the table of the message.
+    /// Index in [`Message::fields`] of the first field that can follow.
     at: usize,
-    /// The value whose name was visited last.
+    /// The value that the visitor receives next. `None` if the visitor has not requested its name.
     value: Option<Value<'de>>,
-    /// The bytes of this name.
+    /// The name of the member that the visitor received last, as bytes.
     name: &'de [u8],
-    /// The message around this one, whose fields continue behind it.
+    /// The outer message, if the current message is an inline field. The members of an inline field are members
+    /// of the outer message's JSON object.
     outer: Option<Box<Outer<'de>>>,
-    /// Which members of the type meta are not yet visited.
+    /// The next member of the object's type meta.
     type_meta: TypeMeta,
 }
 
-/// Where the names of the members come from.
+/// The names of the members: the field names of a message, or the keys of a map.
 #[derive(Clone, Copy)]
 enum Names {
-    /// From the table of a message.
+    /// The field names of this message.
     Message(&'static Message),
-    /// From the keys of a map with values of this type.
+    /// The keys of a map whose values have this type.
     Map(Type),
 }
 
-/// The rest of a message.
+/// The unread rest of a message that contains an inline field.
 struct Outer<'de> {
     fields: WireFields<'de>,
     names: Names,
@@ -57,11 +61,12 @@ struct Outer<'de> {
     around: Option<Box<Outer<'de>>>,
 }
 
-/// The next member of an object's type meta.
+/// The next member of an object's type meta, which consists of `apiVersion` and `kind`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TypeMeta {
     ApiVersion,
     Kind,
+    /// The visitor has received both members, or the object has no type meta.
     Visited,
 }
 
@@ -105,9 +110,9 @@ impl<'de, 'c> Members<'de, 'c> {
         })
     }
 
-    /// Moves to the next field of the message, and returns the field; `None` behind the last.
+    /// Reads the next field of the message into `value`, and returns the field, or `None` after the last field.
     ///
-    /// This is not inlined: it is not generic, and each copy displaces other code.
+    /// Is not inlined, because the code is large, and a copy per visitor would crowd the instruction cache.
     #[inline(never)]
     fn next_field(&mut self, message: &'static Message) -> Result<Option<&'static Field>, Error> {
         loop {
@@ -154,7 +159,9 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Moves to the next field before the one with this number that Go writes although the bytes do not contain it.
+    /// Sets `value` to the value of the next field that the bytes do not contain and that Go writes as JSON.
+    ///
+    /// Returns this field. Returns `None` if no such field has a number below `number`.
     #[inline(never)]
     fn next_missing(&mut self, message: &'static Message, number: u32) -> Option<&'static Field> {
         while let Some(field) = message.fields.get(self.at)
@@ -169,7 +176,7 @@ impl<'de, 'c> Members<'de, 'c> {
         None
     }
 
-    /// Reads the value of a field that has the usual wire type of the field, and is neither a list nor a map.
+    /// Reads the value of a single-valued field whose tag has the field's usual wire type.
     #[inline]
     fn usual_value(&mut self, field: &Field) -> Result<Value<'de>, WireError> {
         Ok(match field.value {
@@ -185,7 +192,7 @@ impl<'de, 'c> Members<'de, 'c> {
         })
     }
 
-    /// Reads the values of a list or a map, or a value of another wire type.
+    /// Reads a list, a map, or a value of another wire type than usual. The field begins at `start`.
     #[inline(never)]
     fn unusual_value(
         &mut self,
@@ -196,7 +203,9 @@ impl<'de, 'c> Members<'de, 'c> {
         Value::read(self.context, field, &mut self.fields)
     }
 
-    /// Skips a field that is not in the table behind the current position.
+    /// Skips the field at `start`, which the table does not contain.
+    ///
+    /// Returns an error if the table contains the field: the field then follows a field with a greater number.
     #[cold]
     fn skip_unknown(
         &mut self,
@@ -213,7 +222,7 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Continues with the fields of a message that are members of this object.
+    /// Reads the fields of an inline message next, before the remaining fields of the current message.
     #[cold]
     fn enter(&mut self, message: &'static Message, bytes: &'de [u8]) {
         let outer = Outer {
@@ -225,7 +234,7 @@ impl<'de, 'c> Members<'de, 'c> {
         self.outer = Some(Box::new(outer));
     }
 
-    /// Continues behind a message whose fields are members of this object.
+    /// Reads the remaining fields of the outer message next, after the last field of an inline message.
     #[cold]
     fn leave(&mut self, outer: Outer<'de>) {
         self.fields = outer.fields;
@@ -234,7 +243,7 @@ impl<'de, 'c> Members<'de, 'c> {
         self.outer = outer.around;
     }
 
-    /// Moves to the next member of a message, and returns the member's name; `None` behind the last.
+    /// Reads the next member of a message into `value`, and returns its name, or `None` after the last member.
     #[inline]
     fn next_name(&mut self, message: &'static Message) -> Result<Option<&'static str>, Error> {
         let mut message = message;
@@ -263,7 +272,9 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Moves to the next entry of a map, `{1: key, 2: value}`, and returns the key; `None` behind the last.
+    /// Reads the next entry of a map into `value`, and returns its key, or `None` after the last entry.
+    ///
+    /// In the bytes, an entry is a message with the fields `{1: key, 2: value}`.
     #[inline]
     fn next_key(&mut self, value_type: Type) -> Result<Option<Cow<'de, str>>, Error> {
         let Some(entry) = self.fields.next() else {
@@ -287,7 +298,7 @@ impl<'de, 'c> Members<'de, 'c> {
         Ok(Some(String::from_utf8_lossy(key)))
     }
 
-    /// Moves to the next member of the type meta, and returns its name.
+    /// Sets `value` to the next member of the type meta, and returns the member's name.
     #[cold]
     fn next_type_meta(&mut self) -> Option<&'static str> {
         let (api_version, kind) = self.context.type_meta?;
@@ -302,7 +313,7 @@ impl<'de, 'c> Members<'de, 'c> {
         Some(name)
     }
 
-    /// Returns the step to the value whose name was visited last.
+    /// Returns the last step of the JSON path of the member that the visitor received last.
     #[cold]
     fn step(&self) -> Step {
         let name = String::from_utf8_lossy(self.name).into_owned();
@@ -313,6 +324,7 @@ impl<'de, 'c> Members<'de, 'c> {
     }
 }
 
+/// Returns an error whose JSON path contains the name of the field.
 #[cold]
 fn below(error: WireError, field: &Field) -> Error {
     Error::from(error).below(Step::Member(field.name.to_owned()))

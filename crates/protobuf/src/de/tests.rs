@@ -1,4 +1,5 @@
-//! Tests of the JSON of fields that are present, absent, empty, split, unknown or too many.
+//! Tests the JSON of fields that are present, missing, empty, split into several values,
+//! unknown, or too many.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -120,7 +121,7 @@ fn numbers_are_accepted_single_and_packed() {
     );
 }
 
-/// Returns the JSON of a schema that is sent in `spec.versions[0].schema.openAPIV3Schema` of a definition.
+/// Returns the JSON of a schema that `spec.versions[0].schema.openAPIV3Schema` of a CRD contains.
 fn crd(schema: &[u8]) -> Result<Value, String> {
     let version = bytes(4, bytes(1, schema));
     let mut crd = decoded(CRD, &bytes(2, bytes(7, version)))?;
@@ -168,7 +169,7 @@ fn unknown_fields_of_any_wire_type_are_skipped() {
     assert_eq!(object, json!({"metadata": {"name": "a"}}));
 }
 
-/// Returns an encoded schema that is nested `times` times in the field `not`.
+/// Returns an encoded schema that contains schemas nested `times` levels deep in the field `not`.
 fn nested(times: usize) -> Vec<u8> {
     let mut schema = bytes(5, "string");
     for _ in 0..times {

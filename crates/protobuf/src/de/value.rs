@@ -1,4 +1,7 @@
-//! [`Value`]: one JSON value of a message, as bytes and type.
+//! Splits a message into [`Value`]s: the bytes of one JSON value with their type.
+//!
+//! Guarantees: nested messages, list items and map entries are not read before a visitor requests them.
+//! Does not check the UTF-8 of strings.
 
 use super::Context;
 use crate::{
@@ -8,33 +11,33 @@ use crate::{
     wire::{WireError, WireFields, WireValue},
 };
 
-/// One JSON value.
+/// The bytes of one JSON value, with their type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value<'de> {
     Null,
-    /// A text, as bytes that may not be UTF-8.
+    /// The bytes of a string. They may be invalid UTF-8.
     Text(&'de [u8]),
     Integer(i64),
-    /// Another value of a type that is not a message. `None` stands for the zero value.
+    /// A boolean, a double, bytes, or a value of the wrong wire type. `None` is the zero value of the type.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),
     Map(Run<'de>),
 }
 
-/// The values of a list, or the entries of a map: fields with the same number that follow each other.
+/// All items of a list, or all entries of a map: consecutive fields with the same number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run<'de> {
-    /// Type of each value.
+    /// Type of each item, or of the value of each entry.
     pub(super) value: Type,
-    /// The fields.
+    /// The fields with their tags.
     pub(super) bytes: &'de [u8],
     /// Number of fields.
     pub(super) count: usize,
 }
 
 impl<'de> Value<'de> {
-    /// Returns a value of this type.
+    /// Returns the value of a single-valued field, a list item or a map entry of this type.
     #[inline]
     pub(super) fn item(
         context: &Context<'de>,
@@ -50,7 +53,7 @@ impl<'de> Value<'de> {
         })
     }
 
-    /// Reads the value of a field, or all values of a list or a map.
+    /// Reads the next field, which must be `field`. Reads all items of a list, and all entries of a map.
     pub(super) fn read(
         context: &Context<'de>,
         field: &Field,
@@ -90,7 +93,7 @@ impl<'de> Value<'de> {
         }
     }
 
-    /// Returns what Go writes for a field that is not in the bytes.
+    /// Returns the value that Go writes as JSON for a field that the bytes do not contain.
     pub(super) fn missing(context: &Context<'de>, field: &Field) -> Self {
         let is_null = field.presence == Presence::Nullable
             // Go's nil slices and maps.
@@ -103,8 +106,9 @@ impl<'de> Value<'de> {
         }
     }
 
-    /// Returns whether Go omits the value in a field with `omitempty` or `omitzero`. Invalid values are not
-    /// omitted, so that they are reported.
+    /// Returns whether Go omits this value from the JSON of a field with `omitempty` or `omitzero`.
+    ///
+    /// Returns false for an invalid value, so that its error is reported.
     #[inline]
     pub(super) fn is_omitted(&self) -> bool {
         match *self {
@@ -138,7 +142,8 @@ impl<'de> Value<'de> {
         }
     }
 
-    /// Replaces a message whose JSON is that of one of its fields by this field.
+    /// Returns the value of the message's only field in JSON, if the message has the form [`Form::List`] or
+    /// [`Form::Either`]. Returns any other value unchanged.
     #[inline]
     pub(super) fn resolved(self, context: &Context<'de>) -> Result<Self, Error> {
         match self {
@@ -158,8 +163,10 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Returns the value of the last field that is sent; if none is sent, the value that Go writes for the first
-/// field if this value is not null.
+/// Returns the value of the message's last field in the bytes.
+///
+/// If the bytes contain no field, returns the value that Go writes as JSON for the message's first field, or
+/// `None` if Go writes null.
 fn only_field<'de>(
     message: &'static Message,
     bytes: &'de [u8],

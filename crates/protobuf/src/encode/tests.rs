@@ -1,4 +1,5 @@
-//! Tests of encoded values that Kubernetes' pairs do not contain, and of values that do not fit their field.
+//! Tests of encoding: values that the test objects of Kubernetes do not contain, and values
+//! that do not fit.
 
 use serde_json::json;
 
@@ -12,7 +13,7 @@ fn encoded((api_version, kind): (&str, &str), object: &Value) -> Result<Vec<u8>,
     encode(id, object).map_err(|error| error.to_string())
 }
 
-/// Returns the JSON of an object that is encoded and decoded.
+/// Encodes an object, decodes the bytes, and returns the resulting JSON.
 fn there_and_back(kind: (&str, &str), object: &Value) -> Value {
     decoded(kind, &encoded(kind, object).unwrap()).unwrap()
 }

@@ -1,11 +1,11 @@
-//! Decoding of each scalar, and of each message with its own JSON encoding.
+//! Tests the decoding of each scalar, and of each message that is not a JSON object, such as a time.
 
 use serde_json::Value;
 
 use super::*;
 use crate::tests::{bytes, varint};
 
-/// Returns the JSON text of a value, or the reason of the error.
+/// Returns the decoded value as JSON text, or the reason why it could not be decoded.
 fn written(result: Result<Scalar<'_>, Reason>) -> String {
     let value = match result {
         Ok(Scalar::Null) => Value::Null,

@@ -1,11 +1,14 @@
-//! Every built-in kind as a type of `k8s-openapi`: decoded from protobuf and from JSON to the same value.
+//! Tests that protobuf and JSON decode to equal values of the types of `k8s-openapi`, for
+//! all built-in kinds.
 
 use std::fmt::Debug;
 
 use super::*;
 
-/// Decodes the message as the kind's type, and compares the value with the one that its JSON results in. An
-/// error must be one of both.
+/// Decodes a message to its type in `k8s-openapi`, and compares the result with the one of
+/// the message's JSON.
+///
+/// Panics if the values differ, or if only one of the two decodings fails.
 pub(super) fn compare(pair: &Pair, raw: &[u8]) {
     let read = READERS
         .iter()
@@ -51,10 +54,10 @@ fn typed_objects_from_protobuf_equal_those_from_json() {
     assert_eq!(unread, [""; 0]);
 }
 
-/// A function that compares one message in both encodings.
+/// A function that decodes the message and its JSON to one type, and panics if the results differ.
 type Reader = fn(&Pair, &[u8]);
 
-/// The types of the built-in kinds.
+/// All built-in kinds, as `apiVersion/Kind`, with the function that compares the decoded values.
 #[rustfmt::skip]
 const READERS: &[(&str, Reader)] = &[
     ("admissionregistration.k8s.io/v1/MutatingAdmissionPolicy", both::<k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicy>),

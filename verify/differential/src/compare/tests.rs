@@ -1,4 +1,4 @@
-//! Tests of the comparison and of the coverage, with a made-up component and fixed answers.
+//! Tests the comparison and the coverage with a component that returns fixed answers.
 
 use harness::seeds::Origin;
 

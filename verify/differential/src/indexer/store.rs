@@ -21,7 +21,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// The library's indexer and its writer, without a planted bug.
+/// The library's indexer and its writer, without a deliberate bug.
 pub(crate) struct Sound(Indexer<K>, IndexerWriter<K>);
 
 impl Sound {
@@ -163,7 +163,8 @@ impl<S: Store> Replay<S> {
         Answer::ok()
     }
 
-    /// Pushes the changes into a new `InOrder` queue, and applies all batches of this queue to the store.
+    /// Pushes the changes into a new `InOrder` queue, pops all batches, and applies the
+    /// batches to the store.
     fn batch(&mut self, changes: &[Operation]) -> Answer {
         let missed = changes
             .last()

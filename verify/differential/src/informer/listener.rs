@@ -41,11 +41,12 @@ pub(super) struct Told {
     pub(super) view: BTreeMap<String, String>,
     /// Whether the next call of [`Listener::take`] returns the states in `view` instead of the events.
     ///
-    /// This flag is set for a handler that was registered while the watch delivered changes, because the
-    /// order of the events of such a handler is undefined.
+    /// True for a handler that was registered while the watch delivered changes, because the order of such a
+    /// handler's events is undefined.
     pub(super) amid: bool,
-    /// Names of the event types and of the guarantee violations that occurred in the received events, such as
-    /// "`OnDelete` with a tombstone".
+    /// Names of the event types that the handler has received, and of the guarantees that were violated.
+    ///
+    /// An example is "`OnDelete` with a tombstone".
     pub(super) seen: Vec<&'static str>,
 }
 
@@ -142,7 +143,7 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether the handler is blocked in its current callback, or will block in its next callback.
+    /// Returns whether the handler blocks in its current callback, or will block in its next callback.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }

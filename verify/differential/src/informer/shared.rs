@@ -87,9 +87,10 @@ struct Shared<'a> {
     seen: Vec<&'static str>,
 }
 
-/// Configures the informer with the queue type that the sequence selects.
+/// Configures the informer with the type of queue that the sequence selects.
 ///
-/// If `bug` is `UnchangedToldToAll`, wraps the queue in [`Restless`], which contains this bug.
+/// If `bug` is `UnchangedToldToAll`, the queue is a [`Restless`], which delivers unchanged objects as updates
+/// after each list.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -211,10 +212,10 @@ impl<'a> Shared<'a> {
         });
     }
 
-    /// Registers a handler. Returns whether the informer accepted the handler.
+    /// Registers a handler, and returns whether the informer accepted it.
     ///
-    /// If `amid` is true, the next answer contains the object states that the handler has recorded, instead
-    /// of the handler's events.
+    /// If `amid` is true, the handler's part of the next answer contains the object states that result from
+    /// its events, instead of the events.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -333,8 +334,8 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// Records for the coverage report which behaviours `operation` will show. Must be called before the
-    /// operation runs, because the behaviours depend on the state of the informer before the operation.
+    /// Records for the coverage report which behaviors `operation` will show. Must be called before the
+    /// operation runs, because the behaviors depend on the state of the informer before the operation.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {
@@ -361,10 +362,11 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// Records for the coverage report which behaviours the received events of all handlers showed.
+    /// Records which behaviors the received events of all handlers showed. The coverage report shows them.
     ///
-    /// Also records a violation if the events of a synced handler do not lead to the state of the store, or
-    /// if a handler received an update without a change in a sequence without resyncs.
+    /// Also records a violated guarantee in two cases: the objects computed from the events of a synced
+    /// handler differ from the store, or a handler received an update without a change in a sequence
+    /// without resyncs.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::sequence::{Operation, Thing};
 
-/// Capacity of the channel for the events of a watch, in events. A sequence causes fewer events, so the
+/// Capacity of the channel for watch events. A sequence causes fewer events, so the
 /// channel is never full.
 const MANY: usize = 4096;
 
@@ -23,7 +23,8 @@ const MANY: usize = 4096;
 #[derive(Clone)]
 pub(super) struct Source {
     state: Arc<Mutex<State>>,
-    /// Whether the server supports streaming lists, which are watches that begin with all objects.
+    /// Whether the server supports streaming lists. A streaming list is a watch that begins
+    /// with all objects.
     streams: bool,
 }
 

@@ -23,7 +23,7 @@ const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
 const PROBE: &str = "a_lost_connection_is_probed";
 /// Divergence: after a temporary rejection of a watch, the library retries the watch. client-go lists.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// Divergence: when client-go lists again at an expired revision, the library lists the newest state.
+/// Divergence: the library lists the newest state, where client-go lists a revision that can expire.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
 /// Divergence: the library lists the newest state in pages. client-go lists it without pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
@@ -117,9 +117,9 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Returns the divergences between client-go's requests from index `i` and the library's requests from
-    /// index `j`, or `None` if a difference is unexplained. `newer` is whether, in an earlier request, the
-    /// library listed the newest state while client-go listed at a revision.
+    /// Returns the divergences that explain client-go's requests from index `i` and the library's from `j`.
+    /// Returns `None` if a difference is unexplained. `newer` is whether, in an earlier request, the library
+    /// has listed the newest state and client-go has listed at a revision.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -166,8 +166,8 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Matches client-go's watch with the library's probe (a list of one object) and the watch that follows
-    /// the probe. If the connection of the probe is refused, no watch follows.
+    /// Matches client-go's watch with the library's probe (a list of one object) and the library's next
+    /// watch. No watch follows a probe whose connection was refused.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -192,15 +192,15 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Matches a delayed probe, a list of one object that only the library sends, while its watch is open.
+    /// Matches a probe (a list of one object) that the library sends after a pause, while its watch is open.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Returns the divergences if client-go sends a watch, but the library's probe (a list of one object) is
-    /// rejected with 504, and the library then lists the newest state. Otherwise returns `None`.
+    /// Returns the divergences if client-go sends a watch, while the library sends a probe (a list of one
+    /// object), receives status 504, and then lists the newest state. Otherwise returns `None`.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -223,9 +223,9 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Returns the divergences if the library retries a temporarily rejected watch, client-go lists, and
-    /// their states differ afterwards. The states differ if client-go's list is newer than the library's
-    /// watch, or if client-go's watch has expired and the library has listed the newest state.
+    /// Returns the divergences if the library retries a temporarily rejected watch, client-go lists, and the
+    /// two stores differ afterwards: client-go's list is newer than the library's watch, or client-go's watch
+    /// has expired and the library has listed the newest state.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -246,8 +246,8 @@ impl<'a> Pair<'a> {
         is_newer.then(|| vec![KEPT])
     }
 
-    /// Returns the numbers of requests that client-go and the library sent until a rejected watch was open
-    /// again, and whether the library's requests include a probe (a list of one object).
+    /// Returns two numbers of requests until a rejected watch was open again, those of client-go and those of
+    /// the library, and whether the library's requests include a probe (a list of one object).
     fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -260,8 +260,8 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the temporarily rejected watch that both reflectors sent before the requests `i` and `j`, and
-    /// its result. Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
+    /// Returns the temporarily rejected watch that both reflectors sent directly before requests `i` and `j`,
+    /// and its result. Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -270,8 +270,8 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Returns the number of the library's requests until the rejected watch is open, and whether one of them
-    /// is a probe (a list of one object). If the watch expires, the number includes the following relist.
+    /// Counts the library's requests from `j` until the watch `refused` is open. Also returns whether one of
+    /// them is a probe (a list of one object). If the watch expires, the next relist is counted too.
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -362,8 +362,8 @@ impl<'a> Pair<'a> {
             || lists.any(|request| revision(request.asked) == at)
     }
 
-    /// Returns whether client-go watches from an older revision than the library, which has listed the newest
-    /// state. The states are then not comparable.
+    /// Returns whether client-go's next watch begins at a lower revision than the library's next watch, after
+    /// the library has listed the newest state. The two stores are then not comparable.
     fn is_behind(&self, i: usize, j: usize) -> bool {
         let no_page = |request: &&Request<'_>| !is_page(request.asked);
         let their = self.theirs[i..].iter().find(no_page);

@@ -33,8 +33,7 @@ enum Heard {
         path: String,
         query: String,
     },
-    /// Notification that client-go has closed the response body with the number `leaves`. The oracle expects
-    /// no response.
+    /// client-go has closed the response body with the number `leaves`. The oracle expects no response.
     Leaves { leaves: u64 },
 }
 

@@ -1,11 +1,11 @@
 //! Runs the embedded server for one reflector, and records the requests of the reflector.
 //!
-//! client-go's reflector and the library's reflector each use their own [`Host`]. Both hosts receive the same
-//! operations, so their revisions are equal. The clock of a host is paused, so the behaviour of the host does
-//! not depend on the length of the reflector's pauses.
+//! client-go's reflector and the library's reflector each use a [`Host`] of their own. Both hosts receive the
+//! same operations, so their revisions are equal. The clock of a host is paused, so the length of the
+//! reflector's pauses does not affect the host.
 //!
-//! The host does not send watch events on its own. It returns each event with the response, or with the
-//! result of the operation, that caused the event.
+//! The host never sends a watch event without a call. If a call causes an event, the return value of the call
+//! contains the event.
 
 use std::{
     collections::BTreeMap,
@@ -49,8 +49,10 @@ pub(super) struct Host {
     /// Continue token of the last list response; empty if the response had none.
     token: String,
     lines: Vec<Line>,
-    /// Runtime with a paused clock, in which the server runs. The field must be the last one, because the
-    /// runtime must be dropped after the server and its streams.
+    /// Runtime with a paused clock, in which the server runs.
+    ///
+    /// Rust drops the fields in the order of their declaration. This field must be the last, because the
+    /// runtime must be dropped after the server and after the open watches.
     runtime: Runtime,
 }
 
@@ -61,7 +63,7 @@ struct Stream {
     unfinished: bool,
 }
 
-/// Effects of one turn of an operation on the server. An operation consists of one or two turns.
+/// The effects of one turn of an operation on the server. An operation consists of one or two turns.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
@@ -82,13 +84,13 @@ pub(super) struct Answered {
     pub(super) delivery: Delivery,
 }
 
-/// Bytes of a response body, and the end of the body if it was reached.
+/// The bytes that are pending in one response body, and the end of the body if the body has ended.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Delivery {
     pub(super) stream: u64,
     pub(super) bytes: String,
-    /// `closed` if the body has ended, `broken` if its connection failed, and empty if the body is still
-    /// open.
+    /// `closed` if the body has ended, or `broken` if the connection has failed. Empty if the
+    /// body is still open.
     pub(super) end: &'static str,
 }
 
@@ -123,10 +125,11 @@ impl Host {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes the turn with the index `turn` of the operation at index `at`, and returns the effects. An
-    /// operation consists of one or two turns.
+    /// Executes one turn of an operation, and returns its effects. An operation consists of
+    /// one or two turns.
     ///
-    /// `now` is the time on the reflector's clock.
+    /// `at` is the index of the operation, `turn` is the index of the turn, and `now` is the time on the
+    /// reflector's clock.
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();
         let trigger = Trigger::of(operation.verb);
@@ -267,7 +270,7 @@ impl Host {
         }
     }
 
-    /// Drops the response body with the number `stream`, because its reader has closed it.
+    /// Drops the response body with the number `stream`. Called when the reflector has closed the body.
     pub(super) fn leave(&mut self, stream: u64) {
         self.streams.remove(&stream);
     }
@@ -287,8 +290,9 @@ impl Host {
         all
     }
 
-    /// Closes the streaming lists whose final bookmark has not been sent. Returns the end of each closed
-    /// response body.
+    /// Closes every streaming list whose final bookmark has not been sent.
+    ///
+    /// Returns the deliveries that report the end of the closed response bodies.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
         let mut ended = Vec::new();
         self.streams.retain(|id, stream| {
@@ -337,7 +341,8 @@ impl Host {
     }
 }
 
-/// Calls `poll` once, without tokio's cooperative budget. Returns `None` if the result is pending.
+/// Polls once, without a waker and without tokio's cooperative budget. Returns `None` if the
+/// poll is pending.
 fn at_once<T>(poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
     let mut polled = std::pin::pin!(tokio::task::unconstrained(std::future::poll_fn(poll)));
     let mut context = Context::from_waker(Waker::noop());

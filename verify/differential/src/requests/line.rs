@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-/// Query parameters that are formatted first, in this order. Other parameters follow.
+/// Query parameters in the order in which they are formatted. All other parameters follow.
 const PARAMETERS: [&str; 6] = [
     "resourceVersion",
     "resourceVersionMatch",
@@ -18,8 +18,8 @@ const PARAMETERS: [&str; 6] = [
     "allowWatchBookmarks",
 ];
 
-/// Behaviours that a request can show. Each entry contains the kind of the request, its result, and the name
-/// of the behaviour in reports. An empty result matches any result.
+/// Behaviors that a request can show. Each entry contains the kind of the request, its result, and the name
+/// of the behavior in reports. An empty result matches any result.
 pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("list at 0", "", "a list at \"0\""),
     ("list at", "", "a list at a revision"),
@@ -99,9 +99,10 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
 /// Maximum time between two requests that does not count as a pause. Every pause of a reflector is longer.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// Minimum of a reflector's first backoff delay. The minimum doubles with each further delay.
+/// Minimum of the first backoff delay of a reflector. Each further delay has twice the minimum of
+/// the previous delay.
 ///
-/// Every delay is random between one and two times its minimum, so only the minimums are compared.
+/// A delay is random between its minimum and twice its minimum, so only the minimums are compared.
 const LEAST: Duration = Duration::from_millis(800);
 
 /// One list or watch request, the result of the request, and the pause before the request.
@@ -120,8 +121,8 @@ pub(super) struct Line {
 pub(super) enum Outcome {
     /// The server responded with this status, and with this `Retry-After` in seconds if the response has one.
     Status(u16, Option<u64>),
-    /// The watch was opened and immediately closed, or the streaming list was opened and closed before its
-    /// final bookmark.
+    /// The watch was opened and immediately closed. For a streaming list: it was closed before
+    /// its final bookmark.
     Closed,
     /// The watch was opened, and was immediately closed after an error event with the code 410.
     Expired,
@@ -134,10 +135,10 @@ pub(super) enum Outcome {
 }
 
 impl Line {
-    /// Creates a request that was sent after `pause`. `token` is the continue token of the last list
-    /// response.
+    /// Creates the line of a request that was sent after `pause`, with the result [`Outcome::Refused`].
     ///
-    /// The result is [`Outcome::Refused`] until the caller sets another one.
+    /// The caller replaces the result later. `token` is the continue token of the last list response. In the
+    /// text of the request, this token is replaced by `next`.
     pub(super) fn new(path: &str, query: &str, pause: Duration, token: &str) -> Self {
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let value = |name: &str| {
@@ -172,7 +173,7 @@ impl Line {
         }
     }
 
-    /// Returns the names of the behaviours in [`SEEN`] that the request shows.
+    /// Returns the names of the behaviors in [`SEEN`] that the request shows.
     pub(super) fn seen(&self) -> impl Iterator<Item = &'static str> {
         let outcome = self.outcome.to_string();
         let kind = self.kind();

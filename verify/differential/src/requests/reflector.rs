@@ -42,13 +42,13 @@ use crate::{
 /// Number of objects per page of a list in a sequence with the option [`PAGES`]. The Go programs in
 /// `verify/differential/oracle` use the same number.
 const PAGE_SIZE: u32 = 2;
-/// Timeout of watches, which is longer than any sequence.
+/// Timeout of all watches. The timeout is longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 /// Capacity of the channel that carries a response body, in frames. A sequence causes fewer pending frames,
 /// so the channel is never full.
 const MANY: usize = 256;
 
-/// A frame of a response body, or the error with which the connection failed.
+/// A frame of a response body, or the I/O error of a failed connection.
 type Piece = Result<Frame<Bytes>, io::Error>;
 type Pieces = Pin<Box<dyn futures_core::Stream<Item = Piece> + Send>>;
 

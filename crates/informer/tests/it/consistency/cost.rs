@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use super::*;
 use crate::setting::requests;
 
-/// Returns one line for each request of the consistency checks.
+/// Returns one line for each request that a consistency check has sent to the server.
 ///
-/// A line contains the requested revision, the revision match, the limit, and the status code of the
+/// A line contains the query parameters for revision, revision match and limit, and the status code of the
 /// response.
 fn asked(server: &Server) -> String {
     let line = |request: &LoggedRequest| {

@@ -1,7 +1,7 @@
 //! Tests sequences of several consistency checks of one informer.
 //!
-//! In the tests, the objects change during the checks, a relist does not correct a difference, or the
-//! informer is stopped during a check.
+//! In some tests, the objects change during a check. In other tests, a relist does not repair the difference
+//! between cache and server, or the informer is stopped during a check.
 
 use std::{num::NonZeroUsize, pin::pin};
 
@@ -46,8 +46,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Step {
-    /// Executes the step. A step that updates or deletes a missing pod, or creates an existing pod, has no
-    /// effect.
+    /// Executes the step. Ignores the server's error if the pod to create exists already, or if the pod to
+    /// update or delete does not exist.
     async fn take(self, server: &Server) {
         let name = |n: u8| format!("p{n}");
         let taken = match self {
@@ -62,11 +62,12 @@ impl Step {
     }
 }
 
-/// Executes the steps while an informer of two namespaces checks its consistency every second. `by_key`
-/// selects a `DeltaFifo` as the informer's queue.
+/// Executes the steps while an informer of two namespaces checks its consistency every second.
 ///
-/// Asserts that the cache finally equals the server's state. Returns three numbers of checks: checks without
-/// a difference, checks with a difference, and failed checks.
+/// The informer's queue is a `DeltaFifo` if `by_key` is true, and an `InOrder` queue otherwise.
+///
+/// Asserts that the cache equals the server's state 100 seconds after the last step. Returns three numbers of
+/// checks: checks without a difference, checks with a difference, and failed checks.
 async fn churn(steps: Vec<Step>, by_key: bool) -> [u64; 3] {
     let server = Server::builder().seed([pod("p0"), pod("p1")]).build();
     let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);
@@ -108,8 +109,10 @@ proptest! {
     }
 }
 
-/// Tests a difference that remains after each relist: the list of each check contains one object more than
-/// the lists of the relists.
+/// Tests that an informer repeats the relist, with growing pauses, if a relist does not repair the
+/// cache.
+///
+/// In the script, the list of each check contains one object that the lists of the relists do not contain.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
@@ -236,7 +239,8 @@ async fn a_repeated_continue_token_fails_the_check() {
 
 /// Tests that no check starts while a delta waits in the `DeltaFifo`.
 ///
-/// The objects in the store then do not belong to a single revision, so they can't be compared with a list.
+/// While a delta waits, the cached objects can have the states of different revisions, so no single list is
+/// equal to the cache.
 #[tokio::test(start_paused = true)]
 async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {

@@ -1,5 +1,5 @@
-//! Tests that the cache matches the server in three cases: the cache uses custom keys, objects have no key or
-//! no revision, and a relist returns unchanged objects.
+//! Tests that the cache matches the server in three cases: custom keys, objects without a key or a
+//! revision, and a relist that returns unchanged objects.
 
 use std::time::Duration;
 
@@ -19,8 +19,9 @@ use tokio::time::sleep;
 use super::broken;
 use crate::setting::{Running, Trace, builder, labelled, listing, pod, requests, run};
 
-/// Sleeps for two seconds before the test closes a watch. A watch that closes without an event in its first
-/// second would count as failed.
+/// Sleeps for two seconds. Tests call this function before they close a watch.
+///
+/// The informer counts a watch that closes without an event in its first second as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

@@ -1,5 +1,7 @@
-//! Tests of how handlers, informers and factories end: every wait for them returns, unread events are
-//! delivered or counted as discarded, and no task or cached object remains.
+//! Tests of the end of handlers, informers and factories.
+//!
+//! Every wait for a handler, an informer or a factory must return. Unread events must be delivered or counted
+//! as discarded. No task and no cached object may remain.
 
 use std::{
     future::pending,
@@ -24,8 +26,10 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-/// Starts a factory with one handler, and returns while the handler's callback is waiting for a permit of the
-/// returned semaphore. With the permit, the callback records the name of its pod in the returned trace.
+/// Starts a factory with one handler, and returns while the handler's callback waits for a permit.
+///
+/// The test adds the permit to the returned semaphore. The callback then records the name of its pod in the
+/// returned trace.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = SharedInformerFactory::builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());

@@ -1,5 +1,7 @@
-//! Tests of event delivery to handlers: full buffers, resync periods, handlers registered late, yielding to
-//! other tasks, and the methods that wait for idle handlers and for the sync.
+//! Tests of the delivery of events to handlers.
+//!
+//! The tests cover full buffers, resync periods, handlers that are registered late, handlers with many
+//! events, and the waits for idle handlers and for the sync.
 
 use std::{
     num::NonZeroUsize,
@@ -32,10 +34,11 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// An informer queue whose `pop_batch` unblocks the handler [`Stepping`], and waits until this handler has
-/// removed an event from its full buffer.
+/// A queue that frees the buffer of the handler [`Stepping`] while the informer calls `pop_batch`.
 ///
-/// The informer must notice the free space in the buffer after the call of `pop_batch`.
+/// The informer calls `pop_batch` while the handler's buffer is full. The queue then unblocks the handler,
+/// and returns from `pop_batch` after the handler has received another event. The informer must notice the
+/// free space in the buffer afterwards.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -78,8 +81,10 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// Number of the event, counted from 1, in whose callback the handler [`Stepping`] blocks. The first two
-/// events are the addition of the only listed object, and the sync marker.
+/// Number of the event, counted from 1, in whose callback the handler [`Stepping`] blocks.
+///
+/// Event 1 is the addition of the listed pod, and event 2 is the sync marker. Event 3 is the first later
+/// change.
 const HELD: usize = 3;
 
 /// A handler that blocks in the callback of event number [`HELD`] until the queue [`RoomMadeMeanwhile`]

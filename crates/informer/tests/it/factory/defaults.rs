@@ -23,7 +23,8 @@ fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>)
     heard
 }
 
-/// Returns the time between the last two resyncs in whole seconds, or `None` after fewer than two resyncs.
+/// Returns the time between the last two resyncs in whole seconds. Returns `None` if fewer than two
+/// resyncs have occurred.
 fn period(resyncs: &Resyncs) -> Option<u64> {
     let resyncs = resyncs.lock();
     let [.., last, next] = resyncs[..] else {

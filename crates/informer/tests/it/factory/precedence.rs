@@ -1,5 +1,7 @@
-//! Tests of the precedence between a factory's options, its options for one type, and its options for one
-//! namespace. The tests check the requests that the server receives and the cached objects.
+//! Tests which options of a factory apply if several options are set for the same informer.
+//!
+//! A factory has general options, options for one type, and options for one namespace. The tests check the
+//! requests that the server receives and the cached objects.
 //!
 //! Each row of the table in the documentation of `InformerOptions` has a test in this module.
 

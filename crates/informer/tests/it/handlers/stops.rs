@@ -1,5 +1,6 @@
-//! Tests of the removal of a handler and of the stop of its informer. The running callback finishes. Pending
-//! events are discarded, or are still delivered if the handler drains its buffer.
+//! Tests of removed handlers and of stopped informers.
+//!
+//! A callback that is running completes. Pending events are discarded, unless the handler drains its buffer.
 
 use std::{sync::Arc, time::Duration};
 

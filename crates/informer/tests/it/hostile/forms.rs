@@ -68,7 +68,8 @@ impl Hostile {
         self.0.changed.notify_waiters();
     }
 
-    /// Deletes the object and records a `DELETED` event with `last` as the object's final state.
+    /// Deletes the object stored under `name`, and records a `DELETED` event with `last` as the final
+    /// state.
     fn delete(&self, name: &'static str, last: &[u8]) {
         let mut state = self.0.state.lock();
         let last = at_revision(last, state.events.len() + 1);
@@ -132,8 +133,11 @@ impl ListerWatcher for Hostile {
     }
 }
 
-/// The content of one informer's cache after each step of the script, and the events that the informer's
-/// handler received in each step.
+/// The results of one informer: one entry of `shown` and one of `received` per step of
+/// [`steps::script`].
+///
+/// `shown` contains the content of the cache after each step. `received` contains the events that the
+/// informer's handler received during each step.
 struct Lived {
     shown: Vec<String>,
     received: Vec<String>,
@@ -191,8 +195,10 @@ where
     lived
 }
 
-/// Returns the cache content as text: the number of objects that can be decoded, the number of broken
-/// objects, which cannot be decoded, and one line per object. The line contains the decoded object or its
+/// Returns the content of the informer's cache as text.
+///
+/// The first line contains the number of decoded objects and the number of broken objects. An object is
+/// broken if it cannot be decoded. Each further line contains one object, or one broken object with its
 /// error.
 fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     let (snapshot, status) = (informer.indexer().snapshot(), informer.status().get());
@@ -243,10 +249,10 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Told {
     }
 }
 
-/// Runs the script with a decoded cache, two packed caches and a lazy cache. Asserts that all four caches
-/// have the same content, and that the packed and lazy caches deliver the same events.
+/// Runs [`steps::script`] with a decoded cache, two packed caches and a lazy cache.
 ///
-/// Returns the results of the decoded cache and of a packed cache.
+/// Asserts that all four caches have the same content, and that the packed and lazy caches deliver the same
+/// events. Returns the results of the decoded cache and of one packed cache.
 async fn same_in_every_form<K>(
     what: &str,
     builder: impl Fn(Hostile) -> Builder<K>,

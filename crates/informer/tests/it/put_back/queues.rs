@@ -12,8 +12,9 @@ use kube_informer::{
 
 pub(super) const QUEUES: usize = 5;
 
-/// Calls `informer` once per type of queue, and configures the returned builder with this type. Returns the
-/// builders, each with the name of its type of queue.
+/// Returns one builder for each type of queue, with the name of the type.
+///
+/// Calls `informer` to create each builder.
 pub(super) fn over_each_queue(
     informer: impl Fn() -> Builder<Pod>,
 ) -> [(&'static str, Builder<Pod>); QUEUES] {
@@ -32,7 +33,10 @@ pub(super) fn over_each_queue(
     ]
 }
 
-/// A custom queue that returns each delta in a separate batch, as a new delta with the same source and kind.
+/// A custom queue that returns each delta in a batch of its own.
+///
+/// The queue creates the delta again with `Delta::new`, which keeps only the source and the kind of the
+/// pushed delta.
 #[derive(Default)]
 struct Plain(VecDeque<Batch<Pod>>);
 

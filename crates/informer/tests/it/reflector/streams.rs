@@ -164,8 +164,9 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// A source whose watches send nothing. A watch ends later than the timeout in the watch request. The
-/// duration in this struct is the time from the timeout to the end.
+/// A source whose watches send no data, and end after the timeout that the watch request specifies.
+///
+/// The `Duration` is the time from this timeout to the end of the watch.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

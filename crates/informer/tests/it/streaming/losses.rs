@@ -1,5 +1,7 @@
-//! Tests of streaming lists and watches in three cases: the connection receives no more data, the server was
-//! restored from a backup, or the store is full and accepts the next change only later.
+//! Tests of streaming lists and watches whose connection sends no more data, or whose
+//! server was restored.
+//!
+//! Also tests watches whose store has no free space for the next change.
 
 use kube_informer::{ObjectName, reflector::Reflector, shared_informer::ListenerBuffer};
 use kube_informer_apiserver::Verb;

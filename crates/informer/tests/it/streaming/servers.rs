@@ -1,5 +1,7 @@
-//! Tests of streaming lists against the embedded server: streams that succeed, streams that the server
-//! rejects, and streams that break or lose events.
+//! Tests of streaming lists against the embedded server.
+//!
+//! The tests cover streaming lists that complete, that the server rejects, that break, and that lose the
+//! bookmark at their end.
 
 use std::sync::{
     Arc,
@@ -304,8 +306,10 @@ async fn every_builder_can_set_the_time_limit_of_the_end_bookmark() {
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_request_respects_retry_after() {
-    /// Runs an informer against a server with the given faults. Returns the time in whole seconds from the
-    /// start until the informer has synced and its watch is open.
+    /// Runs an informer against a server that simulates `faults`, and returns the duration of its start.
+    ///
+    /// The duration is the time in whole seconds until the informer has synced and its watch is open.
+    /// `faults` is a fault plan, such as `watch pods: 429 x1`.
     async fn synced_after(faults: &str, initial_list: InitialList) -> u64 {
         let server = Server::builder()
             .seed((0..4).map(|n| setting::pod(&format!("p{n}"))))

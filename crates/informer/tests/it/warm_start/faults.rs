@@ -18,8 +18,10 @@ fn server(seed: u64, pods: &[&str]) -> Server {
     Server::builder().rng_seed(seed).seed(pods).build()
 }
 
-/// Runs an informer until its cache matches the server. Returns whether the start was warm or cold, the
-/// requests of the informer, and the events that a handler received.
+/// Runs an informer until its cache matches the server, and returns one text.
+///
+/// The text contains the kind of the start (warm or cold), the requests of the informer, and the
+/// events of a handler.
 async fn start(server: &Server, informer: Builder<Pod>) -> String {
     let mut before = requests(server).lines().count();
     let informer = run(informer);

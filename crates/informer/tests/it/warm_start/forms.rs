@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::*;
 use crate::packed::contents;
 
-/// A function that sets whether the cache of the informer is decoded, packed or lazy.
+/// A function that configures a builder for a decoded, a packed or a lazy cache.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [

@@ -43,7 +43,7 @@ pub(super) struct Request<'a> {
     /// Whether the library may send the request without a pause, because a watch has expired or a streaming
     /// list was closed.
     pub(super) is_free: bool,
-    /// Whether the request follows an expired watch or undecodable data.
+    /// Whether the request follows an expired watch, or a watch that delivered undecodable data.
     pub(super) is_stuck: bool,
 }
 
@@ -154,7 +154,7 @@ fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether `outcome` is a temporary rejection of a watch, after which the library retries the watch.
+/// Returns whether `outcome` rejects a watch only temporarily. The library then sends the watch again.
 pub(super) fn is_away(outcome: &str) -> bool {
     ["401", "502", "503"].contains(&outcome)
 }
@@ -210,11 +210,11 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// Returns for each of the library's requests after the last operation whether the request may be a probe. A
-/// probe is a list of one object.
+/// Returns, for each of the library's requests after the last operation, whether it may be a probe.
 ///
-/// The library must send a probe after a lost connection, and after a watch or a complete streaming list that
-/// was closed early. This obligation ends when a list succeeds.
+/// A probe is a list of one object. The library must send a probe after a lost connection, and after
+/// the server has closed a watch or a complete streaming list early. A successful list makes the
+/// probe unnecessary.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

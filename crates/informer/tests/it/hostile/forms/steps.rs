@@ -1,7 +1,9 @@
-//! The script of the hostile server: the states of object `a` that the server stores one after another.
+//! The actions of the simulated API server: it writes and deletes object `a` with valid and invalid
+//! content.
 
-/// One step of the script: a description, the server's action (`write` or `delete`), and the bytes of the
-/// object.
+/// One step of the script: a description, the server's action, and the JSON of the object.
+///
+/// The action is `write` or `delete`. For `delete`, the JSON is the final state in the `DELETED` event.
 type Step = (&'static str, &'static str, Vec<u8>);
 
 /// The JSON fields of the object's metadata, without the enclosing braces.
@@ -141,8 +143,10 @@ fn kinds() -> Vec<Step> {
     ]
 }
 
-/// Returns a step with a valid object, steps with JSON values that have no metadata and therefore no object
-/// name, and another step with a valid object.
+/// Returns steps that store JSON values without metadata, and one step with a valid object before and
+/// after them.
+///
+/// A JSON value without metadata has no object name.
 fn without_metadata() -> Vec<Step> {
     vec![
         ("healthy before no metadata", "write", good("")),

@@ -271,9 +271,9 @@ impl Provisioner {
         Ok(())
     }
 
-    /// Deletes a volume and its disk if the volume is no longer needed.
+    /// Deletes an unused volume and its disk.
     ///
-    /// This is the case if this provisioner created the volume, the volume is released, and its reclaim
+    /// A volume is unused if this provisioner created the volume, the volume is released, and its reclaim
     /// policy is `Delete`.
     async fn sync_volume(&self, name: &ObjectName) -> anyhow::Result<()> {
         let Some(volume) = self.volumes.find(name) else {

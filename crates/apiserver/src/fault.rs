@@ -18,6 +18,7 @@ mod rule;
 mod shown;
 mod switchboard;
 
+pub(crate) use edit::Framing;
 pub use matching::Match;
 pub(crate) use open_body::OpenBodyGuard;
 pub use plan::PlanError;

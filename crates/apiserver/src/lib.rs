@@ -153,8 +153,8 @@ mod resource;
 
 // A request: its destination, options, body and user.
 mod route;
-mod negotiate;
 mod protobuf;
+mod negotiate;
 mod request_body;
 mod access;
 mod request_log;

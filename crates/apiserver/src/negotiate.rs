@@ -11,13 +11,17 @@
 use http::{HeaderMap, header};
 
 use crate::kinds::Kind;
+use crate::protobuf::{CONTENT_TYPE, Schema};
 use crate::route::{Query, Verb};
 use crate::status::ApiError;
 
-/// Accepted media types that the message of a 406 error lists.
-const ACCEPTED: &str = "application/json, application/json;stream=watch";
+/// Media types of objects of built-in kinds, as the message of a 406 error lists them.
+const ACCEPTED: &str = "application/json, application/json;stream=watch, application/vnd.kubernetes.protobuf, application/vnd.kubernetes.protobuf;stream=watch";
 
-/// The only media type in which the server sends objects.
+/// Media types of objects of custom kinds and of discovery documents, as the message of a 406 error lists them.
+const ACCEPTED_JSON: &str = "application/json, application/json;stream=watch";
+
+/// Media types of tables, and of the metadata of objects, as the message of a 406 error lists them.
 const JSON: &str = "application/json";
 
 /// Value of the media type parameter `as` that requests only the metadata of one object.
@@ -25,6 +29,20 @@ const JSON: &str = "application/json";
 /// [`METADATA_LIST`] requests the metadata of a list of objects.
 const METADATA: &str = "PartialObjectMetadata";
 const METADATA_LIST: &str = "PartialObjectMetadataList";
+
+/// The encoding and the representation of the objects in a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) encoding: Encoding,
+    pub(crate) representation: Representation,
+}
+
+/// Encoding of the objects in a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Json,
+    Protobuf,
+}
 
 /// Form in which a response contains objects: complete objects, only their metadata, or a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +61,17 @@ pub(crate) enum IncludeObject {
     None,
     Metadata,
     Object,
+}
+
+impl Format {
+    /// Returns the schema of the objects in the response. Returns `None` if the response is JSON.
+    pub(crate) fn schema(self, kind: &Kind) -> Option<Schema> {
+        match (self.encoding, self.representation) {
+            (Encoding::Protobuf, Representation::Object) => Schema::of_objects(kind),
+            (Encoding::Protobuf, Representation::Metadata) => Schema::of_metadata(),
+            (Encoding::Protobuf, Representation::Table(_)) | (Encoding::Json, _) => None,
+        }
+    }
 }
 
 /// An alternative of an `Accept` header: a media type and its parameters.
@@ -75,10 +104,27 @@ impl Alternative<'_> {
             .map(|(_, value)| value.trim())
     }
 
+    /// Returns the format of the alternative, or `None` if the server does not support it for this kind.
+    fn format(&self, include: IncludeObject, kind: &Kind) -> Option<Format> {
+        let encoding = match self.media_type {
+            CONTENT_TYPE => Encoding::Protobuf,
+            _ if self.is_json() => Encoding::Json,
+            _ => return None,
+        };
+        let representation = self.representation(include)?;
+        let is_supported = match (encoding, representation) {
+            // The metadata of every kind have the same message.
+            (Encoding::Json, _) | (Encoding::Protobuf, Representation::Metadata) => true,
+            (Encoding::Protobuf, Representation::Object) => Schema::of_objects(kind).is_some(),
+            (Encoding::Protobuf, Representation::Table(_)) => false,
+        };
+        is_supported.then_some(Format {
+            encoding,
+            representation,
+        })
+    }
+
     fn representation(&self, include: IncludeObject) -> Option<Representation> {
-        if !self.is_json() {
-            return None;
-        }
         let Some(transform) = self.parameter("as") else {
             return Some(Representation::Object);
         };
@@ -108,7 +154,7 @@ impl Alternative<'_> {
     }
 }
 
-/// Returns the representation that the `Accept` header selects for the response.
+/// Returns the format that the `Accept` header selects for the response.
 ///
 /// The result depends on the verb of the request and on the kind.
 ///
@@ -122,7 +168,7 @@ pub(crate) fn negotiate(
     query: &Query,
     verb: Verb,
     kind: &Kind,
-) -> Result<Representation, ApiError> {
+) -> Result<Format, ApiError> {
     let include = match query.text("includeObject") {
         Some("None") => IncludeObject::None,
         Some("Object") => IncludeObject::Object,
@@ -131,20 +177,38 @@ pub(crate) fn negotiate(
     let accept = accept(headers);
     let mut alternatives = accept.split(',').map(Alternative::parse);
     let taken = alternatives.find_map(|alternative| {
-        let representation = alternative.representation(include)?;
-        Some((alternative, representation))
+        let format = alternative.format(include, kind)?;
+        Some((alternative, format))
     });
-    let Some((alternative, representation)) = taken else {
+    let Some((alternative, format)) = taken else {
         let mut alternatives = accept.split(',').map(Alternative::parse);
         // JSON is available, but not in the requested form.
         if alternatives.any(|alternative| alternative.is_json()) {
             let message = format!("only the following media types are accepted: {JSON}");
             return Err(ApiError::new(406, "NotAcceptable", message));
         }
-        return Err(ApiError::not_acceptable(ACCEPTED));
+        return Err(ApiError::not_acceptable(match Schema::of_objects(kind) {
+            Some(_) => ACCEPTED,
+            None => ACCEPTED_JSON,
+        }));
     };
     alternative.check_form(verb, kind)?;
-    Ok(representation)
+    Ok(format)
+}
+
+/// Returns the encoding of an error response to a request for objects of this kind.
+///
+/// The encoding is that of the first alternative in the `Accept` header whose media type the server supports.
+pub(crate) fn errors_in(headers: &HeaderMap, kind: &Kind) -> Encoding {
+    let accept = accept(headers);
+    let mut alternatives = accept.split(',').map(Alternative::parse);
+    alternatives
+        .find_map(|alternative| match alternative.media_type {
+            CONTENT_TYPE if !kind.custom => Some(Encoding::Protobuf),
+            _ if alternative.is_json() => Some(Encoding::Json),
+            _ => None,
+        })
+        .unwrap_or(Encoding::Json)
 }
 
 /// Returns whether the client prefers aggregated discovery documents to plain ones.
@@ -166,7 +230,7 @@ pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> Result<bool, Ap
             }
             Some(_) => None,
         })
-        .ok_or_else(|| ApiError::not_acceptable(ACCEPTED))
+        .ok_or_else(|| ApiError::not_acceptable(ACCEPTED_JSON))
 }
 
 /// Returns the media type of a request body, in lower case and without parameters.

@@ -1,12 +1,18 @@
-//! Converts protobuf bodies to JSON.
+//! Converts protobuf bodies of requests to JSON, and encodes responses as protobuf.
 //!
 //! Go clients and `kubectl` send built-in kinds as protobuf by default.
-//! This module converts the bytes to the JSON that Go would write for the same object, so all other modules
-//! handle only JSON.
+//! This module converts the bytes to the JSON that Go would write for the same object, so the store and the
+//! verbs handle only JSON.
 //!
 //! Guarantees:
 //! - any input results in an object or in an error with Kubernetes' wording;
 //! - the memory and the nesting depth are limited.
+
+mod encode;
+
+pub(crate) use encode::{
+    CONTENT_TYPE, ListMeta, Schema, WATCH_CONTENT_TYPE, event, item_head, status,
+};
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};

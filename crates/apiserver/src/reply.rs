@@ -7,6 +7,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::body::Body;
+use crate::protobuf;
 
 /// Response to an accepted request before the conversion to an HTTP response.
 ///
@@ -25,6 +26,14 @@ impl Reply {
             body,
             revision,
             content_type: "application/json",
+        }
+    }
+
+    /// Returns a response whose body is protobuf.
+    pub(crate) fn protobuf(code: StatusCode, body: Body, revision: Option<u64>) -> Reply {
+        Reply {
+            content_type: protobuf::CONTENT_TYPE,
+            ..Reply::new(code, body, revision)
         }
     }
 

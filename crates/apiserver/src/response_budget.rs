@@ -1,6 +1,6 @@
 //! Limits the memory that response bodies occupy until clients have read them.
 //!
-//! The budget counts memory in slots of [`SLOT_BYTES`] bytes.
+//! The budget counts memory in slots of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes.
 //!
 //! Guarantees:
 //! - all responses together reserve at most [`SLOTS_MAX`] slots. A body that is complete in memory and has at
@@ -28,9 +28,6 @@ use crate::storage::Entry;
 /// A list of a million objects needs about a million slots, so 64 such lists fit.
 const SLOTS_MAX: usize = 64 * 1024 * 1024;
 
-/// Size of a slot in bytes: the size of a pointer to a stored object.
-const SLOT_BYTES: usize = size_of::<usize>();
-
 /// Number of slots that a response reserves for the chunk of its body that is being sent.
 ///
 /// The slots are 64 KiB on a 64-bit platform, the size of a chunk.
@@ -49,7 +46,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits the total memory of the response bodies that clients have not finished reading.
 ///
-/// Each response reserves its memory in this budget, counted in slots of [`SLOT_BYTES`] bytes.
+/// Each response reserves its memory in this budget, counted in slots of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes.
 /// Dropping or evicting the content of the response, a [`Reserved`], frees the slots.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
@@ -106,9 +103,12 @@ impl ResponseBudget {
     ///
     /// Returns a 429 error if too few slots are free.
     pub(crate) fn hold_bytes(self: &Arc<Self>, bytes: Bytes) -> Result<Reserved<Bytes>, ApiError> {
-        let slots = bytes.len() / SLOT_BYTES;
+        let slots = bytes.len() / ResponseBudget::SLOT_BYTES;
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)
     }
+
+    /// Size of a slot in bytes: the size of a pointer to a stored object.
+    pub(crate) const SLOT_BYTES: usize = size_of::<usize>();
 
     /// Returns the number of slots for a response that contains the objects `entries`.
     ///
@@ -116,7 +116,7 @@ impl ResponseBudget {
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
-        count + longest / SLOT_BYTES
+        count + longest / ResponseBudget::SLOT_BYTES
     }
 
     /// Reserves slots for `content` and for one chunk of the body, and returns the reserved content.

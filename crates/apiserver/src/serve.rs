@@ -23,9 +23,11 @@ use crate::access::User;
 use crate::body::{Body, BoxError};
 use crate::body_limit::Received;
 use crate::compress;
-use crate::fault::Verdict;
+use crate::fault::{Framing, Verdict};
 use crate::fault_injection::serve_plan;
 use crate::field_validation::Warnings;
+use crate::negotiate::{Encoding, errors_in};
+use crate::protobuf;
 use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Verb};
@@ -70,12 +72,11 @@ where
     let (parts, body) = request.into_parts();
     if shared.settings.fault_endpoint == Some(parts.uri.path()) {
         if let (_, Some(refusal)) = shared.gate.admit(&parts, &Query::default()) {
-            return Ok(respond(Err(refusal)));
+            return Ok(respond(Err(refusal), Encoding::Json));
         }
         let read = shared.body_limit.receive(body).await;
-        return Ok(respond(
-            read.and_then(|body| serve_plan(&shared, &parts.method, &body)),
-        ));
+        let answer = read.and_then(|body| serve_plan(&shared, &parts.method, &body));
+        return Ok(respond(answer, Encoding::Json));
     }
     if shared.faults.refuses() {
         let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
@@ -84,6 +85,7 @@ where
     let arrived = Arrived::new(shared, parts);
     let (shared, request) = (Arc::clone(&arrived.shared), Arc::clone(&arrived.request));
     let compresses = arrived.compresses();
+    let encoding = arrived.error_encoding();
     let warnings = Arc::clone(&arrived.warnings);
     let (mut verdict, mut real) = (Verdict::default(), false);
     let answer = if let Some(refusal) = &arrived.refusal {
@@ -100,14 +102,18 @@ where
         }
     };
     let revision = answer.as_ref().ok().and_then(|reply| reply.revision);
-    let mut response = within_bounds(&shared, request.verb, respond(answer));
+    let mut response = within_bounds(&shared, request.verb, respond(answer, encoding), encoding);
     warnings.write(response.headers_mut());
     if compresses {
         response = compress::compress(response).await;
     }
     if real {
         // Applied to the compressed bytes, so that faults count the bytes on the wire.
-        response = response.map(|body| shared.faults.disturb(&request, body));
+        let framing = match response.headers().get(header::CONTENT_TYPE) {
+            Some(content_type) if content_type == protobuf::CONTENT_TYPE => Framing::Whole,
+            _ => Framing::Lines,
+        };
+        response = response.map(|body| shared.faults.disturb(&request, body, framing));
     }
     verdict.mark(&mut response);
     if !verdict.delay.is_zero() {
@@ -154,6 +160,14 @@ impl Arrived {
         self.destination.target().is_some()
             && self.request.verb != Verb::Watch
             && compress::is_accepted(&self.parts.headers)
+    }
+
+    /// Returns the encoding of an error response.
+    fn error_encoding(&self) -> Encoding {
+        match self.destination.target() {
+            Some(target) => errors_in(&self.parts.headers, &target.resource.kind),
+            None => Encoding::Json,
+        }
     }
 
     async fn answer<B>(self, body: B) -> Result<Reply, ApiError>
@@ -224,7 +238,12 @@ fn user_agent(headers: &HeaderMap) -> String {
 /// Returns a 429 response instead if too little memory is free.
 /// The response to a successful write is never replaced by a 429 response, because the write is already
 /// stored. If too little memory is free for such a response, reading its body fails.
-fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Response<Body> {
+fn within_bounds(
+    shared: &Shared,
+    verb: Verb,
+    response: Response<Body>,
+    encoding: Encoding,
+) -> Response<Body> {
     let is_final = verb.is_write() && response.status().is_success();
     let (parts, body) = response.into_parts();
     match body.held(&shared.response_budget) {
@@ -233,19 +252,29 @@ fn within_bounds(shared: &Shared, verb: Verb, response: Response<Body>) -> Respo
             let broken = stream::once(future::ready(Err(refusal.into())));
             Response::from_parts(parts, Body::stream(broken))
         }
-        Err(refusal) => respond(Err(refusal)),
+        Err(refusal) => respond(Err(refusal), encoding),
     }
 }
 
-fn respond(answer: Result<Reply, ApiError>) -> Response<Body> {
+/// Returns the HTTP response for an answer. An error is encoded in `encoding`.
+fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body> {
     let (code, content_type, body, retry_after) = match answer {
         Ok(reply) => (reply.code, reply.content_type, reply.body, None),
         Err(error) => {
             let status = error.status();
             let code =
                 StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            let body = Body::full(format!("{}\n", status.to_json()));
-            (code, "application/json", body, status.retry_after())
+            let (content_type, body) = match encoding {
+                Encoding::Json => {
+                    let body = Body::full(format!("{}\n", status.to_json()));
+                    ("application/json", body)
+                }
+                Encoding::Protobuf => {
+                    let body = Body::full(protobuf::status(status));
+                    (protobuf::CONTENT_TYPE, body)
+                }
+            };
+            (code, content_type, body, status.retry_after())
         }
     };
     let mut response = Response::new(body);

@@ -35,8 +35,11 @@ use crate::body::Body;
 use crate::body_limit::Received;
 use crate::field_validation::Warnings;
 use crate::kinds::Subresource;
-use crate::negotiate::{Representation, content_type, negotiate, wants_aggregated_discovery};
+use crate::negotiate::{
+    Encoding, Format, Representation, content_type, negotiate, wants_aggregated_discovery,
+};
 use crate::object::Object;
+use crate::protobuf;
 use crate::reply::Reply;
 use crate::request_log::LoggedRequest;
 use crate::route::{Destination, ListOptions, Query, Target, Verb};
@@ -139,11 +142,16 @@ impl Call {
                     namespace: target.namespace.as_deref(),
                     name: target.name.as_deref(),
                     options: &self.options,
-                    representation: self.representation(target, Verb::Watch)?,
+                    format: self.format(target, Verb::Watch)?,
                     request: &self.request,
                 };
+                let encoding = call.format.encoding;
                 let body = watch::watch(&self.shared, call).await?;
-                Ok(Reply::new(StatusCode::OK, body, None))
+                let mut reply = Reply::new(StatusCode::OK, body, None);
+                if encoding == Encoding::Protobuf {
+                    reply.content_type = protobuf::WATCH_CONTENT_TYPE;
+                }
+                Ok(reply)
             }
             Verb::Create => self.create(target),
             Verb::Update => {
@@ -213,9 +221,9 @@ impl Call {
     }
 
     async fn list(&self, target: &Target) -> Result<Reply, ApiError> {
-        let representation = self.representation(target, Verb::List)?;
+        let format = self.format(target, Verb::List)?;
         let page = self.page(target).await?;
-        self.show_page(target, representation, page)
+        self.show_page(target, format, page).await
     }
 
     fn create(&self, target: &Target) -> Result<Reply, ApiError> {
@@ -306,13 +314,13 @@ impl Call {
     }
 
     async fn delete_collection(&self, target: &Target) -> Result<Reply, ApiError> {
-        let representation = self.representation(target, Verb::List)?;
+        let format = self.format(target, Verb::List)?;
         let options = self.delete_options()?;
         let how = How::request(Part::Main, options.dry_run);
         let page = self.page(target).await?;
         let listed: Vec<Arc<Entry>> = page.entries.clone();
         // The response is built before anything is deleted, because building it can fail.
-        let reply = self.show_page(target, representation, page)?;
+        let reply = self.show_page(target, format, page).await?;
         for listed in &listed {
             let subject = Subject {
                 resource: &target.resource,
@@ -355,25 +363,38 @@ impl Call {
         })
     }
 
-    fn representation(&self, target: &Target, verb: Verb) -> Result<Representation, ApiError> {
+    fn format(&self, target: &Target, verb: Verb) -> Result<Format, ApiError> {
         negotiate(&self.headers, &self.query, verb, &target.resource.kind)
     }
 
-    /// Returns a response that contains one object in the representation that the client requested.
+    /// Returns a response that contains one object in the format that the client requested.
+    ///
+    /// The response is JSON if the object can't be encoded as protobuf.
     fn show(
         &self,
         target: &Target,
         code: StatusCode,
         entry: &Arc<Entry>,
     ) -> Result<Reply, ApiError> {
-        let representation = self.representation(target, Verb::Get)?;
+        let format = self.format(target, Verb::Get)?;
         let mut bytes = Vec::new();
-        match representation {
+        if let Some(schema) = format.schema(&target.resource.kind) {
+            match format.representation {
+                Representation::Metadata => entry.write_metadata_item(&mut bytes),
+                _ => entry.write_item(&mut bytes),
+            }
+            if let Some(object) = schema.object(&bytes) {
+                let body = Body::full(object);
+                return Ok(Reply::protobuf(code, body, Some(entry.revision)));
+            }
+            bytes.clear();
+        }
+        match format.representation {
             Representation::Object => entry.write_object(&target.resource, &mut bytes),
             Representation::Metadata => entry.write_metadata(&mut bytes),
             Representation::Table(_) => {
                 let page = Page::of_one(entry);
-                let mut reply = self.show_page(target, representation, page)?;
+                let mut reply = self.show_json_page(target, format.representation, page)?;
                 reply.code = code;
                 return Ok(reply);
             }
@@ -382,7 +403,26 @@ impl Call {
         Ok(Reply::new(code, Body::full(bytes), Some(entry.revision)))
     }
 
-    fn show_page(
+    /// Returns a response that contains a page of a list in the format that the client requested.
+    ///
+    /// The response is JSON if an object of the page can't be encoded as protobuf.
+    async fn show_page(
+        &self,
+        target: &Target,
+        format: Format,
+        page: Page,
+    ) -> Result<Reply, ApiError> {
+        if let Some(schema) = format.schema(&target.resource.kind) {
+            let budget = &self.shared.response_budget;
+            let body = list::write_protobuf(budget, &schema, &page, format.representation).await?;
+            if let Some(body) = body {
+                return Ok(Reply::protobuf(StatusCode::OK, body, Some(page.revision)));
+            }
+        }
+        self.show_json_page(target, format.representation, page)
+    }
+
+    fn show_json_page(
         &self,
         target: &Target,
         representation: Representation,

@@ -1,10 +1,13 @@
-//! Reads the envelope of a protobuf object: its API version, its kind, and the bytes of its message.
+//! Reads and writes the envelope of a protobuf object: its API version, its kind, and the bytes of its message.
 //!
-//! Does not decode the message.
+//! Does not decode or encode the message.
 
 use std::borrow::Cow;
 
-use crate::wire::{WireError, WireFields};
+use crate::{
+    wire::{WireError, WireFields},
+    write::{put_bytes, put_length},
+};
 
 /// The message `runtime.Unknown`, in which Kubernetes wraps every object that it sends as protobuf.
 ///
@@ -23,6 +26,27 @@ pub struct Envelope<'a> {
 impl<'a> Envelope<'a> {
     /// The four bytes that precede an envelope in a request or response body.
     pub const MAGIC: [u8; 4] = *b"k8s\0";
+
+    /// The bytes that follow the message: the empty content encoding and content type.
+    pub const END: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
+
+    /// Returns the bytes that precede a message of `raw_bytes` bytes, beginning with [`Envelope::MAGIC`].
+    ///
+    /// [`Envelope::END`] must follow the message.
+    pub fn head(api_version: &str, kind: &str, raw_bytes: usize) -> Vec<u8> {
+        let mut type_meta = Vec::new();
+        put_bytes(1, api_version.as_bytes(), &mut type_meta);
+        put_bytes(2, kind.as_bytes(), &mut type_meta);
+        let mut head = Self::MAGIC.to_vec();
+        put_bytes(1, &type_meta, &mut head);
+        put_length(2, raw_bytes, &mut head);
+        head
+    }
+
+    /// Returns the message `raw` in an envelope, beginning with [`Envelope::MAGIC`].
+    pub fn wrap(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+        [&*Self::head(api_version, kind, raw.len()), raw, &Self::END].concat()
+    }
 
     /// Reads an envelope from the bytes that follow [`Envelope::MAGIC`].
     ///

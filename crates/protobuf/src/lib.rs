@@ -26,7 +26,7 @@ pub use envelope::Envelope;
 pub use error::Error;
 pub use table::{Container, Field, Form, Message, MessageId, Messages, Presence, Type};
 pub use wire::{WireError, WireFields, WireValue};
-pub use write::{put_bytes, put_fixed64, put_varint};
+pub use write::{put_bytes, put_fixed64, put_length, put_varint};
 
 #[cfg(test)]
 mod tests;

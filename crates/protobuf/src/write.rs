@@ -17,9 +17,15 @@ pub fn put_varint(number: u32, value: u64, to: &mut Vec<u8>) {
 
 /// Appends a length-delimited field, which contains a string, bytes, a message or packed numbers.
 pub fn put_bytes(number: u32, bytes: &[u8], to: &mut Vec<u8>) {
-    varint(u64::from(number) << 3 | 2, to);
-    varint(bytes.len() as u64, to);
+    put_length(number, bytes.len(), to);
     to.extend_from_slice(bytes);
+}
+
+/// Appends the tag and the length of a length-delimited field. The caller must append the `length` bytes of the
+/// value.
+pub fn put_length(number: u32, length: usize, to: &mut Vec<u8>) {
+    varint(u64::from(number) << 3 | 2, to);
+    varint(length as u64, to);
 }
 
 /// Appends a field that contains a double. `bits` are the eight bytes of the double.
@@ -47,8 +53,7 @@ pub(crate) fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) -> Result
 /// The value consists of the bytes in `to` from index `start` to the end.
 pub(crate) fn put_head(number: u32, start: usize, to: &mut Vec<u8>) {
     let mut head = Vec::with_capacity(HEAD_BYTES_MAX);
-    varint(u64::from(number) << 3 | 2, &mut head);
-    varint((to.len() - start) as u64, &mut head);
+    put_length(number, to.len() - start, &mut head);
     to.splice(start..start, head);
 }
 

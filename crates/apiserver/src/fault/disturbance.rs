@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::edit::{Edit, is_bookmark, is_end_bookmark};
+use super::edit::{Edit, Framing, frame_length};
 use super::rule::{After, Ending, Fault, Moment, Split, Which};
 
 /// Maximum size in bytes of a chunk of a randomly split body.
@@ -41,22 +41,22 @@ pub(crate) struct Laid {
 }
 
 /// State of the faults on one response body, including the numbers of received events and sent bytes.
-#[derive(Default)]
 pub(super) struct Disturbance {
     laid: Vec<Laid>,
-    /// Whether the body is processed line by line, because a fault applies to single events.
+    framing: Framing,
+    /// Whether the body is processed event by event, because a fault applies to single events.
     by_events: bool,
     started: bool,
-    /// Received bytes of a line that is not complete yet.
+    /// Received bytes of an event that is not complete yet.
     line: Vec<u8>,
-    /// Number of events received so far. Each event is one line.
+    /// Number of events received so far.
     events: u64,
     /// Number of bytes sent so far.
     bytes: u64,
     /// Byte offset at which the current chunk of a randomly split body ends. The offset is counted in sent
     /// bytes.
     random_border: u64,
-    /// A line that is sent after the next line, because a fault swaps the two lines. `None` if no line is
+    /// An event that is sent after the next event, because a fault swaps the two events. `None` if no event is
     /// held back.
     overtaken: Option<Bytes>,
 }
@@ -86,12 +86,22 @@ impl Laid {
 
 impl Disturbance {
     /// Creates the state for a body, and adds the steps that precede the first chunk to `steps`.
-    pub(super) fn new(laid: Vec<Laid>, steps: &mut VecDeque<Step>) -> Disturbance {
+    pub(super) fn new(
+        laid: Vec<Laid>,
+        framing: Framing,
+        steps: &mut VecDeque<Step>,
+    ) -> Disturbance {
         let by_events = laid.iter().any(|laid| laid.fault.needs_events());
         let mut disturbance = Disturbance {
             laid,
+            framing,
             by_events,
-            ..Disturbance::default()
+            started: false,
+            line: Vec::new(),
+            events: 0,
+            bytes: 0,
+            random_border: 0,
+            overtaken: None,
         };
         disturbance.behind_events(steps);
         disturbance.behind_bytes(steps);
@@ -111,18 +121,34 @@ impl Disturbance {
         if !self.by_events {
             return self.send(chunk, steps);
         }
-        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            if piece.ends_with(b"\n") {
-                let line = Bytes::from(std::mem::take(&mut self.line));
-                self.event(&line, steps);
+        match self.framing {
+            Framing::Lines => {
+                for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+                    self.line.extend_from_slice(piece);
+                    if piece.ends_with(b"\n") {
+                        let line = Bytes::from(std::mem::take(&mut self.line));
+                        self.event(&line, steps);
+                    }
+                }
             }
+            Framing::Lengths => {
+                self.line.extend_from_slice(&chunk);
+                while let Some(length) = frame_length(&self.line) {
+                    let event: Vec<u8> = self.line.drain(..length).collect();
+                    self.event(&event.into(), steps);
+                }
+            }
+            Framing::Whole => self.line.extend_from_slice(&chunk),
         }
     }
 
-    /// Adds steps that send the data which a fault has held back: an incomplete line, or a swapped line.
+    /// Adds steps that send the data which a fault has held back: an incomplete or swapped event, or a whole body.
     pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
         let line = std::mem::take(&mut self.line);
+        if self.framing == Framing::Whole && self.by_events {
+            self.event(&line.into(), steps);
+            return;
+        }
         for kept in [line.into(), self.overtaken.take().unwrap_or_default()] {
             self.send(kept, steps);
         }
@@ -150,9 +176,9 @@ impl Disturbance {
             };
             // Only one line at a time can be held back.
             let possible = edit != Edit::Swap || (overtaken.is_none() && !swapped);
-            if possible && picks(which, self.events, line, &mut laid.rng) {
+            if possible && picks(which, self.events, self.framing, line, &mut laid.rng) {
                 swapped |= edit == Edit::Swap;
-                edit.apply(&mut lines);
+                edit.apply(self.framing, &mut lines);
                 laid.hit(steps);
             }
         }
@@ -261,14 +287,20 @@ impl Disturbance {
     }
 }
 
-/// Returns whether `which` selects the event with this number and this line.
-fn picks(which: Which, number: u64, line: &[u8], rng: &mut fastrand::Rng) -> bool {
+/// Returns whether `which` selects the event with this number and these bytes.
+fn picks(
+    which: Which,
+    number: u64,
+    framing: Framing,
+    event: &[u8],
+    rng: &mut fastrand::Rng,
+) -> bool {
     match which {
         Which::All => true,
         Which::Nth(nth) => number == nth.get(),
         Which::Every(nth) => number.is_multiple_of(nth.get()),
         Which::Share(share) => share.draw(rng),
-        Which::Bookmarks => is_bookmark(line),
-        Which::EndBookmark => is_end_bookmark(line),
+        Which::Bookmarks => framing.is_bookmark(event),
+        Which::EndBookmark => framing.is_end_bookmark(event),
     }
 }

@@ -1,9 +1,24 @@
 //! Defines [`Edit`], a change that a fault makes to one event of a watch, and the keywords of the edits.
 //!
-//! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] change only lines that are events of this server.
+//! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] change only events of this server.
+
+mod message;
+
+pub(super) use message::frame_length;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+
+/// The parts of a body to which edits apply, and the rule by which the body is split into these parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Each line is an event, or is the whole body of a response that is not a watch.
+    Lines,
+    /// Each event is preceded by its length, as in a watch in protobuf.
+    Lengths,
+    /// The body is one part, as a response in protobuf that is not a watch.
+    Whole,
+}
 
 /// A change that a fault makes to one event of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +27,7 @@ pub(crate) enum Edit {
     Duplicate,
     /// Sends the event after the next event of the watch, so the two events change places.
     Swap,
-    /// Sends only the first half of the event's line.
+    /// Sends only the first half of the event.
     Garble,
     /// Replaces the annotations of the event's object by a number, so a client can't decode the object.
     Spoil,
@@ -31,18 +46,56 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 impl Edit {
-    /// Applies the edit to `lines`, the lines that the server sends for one event.
+    /// Applies the edit to `frames`, the lines or messages that the server sends for one event.
     ///
     /// This method does nothing for [`Edit::Swap`], because the caller swaps events.
-    pub(super) fn apply(self, lines: &mut Vec<Bytes>) {
+    pub(super) fn apply(self, framing: Framing, frames: &mut Vec<Bytes>) {
         match self {
-            Self::Drop => lines.clear(),
-            Self::Duplicate => lines.extend_from_within(..),
+            Self::Drop => frames.clear(),
+            Self::Duplicate => frames.extend_from_within(..),
             // The caller swaps events, because a swap affects two of them.
             Self::Swap => {}
-            Self::Garble => lines.iter_mut().for_each(|line| *line = garbled(line)),
-            Self::Spoil => lines.iter_mut().for_each(|line| *line = spoilt(line)),
-            Self::Retype => lines.iter_mut().for_each(|line| *line = retyped(line)),
+            Self::Garble | Self::Spoil | Self::Retype => {
+                for frame in frames {
+                    *frame = self.changed(framing, frame);
+                }
+            }
+        }
+    }
+
+    /// Returns the line or message of an event after the edit has changed its bytes.
+    fn changed(self, framing: Framing, frame: &Bytes) -> Bytes {
+        match (framing, self) {
+            (Framing::Lines, Self::Garble) => garbled(frame),
+            (Framing::Lines, Self::Spoil) => spoilt(frame),
+            (Framing::Lines, Self::Retype) => retyped(frame),
+            (Framing::Lengths, Self::Garble) => message::garbled(frame),
+            (Framing::Lengths, Self::Spoil) => message::spoilt(frame),
+            (Framing::Lengths, Self::Retype) => message::retyped(frame),
+            (Framing::Whole, Self::Garble) => frame.slice(..frame.len() / 2),
+            (_, Self::Spoil | Self::Retype | Self::Drop | Self::Duplicate | Self::Swap) => {
+                frame.clone()
+            }
+        }
+    }
+}
+
+impl Framing {
+    /// Returns whether the line or message is a BOOKMARK event.
+    pub(super) fn is_bookmark(self, frame: &[u8]) -> bool {
+        match self {
+            Self::Lines => is_bookmark(frame),
+            Self::Lengths => message::is_bookmark(frame),
+            Self::Whole => false,
+        }
+    }
+
+    /// Returns whether the line or message is the bookmark that ends the initial events of a streaming list.
+    pub(super) fn is_end_bookmark(self, frame: &[u8]) -> bool {
+        match self {
+            Self::Lines => is_end_bookmark(frame),
+            Self::Lengths => message::is_end_bookmark(frame),
+            Self::Whole => false,
         }
     }
 }
@@ -59,11 +112,11 @@ const BOOKMARK: &[u8] = b"{\"type\":\"BOOKMARK\"";
 /// Annotation, as JSON text, of the bookmark that ends the initial events of a streamed list.
 const END: &[u8] = b"\"k8s.io/initial-events-end\":\"true\"";
 
-pub(super) fn is_bookmark(line: &[u8]) -> bool {
+fn is_bookmark(line: &[u8]) -> bool {
     line.starts_with(BOOKMARK)
 }
 
-pub(super) fn is_end_bookmark(line: &[u8]) -> bool {
+fn is_end_bookmark(line: &[u8]) -> bool {
     is_bookmark(line) && line.windows(END.len()).any(|part| part == END)
 }
 

@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use tokio::time::Sleep;
 
 use super::disturbance::{Disturbance, Laid, Step};
+use super::edit::Framing;
 use super::matching::Match;
 use super::rule::Ending;
 use crate::body::{Body, BoxError};
@@ -206,9 +207,9 @@ impl OpenBodyGuard {
     }
 
     /// Wraps the registered body `inner`. The returned body applies the faults `laid` and all later orders.
-    pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>) -> Body {
+    pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>, framing: Framing) -> Body {
         let mut steps = VecDeque::new();
-        let disturbance = Disturbance::new(laid, &mut steps);
+        let disturbance = Disturbance::new(laid, framing, &mut steps);
         Body::stream(Disturbed {
             inner,
             held: self,

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::disturbance::Laid;
+use super::edit::Framing;
 use super::open_body::{OpenBodies, OpenBodyGuard};
 use super::rule::{Action, Ending, ErrorResponse, Fault, FaultRule, Moment};
 use crate::body::Body;
@@ -219,16 +220,21 @@ impl Switchboard {
     /// Returns the body of a watch with the faults of the matching rules applied.
     ///
     /// `held` is the registration of the body.
-    pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body) -> Body {
+    pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body, framing: Framing) -> Body {
         let laid = self.lay(held.request());
-        held.disturb(body, laid)
+        held.disturb(body, laid, framing)
     }
 
     /// Returns a response body with the faults of the matching rules applied.
     ///
     /// Returns the body of a watch unchanged, because [`Switchboard::disturb_watch`] has already applied the
     /// faults.
-    pub(crate) fn disturb(&self, request: &Arc<LoggedRequest>, body: Body) -> Body {
+    pub(crate) fn disturb(
+        &self,
+        request: &Arc<LoggedRequest>,
+        body: Body,
+        framing: Framing,
+    ) -> Body {
         if request.verb == Verb::Watch {
             return body;
         }
@@ -236,7 +242,7 @@ impl Switchboard {
         if laid.is_empty() {
             return body;
         }
-        self.hold(request).disturb(body, laid)
+        self.hold(request).disturb(body, laid, framing)
     }
 
     /// Returns the faults that matching rules apply to the response body of a request.

@@ -2,8 +2,11 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-use super::{IncludeObject, Representation, content_type, negotiate, wants_aggregated_discovery};
-use crate::kinds::Kinds;
+use super::{
+    Encoding, Format, IncludeObject, Representation, content_type, errors_in, negotiate,
+    wants_aggregated_discovery,
+};
+use crate::kinds::{Kind, Kinds, Scope};
 use crate::route::{Query, Verb};
 
 fn accepting(accept: &str) -> HeaderMap {
@@ -12,14 +15,45 @@ fn accepting(accept: &str) -> HeaderMap {
     headers
 }
 
+/// Accepts the metadata of a list as protobuf.
+const METADATA: &str =
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+fn taken(accept: &str, kind: &Kind) -> Option<Format> {
+    negotiate(&accepting(accept), &Query::default(), Verb::List, kind).ok()
+}
+
 #[test]
 fn the_first_available_alternative_is_selected() {
-    let table = Some(Representation::Table(IncludeObject::Metadata));
+    let json = |representation| {
+        Some(Format {
+            encoding: Encoding::Json,
+            representation,
+        })
+    };
+    let protobuf = |representation| {
+        Some(Format {
+            encoding: Encoding::Protobuf,
+            representation,
+        })
+    };
+    let table = json(Representation::Table(IncludeObject::Metadata));
+    let kinds = Kinds::builtin();
+    let kind = kinds.by_resource("apps", "v1", "deployments").unwrap();
     for (accept, expected) in [
-        ("", Some(Representation::Object)),
+        ("", json(Representation::Object)),
         (
             "application/vnd.kubernetes.protobuf, application/json",
-            Some(Representation::Object),
+            protobuf(Representation::Object),
+        ),
+        (
+            "application/json, application/vnd.kubernetes.protobuf",
+            json(Representation::Object),
+        ),
+        (METADATA, protobuf(Representation::Metadata)),
+        (
+            "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json",
+            json(Representation::Object),
         ),
         (
             "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
@@ -27,11 +61,11 @@ fn the_first_available_alternative_is_selected() {
         ),
         (
             "application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json",
-            Some(Representation::Object),
+            json(Representation::Object),
         ),
         (
             "application/json; g=meta.k8s.io; as=PartialObjectMetadataList; v=v1",
-            Some(Representation::Metadata),
+            json(Representation::Metadata),
         ),
         (
             "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
@@ -39,11 +73,34 @@ fn the_first_available_alternative_is_selected() {
         ),
         ("application/yaml", None),
     ] {
-        let kinds = Kinds::builtin();
-        let kind = kinds.by_resource("apps", "v1", "deployments").unwrap();
-        let taken = negotiate(&accepting(accept), &Query::default(), Verb::List, kind);
-        assert_eq!(taken.ok(), expected, "{accept}");
+        assert_eq!(taken(accept, kind), expected, "{accept}");
     }
+}
+
+#[test]
+fn objects_of_custom_kinds_are_never_protobuf_but_their_metadata_are() {
+    let mut kinds = Kinds::builtin();
+    kinds.add(Kind::custom(
+        "example.com",
+        "v1",
+        "Widget",
+        "widgets",
+        Scope::Cluster,
+    ));
+    let kind = kinds.by_resource("example.com", "v1", "widgets").unwrap();
+    let accept = "application/vnd.kubernetes.protobuf,application/json";
+    let format = taken(accept, kind).unwrap();
+    assert_eq!(format.encoding, Encoding::Json);
+    assert_eq!(taken("application/vnd.kubernetes.protobuf", kind), None);
+    let format = taken(METADATA, kind).unwrap();
+    assert_eq!(format.encoding, Encoding::Protobuf);
+    assert_eq!(errors_in(&accepting(accept), kind), Encoding::Json);
+    let pods = kinds.by_resource("", "v1", "pods").unwrap();
+    assert_eq!(errors_in(&accepting(accept), pods), Encoding::Protobuf);
+    assert_eq!(
+        errors_in(&accepting("application/yaml"), pods),
+        Encoding::Json
+    );
 }
 
 #[test]

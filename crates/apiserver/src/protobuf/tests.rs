@@ -172,7 +172,9 @@ fn an_unreadable_field_is_reported_by_its_json_path() {
     );
     refuse(
         bytes(1, [0x0a, 2, b'a']),
-        expect![[r#"Pod in version "v1" cannot be handled as a Pod: metadata: unexpected EOF"#]],
+        expect![[
+            r#"Pod in version "v1" cannot be handled as a Pod: metadata.name: unexpected EOF"#
+        ]],
     );
     let containers = [bytes(2, ""), bytes(2, varint(1, 7))].concat();
     refuse(

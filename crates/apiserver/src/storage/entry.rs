@@ -218,6 +218,13 @@ impl Entry {
         out.push(b'}');
     }
 
+    /// Appends the JSON of an object that has only the metadata of this object to `out`.
+    pub(crate) fn write_metadata_item(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"metadata":"#);
+        out.extend_from_slice(self.metadata());
+        out.push(b'}');
+    }
+
     /// Parses the stored JSON and returns the object with the `apiVersion` and `kind` of `resource`.
     pub(crate) fn object(&self, resource: &Resource) -> Map<String, Value> {
         let mut bytes = Vec::new();

@@ -1,8 +1,8 @@
 //! Represents a change of one object, and caches the encoded watch frames of the change.
 //!
 //! Guarantees:
-//! - a frame is encoded once per event type, representation of the object and API version, and all watchers
-//!   share its bytes;
+//! - a frame is encoded once per event type, encoding, representation of the object and API version, and all
+//!   watchers share its bytes;
 //! - a frame with a table row contains the object's age, so it is encoded again if a watcher needs it in a
 //!   later second;
 //! - the store keeps the frames of the newest [`FRAMES_KEPT`](super::FRAMES_KEPT) events of a collection.
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::Entry;
-use crate::negotiate::IncludeObject;
+use crate::negotiate::{Encoding, IncludeObject};
 use crate::resource::Resource;
 
 /// The type of a watch event.
@@ -31,11 +31,12 @@ pub(crate) enum EventType {
     Deleted,
 }
 
-/// The representation of the object in a watch frame: the object, its metadata, or a table row.
+/// The representation and the encoding of the object in a watch frame: the object, its metadata, or a table row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    Object,
-    Metadata,
+    Object(Encoding),
+    Metadata(Encoding),
+    /// A table row, which is always JSON.
     Table(TableShape),
 }
 
@@ -128,16 +129,17 @@ impl Event {
         }
     }
 
-    /// Returns the encoded frame of this event for the given type, representation and API version.
+    /// Returns the encoded frame of this event for the given type, encoding, representation and API version.
     ///
-    /// If the frame is not cached, `write` encodes the object into the frame.
+    /// If the frame is not cached, `write` encodes the object into the frame. Returns `None` if `write` returns
+    /// false, because the object can't be encoded.
     pub(crate) fn frame(
         &self,
         event_type: EventType,
         shape: Shape,
         resource: &Resource,
-        write: impl FnOnce(&Entry, &mut Vec<u8>),
-    ) -> Bytes {
+        write: impl FnOnce(&Entry, &mut Vec<u8>) -> bool,
+    ) -> Option<Bytes> {
         let key = FrameKey {
             event_type,
             shape,
@@ -146,7 +148,7 @@ impl Event {
         // The lock is held during encoding, so that other threads wait instead of encoding the same frame.
         let mut frames = self.frames.lock();
         if let Some((_, frame)) = frames.iter().find(|(known, _)| *known == key) {
-            return frame.clone();
+            return Some(frame.clone());
         }
         if let Shape::Table(table) = shape {
             frames.retain(|(known, _)| match known.shape {
@@ -155,12 +157,14 @@ impl Event {
             });
         }
         let mut line = Vec::new();
-        if let Some(entry) = self.shown(event_type) {
-            write(entry, &mut line);
+        if let Some(entry) = self.shown(event_type)
+            && !write(entry, &mut line)
+        {
+            return None;
         }
         let frame = Bytes::from(line.into_boxed_slice());
         frames.push((key, frame.clone()));
-        frame
+        Some(frame)
     }
 
     /// Returns the approximate memory of the event in bytes.

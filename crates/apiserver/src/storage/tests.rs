@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Entry, EventType, FRAMES_KEPT, LOG_AGE, Shape, Storage, TableShape};
 use crate::kinds::Kinds;
-use crate::negotiate::IncludeObject;
+use crate::negotiate::{Encoding, IncludeObject};
 use crate::resource::{CollectionId, Registry, Resource};
 
 const COLLECTION: CollectionId = CollectionId(0);
@@ -176,26 +176,37 @@ fn a_frame_is_encoded_once_and_shared_until_it_is_dropped() {
     let made = std::cell::Cell::new(0);
     let event = storage.commit(COLLECTION, &"a".into(), Some(entry(&resource, "a", 1)));
     let frame = |event_type, shape| {
-        event.frame(event_type, shape, &resource, |entry, out| {
+        let frame = event.frame(event_type, shape, &resource, |entry, out| {
             made.set(made.get() + 1);
             out.extend(entry.key.bytes());
-        })
+            true
+        });
+        frame.unwrap()
     };
-    let first = frame(EventType::Added, Shape::Object);
-    let again = frame(EventType::Added, Shape::Object);
+    let first = frame(EventType::Added, Shape::Object(Encoding::Json));
+    let again = frame(EventType::Added, Shape::Object(Encoding::Json));
     assert_eq!((first.as_ptr(), made.get()), (again.as_ptr(), 1));
-    frame(EventType::Modified, Shape::Object);
-    frame(EventType::Added, Shape::Metadata);
+    frame(EventType::Modified, Shape::Object(Encoding::Json));
+    frame(EventType::Added, Shape::Metadata(Encoding::Json));
     assert_eq!(made.get(), 3, "another type or shape is another frame");
+    let unfit = event.frame(
+        EventType::Added,
+        Shape::Object(Encoding::Protobuf),
+        &resource,
+        |_, _| false,
+    );
+    assert_eq!(unfit, None, "an object that can't be encoded has no frame");
+    frame(EventType::Added, Shape::Object(Encoding::Protobuf));
+    assert_eq!(made.get(), 4, "another encoding is another frame");
 
     for _ in 1..FRAMES_KEPT {
         put(&mut storage, &resource, "b");
     }
-    frame(EventType::Added, Shape::Object);
-    assert_eq!(made.get(), 3);
+    frame(EventType::Added, Shape::Object(Encoding::Json));
+    assert_eq!(made.get(), 4);
     put(&mut storage, &resource, "b");
-    frame(EventType::Added, Shape::Object);
-    assert_eq!((made.get(), &first[..]), (4, &b"a"[..]));
+    frame(EventType::Added, Shape::Object(Encoding::Json));
+    assert_eq!((made.get(), &first[..]), (5, &b"a"[..]));
 }
 
 #[test]
@@ -212,6 +223,7 @@ fn a_table_is_shared_within_its_second() {
         });
         event.frame(EventType::Added, shape, &resource, |_, _| {
             made.set(made.get() + 1);
+            true
         });
         made.get()
     };

@@ -21,7 +21,7 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::{Compacted, Entry, Snapshot};
 
-pub(crate) use body::write;
+pub(crate) use body::{write, write_protobuf};
 use token::ContinueToken;
 
 /// One page of a list: the selected objects, and the values for the metadata of the list.

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::body::Body;
-use crate::fault::OpenBodyGuard;
-use crate::negotiate::Representation;
+use crate::fault::{Framing, OpenBodyGuard};
+use crate::negotiate::{Encoding, Format};
 use crate::request_log::LoggedRequest;
 use crate::resource::Resource;
 use crate::route::{ListOptions, Revision};
@@ -53,7 +53,7 @@ pub(crate) struct WatchCall<'a> {
     /// Name of the object in the URL. `None` if the URL is the URL of a collection.
     pub(crate) name: Option<&'a str>,
     pub(crate) options: &'a ListOptions,
-    pub(crate) representation: Representation,
+    pub(crate) format: Format,
     pub(crate) request: &'a Arc<LoggedRequest>,
 }
 
@@ -114,7 +114,7 @@ pub(crate) async fn watch(shared: &Arc<Shared>, call: WatchCall<'_>) -> Result<B
             Some(_) => error,
             None => error.retry_in(shared.lock().rng.u32(RETRY_SECONDS)),
         };
-        return Ok(Body::full(frame::error(&error)));
+        return Ok(Body::full(frame::error(&error, call.format.encoding)));
     }
     open(shared, &call, &filter, &start)
 }
@@ -161,7 +161,9 @@ fn open(
 ) -> Result<Body, ApiError> {
     let opened = match register(shared, call, filter, start)? {
         Ok(opened) => opened,
-        Err(too_old) => return Ok(Body::full(frame::error(&too_old))),
+        Err(too_old) => {
+            return Ok(Body::full(frame::error(&too_old, call.format.encoding)));
+        }
     };
     let bookmarks = call.options.allow_watch_bookmarks;
     // Without a watch cache, only the bookmark after the initial events is sent.
@@ -183,15 +185,15 @@ fn open(
         0 => None,
         length => Some(shared.response_budget.hold(length, backlog)?),
     };
-    let framer = Framer::new(
-        call.resource,
-        call.representation,
-        shared.settings.clock.clone(),
-    );
+    let framer = Framer::new(call.resource, call.format, shared.settings.clock.clone());
     let timers = Timers::new(opened.timeout, timed_bookmarks);
     let stream = WatchStream::new(opened.registration, opened.receiver);
     let body = Body::stream(stream.run(backlog, framer, timers));
-    Ok(shared.faults.disturb_watch(opened.held, body))
+    let framing = match call.format.encoding {
+        Encoding::Json => Framing::Lines,
+        Encoding::Protobuf => Framing::Lengths,
+    };
+    Ok(shared.faults.disturb_watch(opened.held, body, framing))
 }
 
 /// Registers the watcher and reads the initial events, in one step under the server's lock.

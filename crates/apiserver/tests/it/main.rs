@@ -30,6 +30,7 @@ mod paging;
 #[cfg(feature = "persistence")]
 mod persistence;
 mod protobuf;
+mod protobuf_response;
 mod representation;
 mod request_log;
 mod secrets;

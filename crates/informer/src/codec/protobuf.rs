@@ -23,7 +23,6 @@ use std::borrow::Cow;
 
 use kube_informer_protobuf::{
     Deserializer, Envelope, Error, MessageId, Messages, Missing, Options, WireFields, decode_with,
-    put_bytes,
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -112,17 +111,7 @@ pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
 
 /// Returns the object in an envelope that states the expected API version and kind.
 pub(super) fn with_kind(bytes: &[u8], expected: &Expected) -> Vec<u8> {
-    in_envelope(&expected.api_version, &expected.kind, message(bytes))
-}
-
-fn in_envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-    let mut type_meta = Vec::new();
-    put_bytes(1, api_version.as_bytes(), &mut type_meta);
-    put_bytes(2, kind.as_bytes(), &mut type_meta);
-    let mut enveloped = Envelope::MAGIC.to_vec();
-    put_bytes(1, &type_meta, &mut enveloped);
-    put_bytes(2, raw, &mut enveloped);
-    enveloped
+    Envelope::wrap(&expected.api_version, &expected.kind, message(bytes))
 }
 
 /// Reads the object's identity from its metadata.

@@ -1,37 +1,55 @@
 //! Writes the body of a list in chunks, while the client reads the body.
 //!
 //! Guarantees:
-//! - a list shares its objects with the store. The additional memory of a list is at most one chunk of
+//! - a list in JSON shares its objects with the store. The additional memory of a list is at most one chunk of
 //!   [`CHUNK_BYTES`] and the JSON of one object;
+//! - a list in protobuf keeps all its messages in memory, because its first bytes contain the total length;
 //! - the [`ResponseBudget`] limits the total memory of the lists that clients have not finished reading.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
+use kube_informer_protobuf::Envelope;
 use serde_json::{Value, json};
 
 use super::Page;
 use crate::body::{Body, BoxError, CHUNK_BYTES, next_piece};
 use crate::clock::Clock;
 use crate::negotiate::Representation;
+use crate::protobuf::{ListMeta, Schema, item_head};
 use crate::resource::Resource;
 use crate::response_budget::ResponseBudget;
 use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::table::Table;
 
+/// Number of objects that are encoded as protobuf before the task yields to other tasks.
+const OBJECTS_PER_TURN: usize = 64;
+
 /// An iterator over the chunks of the body of one list.
 struct Chunks {
     head: Option<Vec<u8>>,
-    entries: std::vec::IntoIter<Arc<Entry>>,
+    items: Items,
     tail: Option<Vec<u8>>,
+    /// The part of a long chunk that has not been returned yet.
+    rest: Bytes,
+}
+
+/// The objects of a list that have not been written yet.
+enum Items {
+    Json(JsonItems),
+    /// The messages of the objects.
+    Protobuf(std::vec::IntoIter<Vec<u8>>),
+}
+
+struct JsonItems {
+    entries: std::vec::IntoIter<Arc<Entry>>,
     resource: Arc<Resource>,
     representation: Representation,
     table: Table,
+    /// Whether no object has been written yet.
     first: bool,
-    /// The part of a long chunk that has not been returned yet.
-    rest: Bytes,
 }
 
 impl Chunks {
@@ -48,7 +66,7 @@ impl Chunks {
     }
 }
 
-/// Reserves memory for a page of a list in `budget`, and returns the response body of the page.
+/// Reserves memory for a page of a list in `budget`, and returns the response body of the page as JSON.
 ///
 /// # Errors
 ///
@@ -63,14 +81,71 @@ pub(crate) fn write(
     let table = Table::new(resource, clock);
     let (head, tail) = envelope(resource, &page, representation, &table);
     let slots = ResponseBudget::slots(page.entries.iter());
-    let chunks = Chunks {
-        head: Some(head),
+    let items = Items::Json(JsonItems {
         entries: page.entries.into_iter(),
-        tail: Some(tail),
         resource: Arc::clone(resource),
         representation,
         table,
         first: true,
+    });
+    stream_of(budget, slots, head, items, tail)
+}
+
+/// Reserves memory for a page of a list in `budget`, and returns the response body of the page as protobuf.
+///
+/// Returns `None` if an object of the page does not fit the schema.
+///
+/// # Errors
+///
+/// Returns a 429 error if the budget has too little free memory.
+///
+/// # Cancel safety
+///
+/// Dropping the future has no effect on the server.
+pub(crate) async fn write_protobuf(
+    budget: &Arc<ResponseBudget>,
+    schema: &Schema,
+    page: &Page,
+    representation: Representation,
+) -> Result<Option<Body>, ApiError> {
+    let mut messages = Vec::with_capacity(page.entries.len());
+    let mut json = Vec::new();
+    for (at, entry) in page.entries.iter().enumerate() {
+        if at % OBJECTS_PER_TURN == OBJECTS_PER_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        json.clear();
+        match representation {
+            Representation::Metadata => entry.write_metadata_item(&mut json),
+            _ => entry.write_item(&mut json),
+        }
+        match schema.item(&json) {
+            Some(message) => messages.push(message),
+            None => return Ok(None),
+        }
+    }
+    let metadata = ListMeta {
+        revision: page.revision,
+        continue_token: page.continue_token.as_deref(),
+        remaining: page.remaining,
+    };
+    let head = schema.list_head(&metadata, messages.iter().map(Vec::len));
+    let slots = messages.iter().map(Vec::capacity).sum::<usize>() / ResponseBudget::SLOT_BYTES;
+    let items = Items::Protobuf(messages.into_iter());
+    stream_of(budget, slots, head, items, Envelope::END.to_vec()).map(Some)
+}
+
+fn stream_of(
+    budget: &Arc<ResponseBudget>,
+    slots: usize,
+    head: Vec<u8>,
+    items: Items,
+    tail: Vec<u8>,
+) -> Result<Body, ApiError> {
+    let chunks = Chunks {
+        head: Some(head),
+        items,
+        tail: Some(tail),
         rest: Bytes::new(),
     };
     let content = budget.hold(slots, chunks)?;
@@ -92,23 +167,50 @@ impl Iterator for Chunks {
             None => return None,
         };
         while chunk.len() < CHUNK_BYTES {
-            let Some(entry) = self.entries.next() else {
+            if !self.items.write_next(&mut chunk) {
                 chunk.extend(self.tail.take().into_iter().flatten());
                 return Some(self.begin(chunk));
-            };
-            if !std::mem::take(&mut self.first) {
-                chunk.push(b',');
-            }
-            match self.representation {
-                Representation::Object if self.resource.kind.custom => {
-                    entry.write_object(&self.resource, &mut chunk);
-                }
-                Representation::Object => entry.write_item(&mut chunk),
-                Representation::Metadata => entry.write_metadata(&mut chunk),
-                Representation::Table(include) => self.table.write_row(&entry, include, &mut chunk),
             }
         }
         Some(self.begin(chunk))
+    }
+}
+
+impl Items {
+    /// Appends the next object to `out`. Returns false after the last object.
+    fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
+        match self {
+            Items::Json(items) => items.write_next(out),
+            Items::Protobuf(messages) => {
+                let Some(message) = messages.next() else {
+                    return false;
+                };
+                item_head(message.len(), out);
+                out.extend_from_slice(&message);
+                true
+            }
+        }
+    }
+}
+
+impl JsonItems {
+    /// Appends the next object to `out`. Returns false after the last object.
+    fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(entry) = self.entries.next() else {
+            return false;
+        };
+        if !std::mem::take(&mut self.first) {
+            out.push(b',');
+        }
+        match self.representation {
+            Representation::Object if self.resource.kind.custom => {
+                entry.write_object(&self.resource, out);
+            }
+            Representation::Object => entry.write_item(out),
+            Representation::Metadata => entry.write_metadata(out),
+            Representation::Table(include) => self.table.write_row(&entry, include, out),
+        }
+        true
     }
 }
 

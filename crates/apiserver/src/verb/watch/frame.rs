@@ -1,7 +1,8 @@
-//! Encodes the events of a watch as lines, with one JSON object per line.
+//! Encodes the events of a watch: in JSON as lines, and in protobuf as messages with a length.
 //!
 //! Guarantees:
-//! - every line ends with a line feed;
+//! - in JSON, every line contains one event and ends with a line feed;
+//! - in protobuf, an event whose object does not fit the message of its kind is replaced by an ERROR event;
 //! - objects are encoded as the client requested them: whole, as metadata or as a table;
 //! - an error is always encoded as a `Status`.
 
@@ -11,7 +12,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
-use crate::negotiate::{IncludeObject, Representation};
+use crate::negotiate::{Encoding, Format, IncludeObject, Representation};
+use crate::protobuf::{self, Schema};
 use crate::resource::Resource;
 use crate::status::ApiError;
 use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
@@ -22,49 +24,72 @@ use crate::table::Table;
 /// The name is that of `InitialEventsAnnotationKey` in Kubernetes' `meta/v1/types.go`.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-/// Encodes the events and bookmarks of one watch as lines.
+/// Encodes the events and bookmarks of one watch.
 pub(crate) struct Framer {
     resource: Arc<Resource>,
     representation: Representation,
+    /// The schema of the objects. `None` if the watch is in JSON.
+    schema: Option<Schema>,
     table: Table,
     /// Whether the watch has already sent the column definitions of its table.
     introduced: bool,
 }
 
 impl Framer {
-    pub(crate) fn new(
-        resource: &Arc<Resource>,
-        representation: Representation,
-        clock: Clock,
-    ) -> Framer {
+    pub(crate) fn new(resource: &Arc<Resource>, format: Format, clock: Clock) -> Framer {
         Framer {
             resource: Arc::clone(resource),
-            representation,
+            representation: format.representation,
+            schema: format.schema(&resource.kind),
             table: Table::new(resource, clock),
             introduced: false,
         }
     }
 
-    /// Returns the line of a live or replayed event.
+    /// Returns the frame of a live or replayed event.
     ///
-    /// The event caches the line for other watches that request the same representation.
-    pub(crate) fn event(&mut self, event: &Event, event_type: EventType) -> Bytes {
+    /// The event caches the frame for other watches that request the same format.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Unfit`] if the object can't be encoded. The watch must end with [`Framer::error`].
+    pub(crate) fn event(&mut self, event: &Event, event_type: EventType) -> Result<Bytes, Unfit> {
         let shape = self.next_shape();
-        event.frame(event_type, shape, &self.resource, |entry, out| {
-            self.write(event_type, entry, shape, out);
-        })
+        let frame = event.frame(event_type, shape, &self.resource, |entry, out| {
+            self.write(event_type, entry, shape, out).is_ok()
+        });
+        frame.ok_or(Unfit)
     }
 
-    /// Appends to `out` the ADDED line for an object of the initial events.
-    pub(crate) fn write_initial(&mut self, entry: &Entry, out: &mut Vec<u8>) {
+    /// Appends to `out` the ADDED frame for an object of the initial events.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Unfit`] if the object can't be encoded. The watch must end with [`Framer::error`].
+    pub(crate) fn write_initial(&mut self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), Unfit> {
         let shape = self.next_shape();
-        self.write(EventType::Added, entry, shape, out);
+        self.write(EventType::Added, entry, shape, out)
+    }
+
+    /// Returns the ERROR frame for an object that can't be encoded.
+    pub(crate) fn error(&self) -> Bytes {
+        let kind = &self.resource.kind.kind;
+        let message =
+            format!("an object of kind {kind} can't be encoded as protobuf; request JSON");
+        error(
+            &ApiError::new(500, "InternalError", message),
+            self.encoding(),
+        )
     }
 
     pub(crate) fn bookmark(&mut self, revision: u64, ends_initial_events: bool) -> Bytes {
         let mut metadata = json!({"resourceVersion": revision.to_string()});
         if ends_initial_events {
             metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
+        }
+        if let Some(schema) = &self.schema {
+            let bookmark = schema.bookmark(metadata).unwrap_or_default();
+            return protobuf::event("BOOKMARK", &bookmark).into();
         }
         let partial = json!({
             "apiVersion": "meta.k8s.io/v1",
@@ -95,13 +120,20 @@ impl Framer {
         line("BOOKMARK", &object)
     }
 
-    /// Returns the representation of the object in the next line.
+    fn encoding(&self) -> Encoding {
+        match self.schema {
+            Some(_) => Encoding::Protobuf,
+            None => Encoding::Json,
+        }
+    }
+
+    /// Returns the representation of the object in the next frame.
     ///
     /// In a watch of tables, only the first line includes the column definitions.
     fn next_shape(&mut self) -> Shape {
         match self.representation {
-            Representation::Object => Shape::Object,
-            Representation::Metadata => Shape::Metadata,
+            Representation::Object => Shape::Object(self.encoding()),
+            Representation::Metadata => Shape::Metadata(self.encoding()),
             Representation::Table(include) => Shape::Table(TableShape {
                 include,
                 introduces: !std::mem::replace(&mut self.introduced, true),
@@ -110,16 +142,33 @@ impl Framer {
         }
     }
 
-    fn write(&self, event_type: EventType, entry: &Entry, shape: Shape, out: &mut Vec<u8>) {
+    fn write(
+        &self,
+        event_type: EventType,
+        entry: &Entry,
+        shape: Shape,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unfit> {
+        if let Some(schema) = &self.schema {
+            let mut json = Vec::new();
+            match shape {
+                Shape::Metadata(_) => entry.write_metadata_item(&mut json),
+                Shape::Object(_) | Shape::Table(_) => entry.write_item(&mut json),
+            }
+            let object = schema.object(&json).ok_or(Unfit)?;
+            out.extend(protobuf::event(event_type.as_str(), &object));
+            return Ok(());
+        }
         write_frame(
             event_type,
             |out| match shape {
-                Shape::Object => entry.write_object(&self.resource, out),
-                Shape::Metadata => entry.write_metadata(out),
+                Shape::Object(_) => entry.write_object(&self.resource, out),
+                Shape::Metadata(_) => entry.write_metadata(out),
                 Shape::Table(shape) => self.write_table(entry, shape, out),
             },
             out,
         );
+        Ok(())
     }
 
     fn write_table(&self, entry: &Entry, shape: TableShape, out: &mut Vec<u8>) {
@@ -147,9 +196,16 @@ impl Framer {
     }
 }
 
-/// Returns the ERROR line for an error after the start of the response.
-pub(crate) fn error(error: &ApiError) -> Bytes {
-    line("ERROR", &error.status().to_json())
+/// An object can't be encoded as protobuf, because it does not fit the message of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unfit;
+
+/// Returns the ERROR frame for an error after the start of the response.
+pub(crate) fn error(error: &ApiError, encoding: Encoding) -> Bytes {
+    match encoding {
+        Encoding::Json => line("ERROR", &error.status().to_json()),
+        Encoding::Protobuf => protobuf::event("ERROR", &protobuf::status(error.status())).into(),
+    }
 }
 
 fn line(event_type: &str, object: &Value) -> Bytes {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
 
-use super::frame::Framer;
+use super::frame::{Framer, Unfit};
 use crate::body::{BoxError, CHUNK_BYTES, next_piece};
 use crate::resource::CollectionId;
 use crate::response_budget::{Reserved, ResponseBudget};
@@ -77,6 +77,8 @@ struct Running {
     backlog: Option<Reserved<Backlog>>,
     framer: Framer,
     timers: Timers,
+    /// Whether the ERROR event for an object that can't be encoded was sent. The body then ends.
+    failed: bool,
 }
 
 // === impl Registration ===
@@ -147,29 +149,32 @@ impl Backlog {
     /// Returns the next chunk of the initial events: several objects, one event, or the bookmark that ends
     /// the initial events.
     ///
-    /// Returns `None` after the last chunk.
-    fn next(&mut self, framer: &mut Framer) -> Option<Bytes> {
+    /// Returns `None` after the last chunk. Returns an error if an object can't be encoded.
+    fn next(&mut self, framer: &mut Framer) -> Option<Result<Bytes, Unfit>> {
         match self {
             Backlog::Events(events) => {
                 let (event, event_type) = events.next()?;
                 Some(framer.event(&event, event_type))
             }
-            Backlog::Objects { rest, .. } if !rest.is_empty() => Some(next_piece(rest)),
+            Backlog::Objects { rest, .. } if !rest.is_empty() => Some(Ok(next_piece(rest))),
             Backlog::Objects { entries, end, rest } => {
                 let mut chunk = Vec::new();
                 while chunk.len() < CHUNK_BYTES
                     && let Some(entry) = entries.next()
                 {
-                    framer.write_initial(&entry, &mut chunk);
+                    if let Err(unfit) = framer.write_initial(&entry, &mut chunk) {
+                        return Some(Err(unfit));
+                    }
                 }
                 if chunk.len() > 2 * CHUNK_BYTES {
                     *rest = chunk.into();
-                    return Some(next_piece(rest));
+                    return Some(Ok(next_piece(rest)));
                 }
                 if !chunk.is_empty() {
-                    return Some(chunk.into());
+                    return Some(Ok(chunk.into()));
                 }
-                end.take().map(|revision| framer.bookmark(revision, true))
+                end.take()
+                    .map(|revision| Ok(framer.bookmark(revision, true)))
             }
         }
     }
@@ -239,6 +244,7 @@ impl WatchStream {
             backlog,
             framer,
             timers,
+            failed: false,
         }
     }
 }
@@ -248,9 +254,12 @@ impl Stream for Running {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let running = self.get_mut();
+        if running.failed {
+            return Poll::Ready(None);
+        }
         if let Some(backlog) = &running.backlog {
             match backlog.with(|backlog| backlog.next(&mut running.framer)) {
-                Ok(Some(chunk)) => return Poll::Ready(Some(Ok(chunk))),
+                Ok(Some(chunk)) => return Poll::Ready(Some(Ok(running.or_error(chunk)))),
                 Ok(None) => running.backlog = None,
                 Err(evicted) => return Poll::Ready(Some(Err(evicted.into()))),
             }
@@ -268,9 +277,20 @@ impl Stream for Running {
 }
 
 impl Running {
+    /// Returns the chunk. If its objects can't be encoded, returns an ERROR event, after which the body ends.
+    fn or_error(&mut self, chunk: Result<Bytes, Unfit>) -> Bytes {
+        chunk.unwrap_or_else(|Unfit| {
+            self.failed = true;
+            self.framer.error()
+        })
+    }
+
     fn encode(&mut self, delivery: &Delivery) -> Bytes {
         match delivery {
-            Delivery::Event(event, event_type) => self.framer.event(event, *event_type),
+            Delivery::Event(event, event_type) => {
+                let frame = self.framer.event(event, *event_type);
+                self.or_error(frame)
+            }
             Delivery::Bookmark(revision) => self.framer.bookmark(*revision, false),
             Delivery::Raw(bytes) => bytes.clone(),
         }

@@ -11,7 +11,7 @@ use kube_informer_protobuf::{
     WireFields, WireValue, put_bytes, put_fixed64, put_varint,
 };
 
-use super::{super::json, Schema, envelope, in_envelope};
+use super::{super::json, Schema, envelope};
 use crate::pruning::{Fate, Members};
 
 /// Returns the object without the fields that the rules in `members` drop.
@@ -32,7 +32,7 @@ pub(in crate::codec) fn cut<'a>(
     Cow::Owned(match envelope {
         Some(Envelope {
             api_version, kind, ..
-        }) => in_envelope(&api_version, &kind, &rest),
+        }) => Envelope::wrap(&api_version, &kind, &rest),
         None => rest,
     })
 }

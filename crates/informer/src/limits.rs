@@ -99,8 +99,8 @@ pub const PARTS: usize = 500_000;
 /// watch's error event. Typical bodies have a few hundred bytes.
 pub const ERROR_BODY_BYTES: usize = 64 << 10;
 
-/// Maximum length in bytes of an error or panic message that contains text from a server, an object, or a
-/// function of the program. Longer messages are truncated.
+/// Maximum length in bytes of an error or panic message that contains text from a server, from an object, or
+/// from a function that the library's user supplied. Longer messages are truncated.
 pub const MESSAGE_BYTES: usize = 1 << 10;
 
 /// Maximum size in bytes of one discovery response. A discovery response with a thousand kinds has about one

@@ -18,14 +18,14 @@ use crate::{
     shrink::{Finding, shrink},
 };
 
-/// Maximum number of sequences in a batch that is sent to an oracle. An oracle is a Go process that runs
-/// client-go.
+/// Maximum number of test cases (sequences of operations) per batch that is sent to an oracle. An oracle is a
+/// Go process that runs client-go.
 const AT_ONCE: usize = 250;
 
-/// Maximum number of sequences per batch for a component with a
+/// Maximum number of test cases per batch for a component with a
 /// [`Counterpart`](crate::oracle::Counterpart).
 ///
-/// A counterpart answers the requests that client-go sends during a sequence.
+/// A counterpart answers the requests that client-go sends during a test case.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.

@@ -43,7 +43,7 @@ use self::{
     transcript::Transcript,
 };
 
-/// Name of a provisioner that does not exist. The storage class `foreign` has this name.
+/// Name of a provisioner that does not exist. It is the `provisioner` of the storage class `foreign`.
 ///
 /// The example's provisioner must ignore claims of this class.
 const OTHER_PROVISIONER: &str = "other.example.com";

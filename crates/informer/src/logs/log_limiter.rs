@@ -1,5 +1,5 @@
-//! [`LogLimiter`] limits the number of log lines of one kind per minute, and counts the lines above the
-//! limit.
+//! [`LogLimiter`] limits the number of log lines with the same message per minute, and counts the lines above
+//! the limit.
 //!
 //! The limiter does not write lines and does not read a clock. The caller writes the lines and passes the
 //! current time.
@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Maximum number of log lines of one kind that are written per window of one minute, or per list.
+/// Maximum number of log lines with the same message that are written per minute.
+///
+/// For messages about single objects of a list, the limit applies to each list instead.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
 /// Length of a window, which is the period to which [`LINES_PER_WINDOW`] applies. A window starts with the
-/// first line of a kind after the previous window of that kind has ended.
+/// first line after the end of the previous window.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Counts the log lines of one kind in the current window of one minute.
+/// Counts the log lines with one message in the current window of one minute.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
     /// Time of the first line in the current window; `None` if no line was counted since the last window

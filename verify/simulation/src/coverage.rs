@@ -34,6 +34,8 @@ impl Seen {
     pub(crate) fn setting(&mut self, setting: &Setting) {
         self.count("store", store(setting.store));
         self.count("bodies", bodies(setting));
+        let encoding = if setting.protobuf { "protobuf" } else { "json" };
+        self.count("encoding", encoding);
         self.count("scope", scope(setting.scope));
         self.count("queue", queue(setting.queue));
         self.count("initial list", initial_list(setting.initial_list));
@@ -119,9 +121,10 @@ fn what(table: &str, name: &str) -> String {
 
 /// Returns the names of all required behaviors, each with its category, such as `user: add index`.
 fn required() -> BTreeSet<String> {
-    let names: [(&str, &[&str]); 11] = [
+    let names: [(&str, &[&str]); 12] = [
         ("store", &["typed", "dynamic", "metadata"]),
         ("bodies", &["packed", "lazy", "decoded"]),
+        ("encoding", &["json", "protobuf"]),
         ("scope", &["everywhere", "two namespaces", "labelled"]),
         ("queue", &["in order", "per object"]),
         ("initial list", &["list", "streaming"]),

@@ -22,7 +22,9 @@ pub(crate) fn draw(seed: u64) -> Life {
         rng: Rng::with_seed(seed),
         value: 0,
     };
-    let setting = drawing.setting();
+    let mut setting = drawing.setting();
+    // Drawn last, so that the rest of a run does not depend on its encoding.
+    setting.protobuf = Rng::with_seed(!seed).u8(..3) == 0;
     let mut steps = vec![Step::User(Act::Join(drawing.handler(true)))];
     let count = drawing.rng.usize(40..120);
     let mut thaw_at = None;
@@ -69,6 +71,7 @@ impl Drawing {
             store,
             packed: (form == 0).then(|| rng.usize(8..32)),
             lazy: form == 1,
+            protobuf: false,
             scope: match rng.u8(..4) {
                 0 => Scope::TwoNamespaces,
                 1 => Scope::Labelled,

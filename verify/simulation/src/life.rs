@@ -40,6 +40,8 @@ pub(crate) struct Setting {
     pub(crate) packed: Option<usize>,
     /// Whether the cache keeps an object as undecoded bytes until the object is read.
     pub(crate) lazy: bool,
+    /// Whether the informer requests protobuf instead of JSON.
+    pub(crate) protobuf: bool,
     /// Selection of the objects that the informer observes.
     pub(crate) scope: Scope,
     /// Type of the queue that holds the informer's changes before they are applied to the cache.
@@ -283,6 +285,9 @@ impl fmt::Display for Setting {
         }
         if self.lazy {
             f.write_str(" lazy")?;
+        }
+        if self.protobuf {
+            f.write_str(" in protobuf")?;
         }
         if self.reads_each_state() {
             f.write_str(" read at once")?;

@@ -3,6 +3,7 @@
 //! The module checks that each watch starts from a revision that occurred in a response. The submodule `pace`
 //! checks the order and the backoff of the requests.
 
+mod message;
 mod pace;
 
 use std::{
@@ -18,7 +19,10 @@ use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher, Re
 use memchr::memmem;
 use parking_lot::Mutex;
 
-use self::pace::{Asked, Pace};
+use self::{
+    message::Converter,
+    pace::{Asked, Pace},
+};
 
 /// JSON member that marks the events of the fault "old object sent again". The informer ignores this member.
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
@@ -28,6 +32,9 @@ pub(crate) fn is_old_object(line: &[u8]) -> bool {
     let is = |part: &str| memmem::find(line, part.as_bytes()).is_some();
     is(OLD_OBJECT) && is("\"type\":\"MODIFIED\"")
 }
+
+/// Media type of responses in protobuf.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Text that precedes a revision in a response body.
 const REVISION: &[u8] = b"\"resourceVersion\":\"";
@@ -85,13 +92,26 @@ impl Wire {
 
     fn opened(
         &self,
+        response: Response,
+        pace: Option<Arc<Mutex<Pace>>>,
+        is_listing: bool,
+    ) -> Response {
+        self.0.lock().open += 1;
+        let is_protobuf = response.content_type().starts_with(PROTOBUF);
+        let converter = is_protobuf.then(|| Converter::new(pace.is_some()));
+        response.map_body(|body| self.recorded(body, converter, pace, is_listing))
+    }
+
+    fn recorded(
+        &self,
         body: ByteStream,
+        converter: Option<Converter>,
         pace: Option<Arc<Mutex<Pace>>>,
         is_listing: bool,
     ) -> ByteStream {
-        self.0.lock().open += 1;
         Box::pin(Body {
             wire: self.clone(),
+            converter,
             pace,
             is_listing,
             bytes: body,
@@ -133,7 +153,7 @@ impl<S> Watched<S> {
             Err(error) => self.pace.lock().refused(asked, error),
         }
         let pace = asked.is_watch().then(|| Arc::clone(&self.pace));
-        Ok(answer?.map_body(|body| self.wire.opened(body, pace, asked == Asked::Stream)))
+        Ok(self.wire.opened(answer?, pace, asked == Asked::Stream))
     }
 }
 
@@ -146,10 +166,7 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
     fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
         self.wire.asked(options, false);
         let asked = self.source.list_metadata(options);
-        Box::pin(async {
-            let response = asked.await?;
-            Ok(response.map_body(|body| self.wire.opened(body, None, false)))
-        })
+        Box::pin(async { Ok(self.wire.opened(asked.await?, None, false)) })
     }
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
@@ -177,6 +194,8 @@ impl<S: ListerWatcher> ListerWatcher for Watched<S> {
 /// A response body that records the revisions and events that the informer reads.
 struct Body {
     wire: Wire,
+    /// Converter of the body to JSON; `None` if the body is JSON.
+    converter: Option<Converter>,
     /// Checker of the requests of this source. The body reports each received line to it; `None` for the body
     /// of a list.
     pace: Option<Arc<Mutex<Pace>>>,
@@ -196,7 +215,7 @@ impl Body {
     ///
     /// The report contains a `bool`: whether the line is an old object that a fault has made the server send
     /// again.
-    fn read_lines(&mut self, chunk: &Bytes) {
+    fn read_lines(&mut self, chunk: &[u8]) {
         let Some(pace) = &self.pace else {
             return;
         };
@@ -210,7 +229,13 @@ impl Body {
         }
     }
 
-    fn read(&mut self, chunk: &Bytes) {
+    /// Records the revisions and the events of the JSON in a chunk.
+    fn read_json(&mut self, chunk: &[u8]) {
+        self.read(chunk);
+        self.read_lines(chunk);
+    }
+
+    fn read(&mut self, chunk: &[u8]) {
         self.carried.extend_from_slice(chunk);
         let mut seen = self.wire.0.lock();
         let mut read = 0;
@@ -235,9 +260,22 @@ impl Stream for Body {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let next = self.bytes.as_mut().poll_next(context);
         if let Poll::Ready(Some(Ok(chunk))) = &next {
-            self.read(chunk);
-            self.read_lines(chunk);
-        } else if next.is_ready()
+            match &mut self.converter {
+                Some(converter) => {
+                    let json = converter.feed(chunk);
+                    self.read_json(&json);
+                }
+                None => self.read_json(chunk),
+            }
+            return next;
+        }
+        if matches!(next, Poll::Ready(None))
+            && let Some(converter) = &mut self.converter
+        {
+            let json = converter.finish();
+            self.read_json(&json);
+        }
+        if next.is_ready()
             && let Some(pace) = &self.pace
         {
             // A later request is a response to the end of this body, not to an old object.

@@ -278,6 +278,10 @@ impl<'a, K: Stored> World<'a, K> {
         }
         let faults = self.server.faults();
         if fault.name() == OLD_OBJECT {
+            // The event is sent as a line of JSON.
+            if self.life.setting.protobuf {
+                return Ok(());
+            }
             if let Some(plan) = self.old_object() {
                 self.outcome.seen.checked(OLD_OBJECT);
                 faults.inject(&plan).map_err(|error| error.to_string())?;

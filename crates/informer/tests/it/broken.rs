@@ -20,7 +20,7 @@ use kube_informer_apiserver::Server;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::setting::{Trace, builder, labelled, pod, run};
+use crate::setting::{Trace, builder, in_json, labelled, pod, run};
 
 /// Returns the JSON of a pod whose `spec.containers` is a string. The server accepts this JSON, but the
 /// client can't decode the JSON as a `Pod`.
@@ -40,7 +40,7 @@ async fn a_broken_object_is_reported_and_delivered_when_its_next_state_decodes()
             .build();
         let errors = Trace::default();
         let heard = errors.clone();
-        let mut informer = builder(&server).on_error(move |error| heard.note(error.to_string()));
+        let mut informer = in_json(&server).on_error(move |error| heard.note(error.to_string()));
         if delta_fifo {
             informer = informer.queue(DeltaFifo::new());
         }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run};
+use crate::setting::{LONG, Running, Trace, builder, in_json, labelled, pod, run};
 
 const SAMPLES: usize = 16;
 
@@ -117,9 +117,9 @@ async fn an_object_returns_its_stored_json_and_its_sizes() {
         .seed((0..10).map(|n| labelled(&format!("seed{n}"), "seed")))
         .build();
     let forms = [
-        builder(&server),
-        builder(&server).lazy(),
-        builder(&server).packed_from(SAMPLES),
+        in_json(&server),
+        in_json(&server).lazy(),
+        in_json(&server).packed_from(SAMPLES),
     ];
     let mut kept = Vec::new();
     for building in forms {

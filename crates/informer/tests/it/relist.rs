@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use kube_informer::{object::ResourceVersion, status::Status, transport::Class};
+use kube_informer::{InitialList, object::ResourceVersion, status::Status, transport::Class};
 use kube_informer_apiserver::{LoggedRequest, Match, Server, Verb, WatchCache};
 use tokio::time::{Instant, sleep};
 
-use crate::setting::{LONG, Trace, labelled, listing, pod, requests, run};
+use crate::setting::{LONG, Trace, in_json, labelled, listing, pod, requests, run};
 
 /// Sleeps for two seconds. Tests call this function before they close a watch.
 ///
@@ -280,7 +280,8 @@ async fn unknown_event_types_and_garbage_lose_no_change() {
     let server = Server::builder().seed([pod("a")]).build();
     let errors = Trace::default();
     let heard = errors.clone();
-    let informer = run(listing(&server).on_error(move |error| heard.note(error.to_string())));
+    let informer = in_json(&server).initial_list(InitialList::List);
+    let informer = run(informer.on_error(move |error| heard.note(error.to_string())));
     let trace = Trace::default();
     trace.listen(&informer.pods);
     informer.caught_up(&server).await;

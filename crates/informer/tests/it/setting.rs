@@ -7,6 +7,7 @@ use kube_informer::{
     Cause, Deleted, Event, EventHandler, InitialList, SharedInformer,
     client::ListWatch,
     shared_informer::{Builder, Registration},
+    transport::Encoding,
 };
 use kube_informer_apiserver::{LoggedRequest, Server, Verb};
 use parking_lot::Mutex;
@@ -34,10 +35,25 @@ pub(crate) fn labelled(name: &str, value: &str) -> Value {
     pod
 }
 
+/// Returns the encoding that the informers of the tests request: JSON, or the value of `TEST_ENCODING`.
+fn encoding() -> Encoding {
+    match std::env::var("TEST_ENCODING") {
+        Ok(encoding) if encoding == "protobuf" => Encoding::Protobuf,
+        Ok(other) => panic!("TEST_ENCODING is {other:?}, not \"protobuf\""),
+        Err(_) => Encoding::Json,
+    }
+}
+
 pub(crate) fn builder(server: &Server) -> Builder<Pod> {
     SharedInformer::builder(ListWatch::<Pod>::new(server.client()))
         .name("pods")
         .rng_seed(1)
+        .encoding(encoding())
+}
+
+/// Returns the builder of an informer of pods that requests JSON, for tests that send or compare JSON.
+pub(crate) fn in_json(server: &Server) -> Builder<Pod> {
+    builder(server).encoding(Encoding::Json)
 }
 
 /// Returns the builder of an informer of pods that uses plain lists instead of streaming lists.

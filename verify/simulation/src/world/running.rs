@@ -10,6 +10,7 @@ use kube_informer::{
     queue::{DeltaFifo, InOrder},
     shared_informer::Builder,
     status::{Activity, StatusReader},
+    transport::Encoding,
 };
 use kube_informer_apiserver::Server;
 use parking_lot::Mutex;
@@ -70,7 +71,13 @@ pub(super) fn start<K: Stored>(
     seed: u64,
 ) -> Running<K> {
     let dyntype = K::dyntype();
-    let all = ListWatch::<K>::with_type(server.client(), &dyntype);
+    // The planted bugs change lines of JSON.
+    let encoding = if setting.protobuf && bug.is_none() {
+        Encoding::Protobuf
+    } else {
+        Encoding::Json
+    };
+    let all = ListWatch::<K>::with_type(server.client(), &dyntype).encoding(encoding);
     let compared = setting.consistency > 0;
     let source = |list_watch| Spoilt::new(Watched::new(list_watch, wire.clone(), compared), bug);
     let builder = |first| SharedInformer::<K>::builder_with_type(source(first), dyntype.clone());

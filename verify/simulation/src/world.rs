@@ -1,6 +1,7 @@
 //! Executes a simulated run: builds the server and the informer, runs the steps, and checks the results.
 
 mod check;
+mod old_object;
 mod running;
 mod users;
 mod woken;
@@ -11,7 +12,7 @@ use fastrand::Rng;
 use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::{DynamicObject, PartialObjectMeta};
-use kube_informer::{Object, object::Known as _};
+use kube_informer::Object;
 use kube_informer_apiserver::{LoggedRequest, Server, WatchCache};
 use serde_json::{Value, json};
 use tokio::{
@@ -29,11 +30,11 @@ use self::{
 use crate::{
     coverage::Seen,
     fault::{Fault, Harm, OLD_OBJECT},
-    life::{Change, End, Key, Life, NAMESPACES, Scope, Step, Store, Written},
+    life::{Change, End, Key, Life, NAMESPACES, Step, Store, Written},
     planted::Bug,
     stored::Stored,
     truth::{self, Truth},
-    wire::{self, Wire},
+    wire::Wire,
 };
 
 /// Maximum time from the stop of an informer until its task has ended. The time exceeds the 200 ms that the
@@ -278,10 +279,6 @@ impl<'a, K: Stored> World<'a, K> {
         }
         let faults = self.server.faults();
         if fault.name() == OLD_OBJECT {
-            // The event is sent as a line of JSON.
-            if self.life.setting.protobuf {
-                return Ok(());
-            }
             if let Some(plan) = self.old_object() {
                 self.outcome.seen.checked(OLD_OBJECT);
                 faults.inject(&plan).map_err(|error| error.to_string())?;
@@ -291,43 +288,6 @@ impl<'a, K: Stored> World<'a, K> {
         faults
             .inject(&fault.plan)
             .map_err(|error| error.to_string())
-    }
-
-    /// Returns a fault plan that makes the server send the current state of an object to a watch once more.
-    ///
-    /// The state is in the cache, and the source of the object has since received newer revisions. Returns
-    /// `None` if there is no such object.
-    fn old_object(&self) -> Option<String> {
-        let snapshot = self.informer.informer.indexer().snapshot();
-        let namespace_of = |namespace: &str| match self.life.setting.scope {
-            Scope::TwoNamespaces => format!(" in {namespace}"),
-            Scope::Everywhere | Scope::Labelled => String::new(),
-        };
-        Key::all().find_map(|key| {
-            let (source, cached) = snapshot.known(&key.object_name())?;
-            let mut object = self.server.get("v1", "pods", &path(key))?;
-            let revision = object["metadata"]["resourceVersion"].as_str()?;
-            let is_old = *cached.revision() < snapshot.source_revision(source);
-            if !is_old || cached.revision().to_string() != revision {
-                return None;
-            }
-            if self.life.setting.store == Store::Metadata {
-                object = json!({
-                    "apiVersion": "meta.k8s.io/v1",
-                    "kind": "PartialObjectMetadata",
-                    "metadata": object["metadata"],
-                });
-            }
-            let event = format!(
-                "{{\"type\":\"MODIFIED\",\"object\":{object},{}}}\n",
-                wire::OLD_OBJECT
-            );
-            let text = Value::String(event);
-            Some(format!(
-                "send {text} to watch pods{}",
-                namespace_of(key.namespace())
-            ))
-        })
     }
 
     fn harmed(&mut self, fault: &Fault) {

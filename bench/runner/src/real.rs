@@ -71,7 +71,7 @@ const SERVED: &str = "served";
 
 /// Name, program and arguments of each measured case. Cases whose names differ only after the last comma
 /// measure the same client with different initial lists.
-const CASES: [(&str, Program, &str); 8] = [
+const CASES: [(&str, Program, &str); 13] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (
         "client-go, protobuf, whole",
@@ -99,6 +99,31 @@ const CASES: [(&str, Program, &str); 8] = [
         "ours packed, pages of 500",
         Program::Subject,
         "--store packed --list pages",
+    ),
+    (
+        "ours in protobuf, streaming",
+        Program::Subject,
+        "--store typed --encoding protobuf --list streaming",
+    ),
+    (
+        "ours in protobuf, whole",
+        Program::Subject,
+        "--store typed --encoding protobuf --list whole",
+    ),
+    (
+        "ours in protobuf, pages of 500",
+        Program::Subject,
+        "--store typed --encoding protobuf --list pages",
+    ),
+    (
+        "ours packed in protobuf, streaming",
+        Program::Subject,
+        "--store packed --encoding protobuf --list streaming",
+    ),
+    (
+        "ours packed in protobuf, whole",
+        Program::Subject,
+        "--store packed --encoding protobuf --list whole",
     ),
 ];
 

@@ -4,25 +4,23 @@
 //!
 //! Does not report invalid bytes: the informer under test must handle them.
 
-use kube_informer_protobuf::{
-    Envelope, Messages, Missing, Options, WireFields, WireValue, decode_with,
-};
-use serde::Deserialize as _;
+use kube_informer_protobuf::{Envelope, WireFields, WireValue};
 use serde_json::{Value, json};
-
-/// Limits for decoding one object. No object of a simulation exceeds them.
-const OPTIONS: Options = Options {
-    depth: 127,
-    containers: 10_000,
-    values: 10_000,
-    missing: Missing::Nothing,
-};
 
 /// Number of bytes that contain the length of an event.
 const LENGTH_BYTES: usize = 4;
 
+/// Number of the field `metadata` of an object or a list.
+const METADATA: u32 = 1;
+
 /// Number of the field `resourceVersion` in the metadata of a list.
-const REVISION: u32 = 2;
+const REVISION_OF_LIST: u32 = 2;
+
+/// Number of the field `resourceVersion` in the metadata of an object.
+const REVISION: u32 = 6;
+
+/// Number of the field `annotations` in the metadata of an object.
+const ANNOTATIONS: u32 = 12;
 
 /// Converter of one protobuf body.
 pub(super) struct Converter {
@@ -70,57 +68,47 @@ fn line(json: &Value) -> Vec<u8> {
 }
 
 fn event_json(event: &[u8]) -> Option<Value> {
-    let (mut event_type, mut object) = (String::new(), Value::Null);
-    for field in WireFields::new(event) {
-        match field.ok()? {
-            (1, value) => event_type = String::from_utf8_lossy(value.bytes().ok()?).into_owned(),
-            (2, value) => {
-                let (_, raw) = WireFields::new(value.bytes().ok()?).next()?.ok()?;
-                let envelope = envelope(raw.bytes().ok()?)?;
-                object = object_json(&envelope.api_version, &envelope.kind, envelope.raw)?;
-            }
-            _ => {}
-        }
-    }
-    Some(json!({"type": event_type, "object": object}))
+    let event_type = String::from_utf8_lossy(field(event, 1)?).into_owned();
+    let object = envelope(field(field(event, 2)?, 1)?)?;
+    Some(json!({"type": event_type, "object": object_json(object.raw)}))
 }
 
-/// Returns the revision of a list and its objects as JSON.
+/// Returns the revision of a list, and the revisions of its objects, as JSON.
 fn list_json(body: &[u8]) -> Option<Value> {
-    let envelope = envelope(body)?;
-    let kind = envelope.kind.strip_suffix("List")?;
-    let (mut revision, mut items) = (String::new(), Vec::new());
-    for field in WireFields::new(envelope.raw) {
-        match field.ok()? {
-            (1, metadata) => {
-                let mut fields = WireFields::new(metadata.bytes().ok()?).map_while(Result::ok);
-                let found = fields.find(|(number, _)| *number == REVISION);
-                if let Some((_, WireValue::Bytes(text))) = found {
-                    revision = String::from_utf8_lossy(text).into_owned();
-                }
-            }
-            (2, item) => {
-                items.push(object_json(
-                    &envelope.api_version,
-                    kind,
-                    item.bytes().ok()?,
-                )?);
-            }
-            _ => {}
-        }
-    }
-    Some(json!({"metadata": {"resourceVersion": revision}, "items": items}))
+    let list = envelope(body)?.raw;
+    let items = WireFields::new(list).map_while(Result::ok);
+    let items = items.filter_map(|(number, item)| match item {
+        WireValue::Bytes(item) if number == 2 => Some(object_json(item)),
+        _ => None,
+    });
+    let items: Vec<_> = items.collect();
+    let metadata = field(list, METADATA)?;
+    Some(json!({"metadata": {"resourceVersion": text(metadata, REVISION_OF_LIST)}, "items": items}))
+}
+
+/// Returns the revision and the keys of the annotations of an object as JSON. The object need not be decodable.
+fn object_json(message: &[u8]) -> Value {
+    let metadata = field(message, METADATA).unwrap_or_default();
+    let annotations = WireFields::new(metadata).map_while(Result::ok);
+    let annotations = annotations.filter_map(|(number, entry)| match entry {
+        WireValue::Bytes(entry) if number == ANNOTATIONS => Some((text(entry, 1), json!(""))),
+        _ => None,
+    });
+    let annotations: Value = annotations.collect();
+    json!({"metadata": {"resourceVersion": text(metadata, REVISION), "annotations": annotations}})
 }
 
 fn envelope(bytes: &[u8]) -> Option<Envelope<'_>> {
     Envelope::read(bytes.strip_prefix(&Envelope::MAGIC)?).ok()
 }
 
-fn object_json(api_version: &str, kind: &str, raw: &[u8]) -> Option<Value> {
-    let message = Messages::builtin().of_kind(api_version, kind)?;
-    let type_meta = Some((api_version, kind));
-    let decoded = decode_with(message, type_meta, raw, OPTIONS, |message| {
-        Value::deserialize(message)
-    });
-    decoded.ok()
+/// Returns the first field of a message with this number.
+fn field(message: &[u8], number: u32) -> Option<&[u8]> {
+    let mut fields = WireFields::new(message).map_while(Result::ok);
+    let found = fields.find(|(found, _)| *found == number);
+    found.and_then(|(_, value)| value.bytes().ok())
+}
+
+fn text(message: &[u8], number: u32) -> String {
+    String::from_utf8_lossy(field(message, number).unwrap_or_default()).into_owned()
 }

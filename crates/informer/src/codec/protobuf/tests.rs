@@ -6,7 +6,7 @@ use bytes::Bytes;
 use expect_test::expect;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube_core::{DynamicObject, Resource};
-use kube_informer_protobuf::encode;
+use kube_informer_protobuf::{encode, put_bytes};
 use serde_json::json;
 
 use super::{

@@ -119,7 +119,7 @@ impl Source {
         .concat()
     }
 
-    fn response(&self, options: &ListOptions, whole: Vec<u8>, ends: bool) -> Response {
+    fn response(&self, options: &ListOptions, whole: &[u8], ends: bool) -> Response {
         self.requested.lock().push(options.encoding);
         let content_type = match self.encoding {
             Encoding::Json => "application/json",
@@ -139,12 +139,12 @@ impl Source {
 
 impl ListerWatcher for Source {
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
-        let response = self.response(options, self.list_body(), true);
+        let response = self.response(options, &self.list_body(), true);
         Box::pin(async { Ok(response) })
     }
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
-        let response = self.response(options, self.watch_body(), false);
+        let response = self.response(options, &self.watch_body(), false);
         Box::pin(async { Ok(response) })
     }
 }

@@ -36,6 +36,10 @@ pub(crate) fn labelled(name: &str, value: &str) -> Value {
 }
 
 /// Returns the encoding that the informers of the tests request: JSON, or the value of `TEST_ENCODING`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test reads the encoding that its stage of the CI selects"
+)]
 fn encoding() -> Encoding {
     match std::env::var("TEST_ENCODING") {
         Ok(encoding) if encoding == "protobuf" => Encoding::Protobuf,

@@ -232,7 +232,11 @@ pub enum Encoding {
     /// JSON, which every server supports for every kind.
     Json,
     /// Protobuf for the built-in kinds of Kubernetes. A server needs less CPU time for protobuf than for
-    /// JSON. If the server does not support protobuf for the kind, it responds with JSON.
+    /// JSON.
+    ///
+    /// Custom resources have no protobuf encoding, and are always requested in JSON. If a server responds with
+    /// JSON although protobuf was requested, or rejects the media type of protobuf, the objects are read as
+    /// JSON.
     Protobuf,
 }
 

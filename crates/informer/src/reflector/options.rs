@@ -137,15 +137,15 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets the encoding that the reflector requests. JSON is the default.
+        /// Sets the encoding that the reflector requests. By default, the source selects the encoding.
         ///
-        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) costs the server less CPU time for
-        /// the built-in kinds of Kubernetes. Decoding protobuf currently costs the program more CPU time than
-        /// JSON.
+        /// [`ListWatch`](crate::transport::client::ListWatch) selects
+        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) for the built-in kinds of Kubernetes
+        /// whose type is a type of `k8s-openapi` of Kubernetes 1.36 or older, and for metadata of built-in kinds.
+        /// It selects JSON for other types: a newer server may send fields that this library does not know. With
+        /// protobuf, these fields are dropped. With JSON, a type such as `DynamicObject` keeps them.
         ///
-        /// Custom resources have no protobuf encoding, so their informers always request JSON. A newer server
-        /// may send fields of a built-in kind that this library does not know. With protobuf, these fields
-        /// are dropped. With JSON, a type such as `DynamicObject` keeps them.
+        /// Custom resources have no protobuf encoding, so their informers always request JSON.
         pub fn encoding(mut self, encoding: crate::transport::Encoding) -> Self {
             self.$($path).+.encoding = Some(Some(encoding));
             self

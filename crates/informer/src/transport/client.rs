@@ -8,6 +8,7 @@
 
 mod accept;
 mod classify;
+mod negotiation;
 #[cfg(feature = "http2")]
 mod shared_connection;
 #[cfg(feature = "http2")]
@@ -19,7 +20,15 @@ mod tls;
 pub(crate) use self::classify::classify;
 pub use self::source::{ClientSource, RotatingClient, RotatingClientBuilder};
 
-use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    marker::PhantomData,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use derive_where::derive_where;
@@ -30,6 +39,7 @@ use kube_client::{Client, client::Body};
 use kube_core::Resource;
 
 use accept::Wanted;
+use negotiation::{Rejected, default_encoding};
 #[cfg(feature = "http2")]
 use shared_connection::Protocol;
 
@@ -165,6 +175,8 @@ pub struct ListWatch<K> {
     has_protobuf: bool,
     /// Encoding to request if [`ListOptions::encoding`] is `None`.
     encoding: Encoding,
+    /// Whether the server has rejected the media types of protobuf. All clones then request JSON.
+    is_json_only: Arc<AtomicBool>,
     namespace: Option<String>,
     labels: Option<String>,
     fields: Option<String>,
@@ -197,7 +209,8 @@ impl<K: Resource> ListWatch<K> {
             plural: K::plural(dyntype).into_owned(),
             metadata_only: K::metadata_api(),
             has_protobuf: Codec::has_protobuf(&K::api_version(dyntype), &K::kind(dyntype)),
-            encoding: Encoding::Json,
+            encoding: default_encoding::<K>(),
+            is_json_only: Arc::default(),
             namespace: None,
             labels: None,
             fields: None,
@@ -227,7 +240,10 @@ impl<K: Resource> ListWatch<K> {
         self
     }
 
-    /// Sets the encoding to request if [`ListOptions::encoding`] is `None`. JSON is the default.
+    /// Sets the encoding to request if [`ListOptions::encoding`] is `None`.
+    ///
+    /// The default is protobuf if `K` is a type of `k8s-openapi`, and for lists and watches of metadata.
+    /// Otherwise it is JSON. See [`Encoding::Protobuf`] for the kinds that are never requested in protobuf.
     #[must_use]
     pub fn encoding(mut self, encoding: Encoding) -> Self {
         self.encoding = encoding;
@@ -256,6 +272,16 @@ impl<K: Resource> ListWatch<K> {
 
 impl<K> ListWatch<K> {
     fn request(&self, options: &ListOptions, wanted: Wanted) -> Result<http::Request<Body>, Error> {
+        self.request_in(options, wanted, None)
+    }
+
+    /// Builds a request. `encoding` overrides the encoding of the options.
+    fn request_in(
+        &self,
+        options: &ListOptions,
+        wanted: Wanted,
+        encoding: Option<Encoding>,
+    ) -> Result<http::Request<Body>, Error> {
         let watch = wanted == Wanted::Watch;
         let mut options = options.clone();
         options.label_selector = options.label_selector.or_else(|| self.labels.clone());
@@ -289,8 +315,8 @@ impl<K> ListWatch<K> {
             self.plural,
             query.finish()
         );
-        let encoding = options.encoding.unwrap_or(self.encoding);
-        let encoding = if self.has_protobuf {
+        let encoding = encoding.or(options.encoding).unwrap_or(self.encoding);
+        let encoding = if self.has_protobuf && !self.is_json_only.load(Ordering::Relaxed) {
             encoding
         } else {
             Encoding::Json
@@ -312,13 +338,18 @@ impl<K> ListWatch<K> {
     }
 
     async fn send(&self, request: Result<http::Request<Body>, Error>) -> Result<Response, Error> {
-        let request = request?;
+        self.send_once(request?)
+            .await
+            .map_err(|rejected| rejected.error)
+    }
+
+    async fn send_once(&self, request: http::Request<Body>) -> Result<Response, Rejected> {
         let client = self.client.client().await?;
-        let answer = answer(&client, request).await;
-        if let Err(error) = &answer {
-            self.client.failed(error);
+        let response = respond(&client, request).await;
+        if let Err(rejected) = &response {
+            self.client.failed(&rejected.error);
         }
-        answer
+        response
     }
 }
 
@@ -331,6 +362,11 @@ pub(crate) async fn answer(
     client: &Client,
     request: http::Request<Body>,
 ) -> Result<Response, Error> {
+    let response = respond(client, request).await;
+    response.map_err(|rejected| rejected.error)
+}
+
+async fn respond(client: &Client, request: http::Request<Body>) -> Result<Response, Rejected> {
     let response = client.send(request).await.map_err(classify)?;
     let status = response.status();
     if status.is_success() {
@@ -356,7 +392,10 @@ pub(crate) async fn answer(
     let body = body.map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
     let error = Error::from_status_body(status.as_u16(), &body);
     let retry_after = retry_after.or(error.retry_after());
-    Err(error.with_retry_after(retry_after))
+    Err(Rejected {
+        status: Some(status),
+        error: error.with_retry_after(retry_after),
+    })
 }
 
 /// Reads the whole body of a response. `what` is the description of the response in error messages.
@@ -377,15 +416,18 @@ pub(crate) async fn read_all(response: Response, max: usize, what: &str) -> Resu
 
 impl<K: 'static> ListerWatcher for ListWatch<K> {
     fn list(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
-        Box::pin(self.send(self.request(options, Wanted::List)))
+        let options = options.clone();
+        Box::pin(async move { self.negotiate(&options, Wanted::List).await })
     }
 
     fn list_metadata(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
-        Box::pin(self.send(self.request(options, Wanted::ListOfMetadata)))
+        let options = options.clone();
+        Box::pin(async move { self.negotiate(&options, Wanted::ListOfMetadata).await })
     }
 
     fn watch(&self, options: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
-        Box::pin(self.send(self.request(options, Wanted::Watch)))
+        let options = options.clone();
+        Box::pin(async move { self.negotiate(&options, Wanted::Watch).await })
     }
 
     /// Always returns true. The reflector detects at its first request whether the server supports streaming

@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use futures_util::{StreamExt, future::join_all};
@@ -27,6 +28,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
+    time::timeout,
 };
 
 use crate::setting::{Running, pod, run};
@@ -174,10 +176,13 @@ async fn ten_unread_watches_do_not_block_the_eleventh() {
         let mut large = pod(&format!("pod-{number}"));
         large["metadata"]["annotations"] = json!({"filler": "x".repeat(20_000)});
         server.create(large).unwrap();
-        let name = format!("\"pod-{number}\"");
+        let name = format!("pod-{number}");
         let mut told = Vec::new();
         while !String::from_utf8_lossy(&told).contains(&name) {
-            let piece = read.next().await.expect("the watch continues").unwrap();
+            let piece = timeout(Duration::from_secs(30), read.next())
+                .await
+                .expect("no event");
+            let piece = piece.expect("the watch continues").unwrap();
             told.extend_from_slice(&piece);
         }
     }

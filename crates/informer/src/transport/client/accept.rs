@@ -42,6 +42,13 @@ pub(super) enum Wanted {
     Watch,
 }
 
+/// Returns whether the request accepts protobuf.
+pub(super) fn is_of_protobuf<B>(request: &http::Request<B>) -> bool {
+    let accept = request.headers().get(http::header::ACCEPT);
+    let accept = accept.map_or(&b""[..], http::HeaderValue::as_bytes);
+    accept.starts_with(b"application/vnd.kubernetes.protobuf")
+}
+
 impl Wanted {
     /// Returns the value of the `Accept` header of the request.
     pub(super) fn accept(self, metadata_only: bool, encoding: Encoding) -> &'static str {

@@ -8,7 +8,7 @@ use kube_core::PartialObjectMeta;
 use kube_informer::{
     InformerOptions, SharedInformerFactory,
     informer::Informer,
-    transport::{self, ListOptions, ListerWatcher, Response},
+    transport::{self, Encoding, ListOptions, ListerWatcher, Response},
 };
 use tokio::time::Instant;
 
@@ -62,8 +62,10 @@ async fn a_check_sends_one_paged_list_at_the_revision_of_the_cache() {
 async fn a_check_requests_only_metadata_for_every_type() {
     let server = Server::builder().seed([pod("a")]).build();
     let sources: [Box<dyn ListerWatcher>; 2] = [
-        Box::new(ListWatch::<Pod>::new(server.client())),
-        Box::new(ListWatch::<PartialObjectMeta<Pod>>::new(server.client())),
+        Box::new(ListWatch::<Pod>::new(server.client()).encoding(Encoding::Json)),
+        Box::new(
+            ListWatch::<PartialObjectMeta<Pod>>::new(server.client()).encoding(Encoding::Json),
+        ),
     ];
     for source in sources {
         let body = source.list_metadata(&ListOptions::default()).await;

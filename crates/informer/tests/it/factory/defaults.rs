@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use kube_core::{ApiResource, DynamicObject, PartialObjectMeta, Resource, ResourceExt};
-use kube_informer::{SharedInformer, reflector::BackoffConfig};
+use kube_informer::{SharedInformer, reflector::BackoffConfig, transport::Encoding};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -149,6 +149,7 @@ async fn error_handler_timeouts_and_back_off_of_a_factory_apply_to_all_informers
     let note = Arc::clone(&heard);
     let factory = SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
+        .encoding(Encoding::Json)
         .on_error(move |informer, error| note.lock().push(format!("{informer}: {error}")))
         .watch_timeout_min(secs(3600))
         .internal_error_retry(secs(60))

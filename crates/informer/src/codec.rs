@@ -109,7 +109,7 @@ impl<'a> Encoded<'a> {
     pub(crate) fn named(self, expected: &Expected) -> Named {
         match self.codec {
             Codec::Json => json::named(self.bytes, expected),
-            Codec::Protobuf(_) => protobuf::named(self.bytes, expected),
+            Codec::Protobuf(schema) => protobuf::named(schema, self.bytes, expected),
         }
     }
 

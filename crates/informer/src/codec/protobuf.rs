@@ -19,7 +19,7 @@ mod watch;
 pub(super) use self::cut::cut;
 pub(crate) use self::{list::ListSplitter, watch::WatchSplitter};
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
 use kube_informer_protobuf::{
     Deserializer, Envelope, Error, MessageId, Messages, Missing, Options, WireFields, decode_with,
@@ -86,17 +86,32 @@ fn message(bytes: &[u8]) -> &[u8] {
     envelope(bytes).map_or(bytes, |envelope| envelope.raw)
 }
 
+/// Returns the API version and the kind of an object that consists only of metadata and has no envelope.
+///
+/// Such an object is an item of a list. In JSON, each item of such a list states its kind, unlike the items of
+/// other lists.
+fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
+    const API_VERSION: &str = "meta.k8s.io/v1";
+    const KIND: &str = "PartialObjectMetadata";
+    static OF_METADATA: LazyLock<Option<Schema>> =
+        LazyLock::new(|| Schema::of_kind(API_VERSION, KIND));
+    (Some(schema) == *OF_METADATA).then_some((API_VERSION, KIND))
+}
+
 /// Compares the kind in the object's envelope with the expected kind.
-pub(super) fn named(bytes: &[u8], expected: &Expected) -> Named {
-    match envelope(bytes) {
-        Some(envelope) if !envelope.kind.is_empty() || !envelope.api_version.is_empty() => {
-            match expected.compared(&envelope.api_version, &envelope.kind) {
-                // The position is not needed, because `identity` searches the whole message.
-                Named::Expected(_) => Named::Expected(Some(0)),
-                other => other,
-            }
-        }
-        _ => Named::Nothing,
+pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named {
+    let envelope = envelope(bytes);
+    let stated = match &envelope {
+        Some(envelope) => Some((&*envelope.api_version, &*envelope.kind)),
+        None => metadata_type(schema),
+    };
+    match stated {
+        None | Some(("", "")) => Named::Nothing,
+        Some((api_version, kind)) => match expected.compared(api_version, kind) {
+            // The position is not needed, because `identity` searches the whole message.
+            Named::Expected(_) => Named::Expected(Some(0)),
+            other => other,
+        },
     }
 }
 
@@ -214,14 +229,16 @@ pub(super) fn measured<K: DeserializeOwned>(
 
 /// Calls `read` with a serde deserializer of the object, and returns the result.
 ///
-/// If the object has an envelope, the deserializer also visits `apiVersion` and `kind`.
+/// If the object has an envelope, or consists only of metadata, the deserializer also visits `apiVersion` and
+/// `kind`.
 fn read<R>(
-    Schema(message): Schema,
+    schema: Schema,
     bytes: &[u8],
     read: impl FnMut(Deserializer<'_, '_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
+    let Schema(message) = schema;
     let Some(envelope) = envelope(bytes) else {
-        return decode_with(message, None, bytes, OPTIONS, read);
+        return decode_with(message, metadata_type(schema), bytes, OPTIONS, read);
     };
     let type_meta = (&*envelope.api_version, &*envelope.kind);
     decode_with(message, Some(type_meta), envelope.raw, OPTIONS, read)

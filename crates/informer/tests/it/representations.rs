@@ -5,7 +5,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube_core::{ApiResource, GroupVersionKind, PartialObjectMeta};
 use kube_derive::CustomResource;
 use kube_informer::{
-    Event, InitialList, SharedInformerFactory, status::SyncFailure, transport::Class,
+    Event, InitialList, SharedInformerFactory,
+    status::SyncFailure,
+    transport::{Class, Encoding},
 };
 use kube_informer_apiserver::{Kind, Scope, Server};
 use serde::{Deserialize, Serialize};
@@ -126,6 +128,31 @@ async fn a_derived_custom_resource_has_typed_and_metadata_informers() {
     assert_eq!(format!("{of_size_2:?}"), "[default/h]");
     assert_eq!(names.indexer().len(), 2);
     factory.shutdown().await;
+}
+
+/// Tests an object from a list and one from a watch. In JSON, each item of a list of metadata states its kind.
+#[tokio::test(start_paused = true)]
+async fn metadata_state_their_kind_in_both_encodings() {
+    let server = Server::builder().seed([pod("a")]).build();
+    for encoding in [Encoding::Json, Encoding::Protobuf] {
+        let factory = SharedInformerFactory::builder(server.client())
+            .encoding(encoding)
+            .build();
+        let names = factory.informer::<PartialObjectMeta<Pod>>();
+        factory.start();
+        factory.wait_for_cache_sync().deadline(LONG).await.unwrap();
+        let watched = format!("watched-{encoding:?}").to_lowercase();
+        server.create(pod(&watched)).unwrap();
+        let revision = server.revision();
+        names.wait_for_revision(revision, LONG).await.unwrap();
+        for name in ["a", &watched] {
+            let object = names.lister().namespace("default").get(name).unwrap();
+            let types = object.types.as_ref().unwrap();
+            assert_eq!(types.api_version, "meta.k8s.io/v1");
+            assert_eq!(types.kind, "PartialObjectMetadata");
+        }
+        factory.shutdown().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

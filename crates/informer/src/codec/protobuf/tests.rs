@@ -116,6 +116,14 @@ fn an_object_has_the_identity_and_the_kind_of_its_json() {
         Named::Nothing
     ));
     assert!(codec.object(&raw).begins_with_metadata().is_some());
+    // An item of a list of metadata has no envelope, and is of the kind of metadata.
+    let metadata =
+        Codec::Protobuf(Schema::of_kind("meta.k8s.io/v1", "PartialObjectMetadata").unwrap());
+    let of_metadata = Expected::new("v1", "Pod", true);
+    assert!(matches!(
+        metadata.object(&raw).named(&of_metadata),
+        Named::Expected(_)
+    ));
     let stated = enveloped("Pod", &raw);
     assert!(matches!(
         codec.object(&stated).named(&expected),

@@ -99,7 +99,7 @@ pub fn decode_with<R>(
     mut read: impl FnMut(Deserializer<'_, '_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
     let context = Context::new(options, type_meta);
-    let result = read(Deserializer::new(&context, message, bytes));
+    let result = read(Deserializer(&Slot::new(&context, message, bytes)));
     let is_unordered = context.is_unordered.get();
     if result.is_ok() && !is_unordered {
         return result;
@@ -108,7 +108,7 @@ pub fn decode_with<R>(
     match sorted(context.messages, context.messages.get(message), bytes) {
         Ok(sorted) if is_unordered || sorted != bytes => {
             let context = Context::new(options, type_meta);
-            read(Deserializer::new(&context, message, &sorted))
+            read(Deserializer(&Slot::new(&context, message, &sorted)))
         }
         Err(reason) if is_unordered => Err(reason.into()),
         Ok(_) | Err(_) => result,
@@ -174,15 +174,20 @@ fn take_one(left: &Cell<usize>, max: usize, what: &str) -> Result<(), Reason> {
 /// A serde deserializer for one value: a message, a field of a message, a list item or a map entry.
 ///
 /// A value that a type ignores ([`IgnoredAny`](de::IgnoredAny)) is not validated.
+// A reference, because serde passes a deserializer by value through several functions per value.
 #[derive(Clone, Copy, Debug)]
-pub struct Deserializer<'de, 'c> {
+pub struct Deserializer<'de, 'c>(&'c Slot<'de, 'c>);
+
+/// One value with the context in which it is decoded.
+#[derive(Debug)]
+struct Slot<'de, 'c> {
     context: &'c Context<'de>,
     value: Value<'de>,
     /// Nesting depth of the JSON value. The outermost object has depth 1.
     depth: usize,
 }
 
-impl<'de, 'c> Deserializer<'de, 'c> {
+impl<'de, 'c> Slot<'de, 'c> {
     fn new(context: &'c Context<'de>, message: MessageId, bytes: &'de [u8]) -> Self {
         Self {
             context,
@@ -191,30 +196,42 @@ impl<'de, 'c> Deserializer<'de, 'c> {
         }
     }
 
+    /// Returns the slot for the values in this value, one after the other. The first one is null until it is set.
+    #[inline]
+    fn inner(&self) -> Self {
+        Self {
+            context: self.context,
+            value: Value::Null,
+            depth: self.depth + 1,
+        }
+    }
+}
+
+impl<'de> Deserializer<'de, '_> {
     /// Passes a value of any kind to the visitor.
     ///
     /// Is not inlined, because the code is large, is compiled for each visitor, and is rarely called.
     #[inline(never)]
     fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.value.resolved(self.context)? {
+        match self.0.value.resolved(self.0.context)? {
             Value::Null => visitor.visit_unit(),
             Value::Text(bytes) => scalar::text(bytes).visit(visitor),
             Value::Integer(number) => visitor.visit_i64(number),
             Value::Scalar(scalar, Some(value)) => Scalar::of(scalar, value)?.visit(visitor),
             Value::Scalar(scalar, None) => Scalar::zero(scalar).visit(visitor),
             Value::Message(message, bytes) if message.form == Form::Object => {
-                visitor.visit_map(Members::of_message(self, message, bytes)?)
+                visitor.visit_map(&mut Members::of_message(self.0, message, bytes)?)
             }
             Value::Message(message, bytes) => Scalar::special(message.form, bytes)?.visit(visitor),
-            Value::List(run) => visitor.visit_seq(Items::new(self, run)?),
-            Value::Map(run) => visitor.visit_map(Members::of_map(self, run)?),
+            Value::List(run) => visitor.visit_seq(&mut Items::new(self.0, run)?),
+            Value::Map(run) => visitor.visit_map(&mut Members::of_map(self.0, run)?),
         }
     }
 
     /// Passes a string to the visitor. A value of another kind is passed as by [`any`](Self::any).
     #[inline]
     fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.value {
+        match self.0.value {
             Value::Text(bytes) => match str::from_utf8(bytes) {
                 Ok(text) => visitor.visit_borrowed_str(text),
                 Err(_) => self.any(visitor),
@@ -227,7 +244,7 @@ impl<'de, 'c> Deserializer<'de, 'c> {
     /// [`any`](Self::any).
     #[inline]
     fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.value {
+        match self.0.value {
             Value::Integer(number) => visitor.visit_i64(number),
             Value::Scalar(Type::Bool, Some(WireValue::Varint(number))) => {
                 visitor.visit_bool(number != 0)
@@ -240,11 +257,11 @@ impl<'de, 'c> Deserializer<'de, 'c> {
     /// [`any`](Self::any).
     #[inline]
     fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.value {
+        match self.0.value {
             Value::Message(message, bytes) if message.form == Form::Object => {
-                visitor.visit_map(Members::of_message(self, message, bytes)?)
+                visitor.visit_map(&mut Members::of_message(self.0, message, bytes)?)
             }
-            Value::Map(run) => visitor.visit_map(Members::of_map(self, run)?),
+            Value::Map(run) => visitor.visit_map(&mut Members::of_map(self.0, run)?),
             _ => self.any(visitor),
         }
     }
@@ -285,15 +302,15 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
 
     #[inline]
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.value {
-            Value::List(run) => visitor.visit_seq(Items::new(self, run)?),
+        match self.0.value {
+            Value::List(run) => visitor.visit_seq(&mut Items::new(self.0, run)?),
             _ => self.any(visitor),
         }
     }
 
     #[inline]
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.value.is_null(self.context)? {
+        if self.0.value.is_null(self.0.context)? {
             visitor.visit_none()
         } else {
             visitor.visit_some(self)
@@ -315,10 +332,10 @@ impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match self.value {
+        match self.0.value {
             Value::Message(message, bytes) if message.form == Form::Object => {
-                let members = Members::of_message(self, message, bytes)?;
-                MapAccessDeserializer::new(members).deserialize_enum(name, variants, visitor)
+                let mut members = Members::of_message(self.0, message, bytes)?;
+                MapAccessDeserializer::new(&mut members).deserialize_enum(name, variants, visitor)
             }
             Value::Text(bytes) => {
                 visitor.visit_enum(CowStrDeserializer::new(String::from_utf8_lossy(bytes)))

@@ -39,6 +39,8 @@ pub struct Message {
     pub fields: Vec<Field>,
     /// Indexes in `fields`, by field number. The index is `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
+    /// Indexes in `fields` of the plain fields, by tag. The index is `u8::MAX` if no plain field has the tag.
+    by_tag: Vec<u8>,
 }
 
 /// The kind of JSON value in which a protobuf message results.
@@ -71,6 +73,13 @@ pub struct Field {
     ///
     /// Packed numbers have another wire type.
     pub(crate) tag: u32,
+    /// Whether Go omits the field if its value is the byte 0: the integer 0, false, or an empty text.
+    pub(crate) is_omitted_if_0: bool,
+    /// Whether Go omits the field if its value is 0 or null in another form: a double or a message.
+    pub(crate) is_omitted_if_null: bool,
+    /// Number of fields up to and including the last one before this field that Go writes as JSON even if the bytes
+    /// do not contain it.
+    pub(crate) required_before: u8,
     /// Name of the field in JSON.
     pub name: &'static str,
     /// Whether the field contains one value, a list or a map.
@@ -181,19 +190,25 @@ impl Messages {
         let mut kinds = BTreeMap::new();
         for row in rows() {
             if let Some(field) = row.strip_prefix('\t') {
-                let field = Field::from_row(field, &ids_by_name)?;
+                let mut field = Field::from_row(field, &ids_by_name)?;
                 let fields = &mut all.last_mut()?.fields;
-                if fields
-                    .last()
-                    .is_some_and(|last| last.number >= field.number)
-                {
-                    return None;
-                }
                 let at = u8::try_from(fields.len()).ok().filter(|at| *at < u8::MAX)?;
+                if let Some(last) = fields.last() {
+                    if last.number >= field.number {
+                        return None;
+                    }
+                    field.required_before = if last.is_written_if_missing() {
+                        at
+                    } else {
+                        last.required_before
+                    };
+                }
                 fields.push(field);
-                let by_number = &mut all.last_mut()?.by_number;
-                by_number.resize(usize::try_from(field.number).ok()?, u8::MAX);
-                by_number.push(at);
+                let message = all.last_mut()?;
+                set(&mut message.by_number, field.number, at)?;
+                if field.is_plain() {
+                    set(&mut message.by_tag, field.tag, at)?;
+                }
             } else {
                 let mut columns = row.split('\t').skip(1);
                 let form = Form::from_cell(columns.next()?)?;
@@ -205,6 +220,7 @@ impl Messages {
                     is_kind: kinds.len() > described,
                     fields: Vec::new(),
                     by_number: Vec::new(),
+                    by_tag: Vec::new(),
                 });
             }
         }
@@ -227,6 +243,23 @@ impl Message {
         let at = *self.by_number.get(usize::try_from(number).ok()?)?;
         (at != u8::MAX).then_some(at.into())
     }
+
+    /// Returns the index in `fields` of the plain field with this tag, or `None` if there is no such field.
+    ///
+    /// A field is plain if it is a member of the message's JSON object, and is not a list of numbers, which can be
+    /// packed.
+    #[inline]
+    pub(crate) fn plain_position(&self, tag: u32) -> Option<usize> {
+        let at = *self.by_tag.get(usize::try_from(tag).ok()?)?;
+        (at != u8::MAX).then_some(at.into())
+    }
+}
+
+/// Appends the index `at` under `key`, which must be greater than all keys before.
+fn set(indexes: &mut Vec<u8>, key: u32, at: u8) -> Option<()> {
+    indexes.resize(usize::try_from(key).ok()?, u8::MAX);
+    indexes.push(at);
+    Some(())
 }
 
 // === impl Form ===
@@ -272,6 +305,11 @@ impl Field {
         self.presence == Presence::Inline
     }
 
+    fn is_plain(&self) -> bool {
+        let is_delimited = self.tag & 7 == 2;
+        (self.container == Container::One || is_delimited) && !self.is_inline()
+    }
+
     /// Parses the row of a field in the table of messages: `number, name, type, presence`.
     ///
     /// Returns `None` if the row is malformed.
@@ -301,9 +339,14 @@ impl Field {
             Type::Double if container != Container::Map => 1,
             _ => 2,
         };
+        let can_be_omitted = presence == Presence::Nonzero && container == Container::One;
+        let is_null_in_another_form = matches!(value, Type::Message(_) | Type::Double);
         columns.next().is_none().then_some(Field {
             number,
             tag: number << 3 | wire_type,
+            is_omitted_if_0: can_be_omitted && !is_null_in_another_form,
+            is_omitted_if_null: can_be_omitted && is_null_in_another_form,
+            required_before: 0,
             name,
             container,
             value,

@@ -125,19 +125,9 @@ impl<'a> WireFields<'a> {
             self.rest = rest;
             return Ok(u64::from(low & 0x7f) | u64::from(*high) << 7);
         }
-        self.long_varint()
-    }
-
-    fn long_varint(&mut self) -> Result<u64, WireError> {
-        let mut value = 0;
-        for at in 0..VARINT_BYTES_MAX {
-            let [byte] = *self.array::<1>()?;
-            value |= u64::from(byte & 0x7f) << (7 * at);
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(WireError::Overflow)
+        let (value, rest) = long_varint(self.rest)?;
+        self.rest = rest;
+        Ok(value)
     }
 
     /// Returns whether all bytes have been read.
@@ -217,6 +207,50 @@ impl<'a> WireFields<'a> {
         }
     }
 
+    /// Reads the next tag if it is shorter than three bytes and not 0. Otherwise returns `None` and reads nothing.
+    #[inline]
+    pub(crate) fn short_tag(&mut self) -> Option<u32> {
+        let (tag, rest) = match self.rest {
+            [byte @ 0x08..0x80, rest @ ..] => (u32::from(*byte), rest),
+            [low @ 0x80..=0xff, high @ 0x01..0x80, rest @ ..] => {
+                (u32::from(low & 0x7f) | u32::from(*high) << 7, rest)
+            }
+            _ => return None,
+        };
+        self.rest = rest;
+        Some(tag)
+    }
+
+    /// Skips the next varint if it is 0. Returns whether it is 0, or `None` if it may be 0 with more than one byte.
+    #[inline]
+    pub(crate) fn skip_0(&mut self) -> Option<bool> {
+        match self.rest {
+            [0, rest @ ..] => {
+                self.rest = rest;
+                Some(true)
+            }
+            [0x80, ..] => None,
+            _ => Some(false),
+        }
+    }
+
+    /// Skips all length-delimited fields with this tag, which is shorter than three bytes, that follow directly.
+    /// Returns their number.
+    pub(crate) fn skip_run(&mut self, tag: u32) -> usize {
+        let mut fields = self.clone();
+        let mut count = 0;
+        loop {
+            let mut next = fields.clone();
+            if next.short_tag() != Some(tag) || next.bytes().is_err() {
+                break;
+            }
+            fields = next;
+            count += 1;
+        }
+        *self = fields;
+        count
+    }
+
     #[inline]
     fn field(&mut self) -> Result<(u32, WireValue<'a>), WireError> {
         let start = self.rest;
@@ -258,6 +292,24 @@ impl<'a> WireFields<'a> {
         }
         Ok(())
     }
+}
+
+/// Reads one varint of any length. Returns its value and the bytes after it.
+// Takes the bytes by value: a reference to a `WireFields` would keep it in memory instead of registers.
+#[inline(never)]
+fn long_varint(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
+    let mut value = 0;
+    for (at, byte) in bytes.iter().enumerate().take(VARINT_BYTES_MAX) {
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return Ok((value, &bytes[at + 1..]));
+        }
+    }
+    Err(if bytes.len() < VARINT_BYTES_MAX {
+        WireError::Truncated
+    } else {
+        WireError::Overflow
+    })
 }
 
 impl<'a> Iterator for WireFields<'a> {

@@ -5,7 +5,7 @@
 use serde::de::{DeserializeSeed, SeqAccess};
 
 use super::{
-    Context, Deserializer,
+    Deserializer, Slot,
     value::{Run, Value},
 };
 use crate::{
@@ -18,10 +18,9 @@ use crate::{
 ///
 /// Each item is one field in the bytes, except for packed numbers: a field can then contain several items.
 pub(super) struct Items<'de, 'c> {
-    context: &'c Context<'de>,
-    /// Nesting depth of the items. The outermost object has depth 1.
-    depth: usize,
-    value: Type,
+    /// The item that the visitor received last.
+    slot: Slot<'de, 'c>,
+    item: Type,
     fields: WireFields<'de>,
     /// The remaining numbers of the last field, if this field contains packed numbers.
     packed: WireFields<'de>,
@@ -33,12 +32,11 @@ pub(super) struct Items<'de, 'c> {
 
 impl<'de, 'c> Items<'de, 'c> {
     #[inline]
-    pub(super) fn new(list: Deserializer<'de, 'c>, run: Run<'de>) -> Result<Self, Reason> {
+    pub(super) fn new(list: &Slot<'de, 'c>, run: Run<'de>) -> Result<Self, Reason> {
         list.context.count_container()?;
         Ok(Self {
-            context: list.context,
-            depth: list.depth + 1,
-            value: run.value,
+            slot: list.inner(),
+            item: run.value,
             fields: WireFields::new(run.bytes),
             packed: WireFields::new(&[]),
             left: run.count,
@@ -47,7 +45,7 @@ impl<'de, 'c> Items<'de, 'c> {
     }
 
     fn is_packable(&self) -> bool {
-        matches!(self.value, Type::Bool | Type::Int32 | Type::Int64)
+        matches!(self.item, Type::Bool | Type::Int32 | Type::Int64)
     }
 
     /// Returns the next item, or `None` after the last item.
@@ -72,12 +70,13 @@ impl<'de, 'c> Items<'de, 'c> {
     }
 }
 
-impl<'de> SeqAccess<'de> for Items<'de, '_> {
+impl<'de> SeqAccess<'de> for &mut Items<'de, '_> {
     type Error = Error;
 
     /// Returns the number of remaining items, with which a vector allocates its exact capacity.
     ///
     /// Returns `None` for lists of numbers or booleans, because they can be packed.
+    #[inline]
     fn size_hint(&self) -> Option<usize> {
         (!self.is_packable()).then_some(self.left)
     }
@@ -92,20 +91,17 @@ impl<'de> SeqAccess<'de> for Items<'de, '_> {
         };
         let at = self.visited;
         self.visited += 1;
-        self.context.count()?;
-        match Value::item(self.context, self.value, value) {
+        self.slot.context.count()?;
+        let item = match Value::item(self.slot.context, self.item, value) {
             Ok(value) => {
-                let item = seed.deserialize(Deserializer {
-                    context: self.context,
-                    value,
-                    depth: self.depth,
-                });
-                match item {
-                    Ok(item) => Ok(Some(item)),
-                    Err(error) => Err(error.below(Step::Item(at))),
-                }
+                self.slot.value = value;
+                seed.deserialize(Deserializer(&self.slot))
             }
-            Err(error) => Err(Error::from(error).below(Step::Item(at))),
+            Err(error) => Err(error.into()),
+        };
+        match item {
+            Ok(item) => Ok(Some(item)),
+            Err(error) => Err(error.below(Step::Item(at))),
         }
     }
 }

@@ -48,6 +48,17 @@ fn sent_zero_values_are_omitted_as_in_go() {
     );
 }
 
+/// Tests an integer and a length of 0 in two bytes. No encoder writes these, and every decoder accepts them.
+#[test]
+fn a_zero_of_two_bytes_is_omitted_as_a_zero_of_one_byte() {
+    let image = vec![0x12, 0x80, 0x00];
+    let host_network = vec![0x58, 0x80, 0x00];
+    let spec = [bytes(2, image), host_network].concat();
+    let pod = decoded(POD, &bytes(2, spec)).unwrap();
+    let containers = json!([{"name": "", "resources": {}}]);
+    assert_eq!(pod["spec"], json!({"containers": containers}));
+}
+
 #[test]
 fn an_inlined_message_adds_its_members_to_the_parent() {
     let secret = bytes(6, bytes(1, "s"));

@@ -11,6 +11,7 @@ bugs! {
         NotInWantsLabel in "label_selector": "notin that requires the label",
         TokenLeavesNamespace in "continue_token": "a continue token that lists other namespaces",
         NullIsStored in "patch": "a null of a merge patch that is stored",
+        UnknownFieldEndsMessage in "message": "an unknown field that ends a message",
         StaleIndexValue in "store": "a stale index value",
         SlashIsFatal in "request": "an encoded slash that causes an internal error",
     }

@@ -7,6 +7,7 @@ mod members;
 mod json;
 mod label_selector;
 mod list;
+mod message;
 mod field_selector;
 mod patch;
 mod pieces;
@@ -156,6 +157,12 @@ pub const TARGETS: &[Target] = &[
         run: protobuf::run,
         dictionary: protobuf::WORDS,
         runs: 3_000,
+    },
+    Target {
+        name: "message",
+        run: message::run,
+        dictionary: &[],
+        runs: 20_000,
     },
     Target {
         name: "store",

@@ -1,0 +1,158 @@
+//! Fuzz target for the decoder of protobuf messages.
+//!
+//! A type must receive the same object from the bytes as from the JSON value that the bytes decode to, and the
+//! object must not change if it is encoded and decoded again.
+
+mod script;
+
+use std::fmt::Debug;
+
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        core::v1::{Event, Pod, Secret},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube_core::Resource;
+use kube_informer_protobuf::{
+    Error, MessageId, Messages, Missing, Options, WireFields, decode, encode,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::planted::Bug;
+
+/// The limits of an object, as in the informer.
+const OPTIONS: Options = Options {
+    depth: 127,
+    containers: 100_000,
+    values: 100_000,
+    missing: Missing::Nothing,
+};
+
+/// Maximum length of an error message in bytes. The longest part is the path of a map's entry.
+const ERROR_BYTES: usize = 64 << 10;
+
+/// Decodes a message of a kind in several ways, and compares the results.
+///
+/// The first byte of the input selects the kind, and whether the rest of the input is the message itself or a script
+/// that writes one. A script writes messages whose nested lengths are correct, unlike most mutations of a message.
+pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
+    let (first, rest) = data.split_first().unwrap_or((&0, &[]));
+    let kind = first >> 1;
+    match kind % 5 {
+        0 => judge::<Pod>(first & 1 == 1, rest, bug),
+        1 => judge::<Deployment>(first & 1 == 1, rest, bug),
+        2 => judge::<Event>(first & 1 == 1, rest, bug),
+        3 => judge::<Secret>(first & 1 == 1, rest, bug),
+        _ => judge::<CustomResourceDefinition>(first & 1 == 1, rest, bug),
+    }
+}
+
+fn judge<K>(is_script: bool, rest: &[u8], bug: Option<Bug>) -> String
+where
+    K: DeserializeOwned + Debug + Resource<DynamicType = ()>,
+{
+    let messages = Messages::builtin();
+    let id = messages.of_kind(&K::api_version(&()), &K::kind(&()));
+    let id = id.expect("the kind is in the table");
+    let bytes = if is_script {
+        script::message(messages.get(id), rest)
+    } else {
+        rest.to_vec()
+    };
+    let typed = decode::<K>(id, &spoilt(id, &bytes, bug), OPTIONS);
+    let way = match decode::<Value>(id, &bytes, OPTIONS) {
+        Ok(value) => {
+            let expected = serde_json::from_value::<K>(value).map_err(|_| ());
+            let found = typed.as_ref().map_err(|_| ());
+            assert_eq!(
+                format!("{found:?}"),
+                format!("{:?}", expected.as_ref()),
+                "the type differs from the JSON value"
+            );
+            if expected.is_ok() {
+                "an object"
+            } else {
+                "another type"
+            }
+            .to_owned()
+        }
+        Err(error) => {
+            if let Err(typed) = &typed {
+                is_presentable(typed);
+            }
+            is_presentable(&error);
+            error
+                .reason()
+                .chars()
+                .take_while(|it| !it.is_ascii_digit())
+                .collect()
+        }
+    };
+    encodes_alike(id, &bytes);
+    way
+}
+
+/// Checks that an object does not change if it is encoded and decoded again, except for members that are null.
+///
+/// Go writes null for a pointer to an empty value, such as `fieldsV1`, and reads null as a missing pointer.
+fn encodes_alike(id: MessageId, bytes: &[u8]) {
+    let options = Options {
+        missing: Missing::Zero,
+        ..OPTIONS
+    };
+    let Ok(value) = decode::<Value>(id, bytes, options) else {
+        return;
+    };
+    let encoded = encode(id, &value).expect("what was decoded can be encoded");
+    let again = decode::<Value>(id, &encoded, options).expect("what was encoded can be decoded");
+    assert_eq!(
+        without_nulls(again),
+        without_nulls(value),
+        "the object is another one if it is encoded and decoded"
+    );
+}
+
+/// Returns the value without the members that are null.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let kept = members.into_iter().filter(|(_, value)| !value.is_null());
+            kept.map(|(name, value)| (name, without_nulls(value)))
+                .collect()
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        other => other,
+    }
+}
+
+/// Checks that an error message is one line of bounded length.
+fn is_presentable(error: &Error) {
+    assert!(error.to_string().len() <= ERROR_BYTES);
+    assert!(
+        !error.reason().contains(char::is_control),
+        "{error:?} is not one line"
+    );
+}
+
+/// Returns the bytes from which the type is decoded. The result differs from `bytes` only if the bug
+/// `UnknownFieldEndsMessage` is planted: it ends before the first field that the table does not contain.
+fn spoilt(id: MessageId, bytes: &[u8], bug: Option<Bug>) -> Vec<u8> {
+    if bug != Some(Bug::UnknownFieldEndsMessage) {
+        return bytes.to_vec();
+    }
+    let message = Messages::builtin().get(id);
+    let mut kept = bytes.len();
+    for end in 0..bytes.len() {
+        let last = WireFields::new(&bytes[..end]).last();
+        if let Some(Ok((number, _))) = last
+            && message.position(number).is_none()
+        {
+            kept = end;
+            break;
+        }
+    }
+    bytes[..kept].to_vec()
+}

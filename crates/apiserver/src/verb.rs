@@ -130,6 +130,7 @@ impl Call {
         if !target.resource.serves(self.verb.as_str()) {
             return Err(ApiError::method_not_allowed());
         }
+        self.check_format_of_write(target)?;
         match self.verb {
             Verb::Get => {
                 let entry = get::get(&self.shared, Self::subject(target)?, &self.options).await?;
@@ -185,6 +186,7 @@ impl Call {
         if !served.verbs.iter().any(|known| known == verb) {
             return Err(ApiError::method_not_allowed());
         }
+        self.check_format_of_write(target)?;
         let entry = match (name, self.verb) {
             ("status", Verb::Get) => Self::subject(target)?.read(&self.shared)?.0,
             ("status", Verb::Update) => self.update(target, Part::Status)?,
@@ -365,6 +367,16 @@ impl Call {
 
     fn format(&self, target: &Target, verb: Verb) -> Result<Format, ApiError> {
         negotiate(&self.headers, &self.query, verb, &target.resource.kind)
+    }
+
+    /// Returns a 406 error if the request is a write whose response has no format that the client accepts. Such a
+    /// write must not be stored.
+    fn check_format_of_write(&self, target: &Target) -> Result<(), ApiError> {
+        let shows_object = target.resource.serves("get") && self.verb != Verb::DeleteCollection;
+        if self.verb.is_write() && shows_object {
+            self.format(target, Verb::Get)?;
+        }
+        Ok(())
     }
 
     /// Returns a response that contains one object in the format that the client requested.

@@ -109,6 +109,23 @@ async fn an_unavailable_representation_receives_406_without_an_alternative() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_write_whose_response_is_not_acceptable_is_not_stored() {
+    let server = pods(&["a"]);
+    let revision = server.revision();
+    let one = "/api/v1/namespaces/default/pods/a";
+    let named = r#"{"metadata":{"name":"b"}}"#;
+    for (method, path) in [("POST", PODS), ("PUT", one), ("DELETE", one)] {
+        let request = request(method, path)
+            .header("accept", "text/html")
+            .header("content-type", "application/json");
+        let request = request.body(named.to_owned().into()).unwrap();
+        let reply = crate::ask::send(&server, request).await;
+        assert_eq!(reply.code, 406, "{method}");
+    }
+    assert_eq!(server.revision(), revision);
+}
+
 /// Opens a watch of pods on a new server. Returns the events that the watch sends until its timeout of 1 s.
 ///
 /// The server has pod `b`. Pod `a` was created and deleted before the watch starts.

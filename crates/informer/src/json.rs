@@ -6,29 +6,18 @@
 //!
 //! - [`ValueScanner`] finds the end of a JSON value that arrives in chunks.
 //! - [`CompactReader`] reads the members of a JSON object without white space, and does not copy them.
-//! - [`from_slice`] decodes a value with `simd-json`. [`measured`] also estimates the heap memory of the
-//!   value.
+//! - [`measured`] decodes a value with `simd-json`, and estimates the heap memory of the value.
+//! - [`failed_path`] finds the path of the value at which decoding failed.
 
 mod scanner;
 mod compact;
+mod path;
 mod tape;
 mod sizes;
 
 pub(crate) use self::{
     compact::CompactReader,
+    path::failed_path,
     scanner::{ValueScanner, parts},
     sizes::{Measured, counted, measured},
 };
-
-use serde::de::DeserializeOwned;
-
-/// Decodes a complete JSON text.
-///
-/// # Errors
-/// Returns the same errors as [`serde_json::from_slice`].
-pub(crate) fn from_slice<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
-    match tape::decode(json) {
-        Some(value) => Ok(value),
-        None => serde_json::from_slice(json),
-    }
-}

@@ -216,10 +216,6 @@ pub(super) fn json(schema: Schema, bytes: &[u8]) -> Vec<u8> {
     text.unwrap_or_else(|| b"null".to_vec())
 }
 
-pub(super) fn decode<K: DeserializeOwned>(schema: Schema, bytes: &[u8]) -> Result<K, Unfit> {
-    read(schema, bytes, |deserializer| K::deserialize(deserializer)).map_err(|error| unfit(&error))
-}
-
 pub(super) fn measured<K: DeserializeOwned>(
     schema: Schema,
     bytes: &[u8],

@@ -1,6 +1,6 @@
 //! Describes why the bytes of an object do not decode ([`Unfit`]), without quoting the object's values.
 
-use serde::de::DeserializeOwned;
+use crate::json::failed_path;
 
 /// The reason why an object does not decode. `field` is the path of the invalid field.
 #[derive(Debug)]
@@ -9,17 +9,16 @@ pub(crate) struct Unfit {
     pub(crate) reason: String,
 }
 
-/// Finds the field at which `json` does not match the type `K`, and describes `error`.
-///
-/// The description omits serde's message. The message may quote the field's value, which may be secret.
-pub(super) fn locate<K: DeserializeOwned>(json: &[u8], error: &serde_json::Error) -> Unfit {
-    let mut deserializer = serde_json::Deserializer::from_slice(json);
-    let field = match serde_path_to_error::deserialize::<_, K>(&mut deserializer) {
-        Err(located) => located.path().to_string(),
-        Ok(_) => ".".to_owned(),
-    };
-    let reason = reason(error);
-    Unfit { field, reason }
+impl Unfit {
+    /// Describes the error with which `json` does not decode.
+    ///
+    /// The description omits serde's message. The message may quote the field's value, which may be secret.
+    pub(super) fn of_json(json: &[u8], error: &serde_json::Error) -> Self {
+        Self {
+            field: failed_path(json, error),
+            reason: reason(error),
+        }
+    }
 }
 
 fn reason(error: &serde_json::Error) -> String {

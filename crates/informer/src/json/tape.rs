@@ -17,7 +17,6 @@ mod value;
 use std::cell::RefCell;
 
 use memchr::{memchr, memchr2, memmem};
-use serde::de::DeserializeOwned;
 use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
@@ -112,12 +111,6 @@ fn is_odd(json: &[u8]) -> bool {
 fn has_surrogates(json: &[u8]) -> bool {
     let mut escapes = memmem::find_iter(json, b"\\u");
     escapes.any(|at| matches!(json.get(at + 2), Some(b'd' | b'D')))
-}
-
-/// Decodes a JSON text as a value of type `K`. Returns `None` if the caller must decode the text with
-/// `serde_json`.
-pub(super) fn decode<K: DeserializeOwned>(json: &[u8]) -> Option<K> {
-    read(json, |value| K::deserialize(value))
 }
 
 #[cfg(test)]

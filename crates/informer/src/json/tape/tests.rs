@@ -14,7 +14,11 @@ use serde::{
 };
 use serde_json::{Value as Json, json, value::RawValue};
 
-use super::{CERTAIN, decode, has_surrogates};
+use super::{CERTAIN, has_surrogates, read};
+
+fn decode<K: DeserializeOwned>(json: &[u8]) -> Option<K> {
+    read(json, |value| K::deserialize(value))
+}
 
 /// Decodes a JSON text with `simd-json`, and checks that a decoded value equals that of `serde_json`. Returns
 /// whether `simd-json` decoded the text.

@@ -407,7 +407,7 @@ fn json_is_saved_as_it_is_in_one_line_and_what_is_none_as_broken() {
         r#"u-lines Some("a\nb")"#,
         "u-more None",
         "u-unfit spec",
-        "u-no-json spec.?",
+        "u-no-json spec",
     ];
     assert_eq!(shown, expected);
 }

@@ -1,0 +1,241 @@
+//! Finds the path of the value at which decoding failed, from the position in a `serde_json` error.
+//!
+//! A wrapper of the deserializer that records the path would compile every decoded type once more.
+
+use std::fmt::Write;
+
+/// An array or object that contains the position. Contains the current item or member.
+enum Container<'a> {
+    /// The index, or `None` before the first item.
+    Array(Option<usize>),
+    /// The key with its quotes, or `None` before the first key and after a comma.
+    Object(Option<&'a [u8]>),
+}
+
+/// Returns the path of the value that ends or begins at the position of `error`, such as `spec.ports[0].port`.
+///
+/// The path of the outermost value is `.`. If the object misses a field, the position is the end of the
+/// object, and the path is that of the object. If the first item of an array is an array or an object and must
+/// not be one, the path may be that of the outer array. If `json` is not valid, the path is approximate.
+pub(crate) fn failed_path(json: &[u8], error: &serde_json::Error) -> String {
+    let containers = containers(json, offset(json, error));
+    let mut path = String::new();
+    for container in containers {
+        match container {
+            Container::Array(Some(item)) => drop(write!(path, "[{item}]")),
+            Container::Array(None) | Container::Object(None) => {}
+            Container::Object(Some(key)) => {
+                let key = serde_json::from_slice(key);
+                let separator = if path.is_empty() { "" } else { "." };
+                path.extend([separator, &key.unwrap_or_else(|_| "?".to_owned())]);
+            }
+        }
+    }
+    if path.is_empty() {
+        ".".to_owned()
+    } else {
+        path
+    }
+}
+
+/// Returns the number of bytes before the position of `error`. It is 0 if the error has no position.
+fn offset(json: &[u8], error: &serde_json::Error) -> usize {
+    let Some(lines_before) = error.line().checked_sub(1) else {
+        return 0;
+    };
+    let lines = json.split_inclusive(|&byte| byte == b'\n');
+    let before: usize = lines.take(lines_before).map(<[u8]>::len).sum();
+    json.len().min(before + error.column())
+}
+
+/// Returns the arrays and objects that begin before the byte position `end` and have not ended there.
+fn containers(json: &[u8], end: usize) -> Vec<Container<'_>> {
+    let mut containers = Vec::new();
+    let mut at = 0;
+    while at < end {
+        let byte = json[at];
+        if let Some(Container::Array(item @ None)) = containers.last_mut()
+            && !matches!(byte, b' ' | b'\n' | b'\r' | b'\t' | b']')
+        {
+            *item = Some(0);
+        }
+        match (byte, containers.last_mut()) {
+            (b'{', _) => containers.push(Container::Object(None)),
+            (b'[', _) => containers.push(Container::Array(None)),
+            (b'}' | b']', _) => drop(containers.pop()),
+            (b',', Some(Container::Array(Some(item)))) => *item += 1,
+            (b',', Some(Container::Object(key))) => *key = None,
+            (b'"', container) => {
+                let length = string_length(&json[at..end]);
+                if let Some(Container::Object(key @ None)) = container {
+                    *key = Some(&json[at..at + length]);
+                }
+                at += length - 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    containers
+}
+
+/// Returns the length in bytes of the string at the start of `json`, with its quotes.
+fn string_length(json: &[u8]) -> usize {
+    let mut is_escaped = false;
+    let end = json.iter().skip(1).position(|&byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    });
+    end.map_or(json.len(), |end| end + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Pod, Secret};
+    use proptest::prelude::*;
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Returns the error for JSON that does not decode, with the path from its position.
+    fn failed<K: DeserializeOwned>(json: &str) -> (serde_json::Error, String) {
+        let error = serde_json::from_str::<K>(json).err().unwrap();
+        let path = failed_path(json.as_bytes(), &error);
+        (error, path)
+    }
+
+    #[test]
+    fn the_path_is_that_of_the_value_with_the_wrong_type() {
+        for (pod, path) in [
+            (
+                r#"{"spec":{"containers":[{"name":"a"},{"name":7}]}}"#,
+                "spec.containers[1].name",
+            ),
+            (
+                r#"{"spec":{"containers":[{"name":{}}]}}"#,
+                "spec.containers[0].name",
+            ),
+            (r#"{"spec":{"containers":{"name":7}}}"#, "spec.containers"),
+            (
+                r#"{"spec":{"hostNetwork":"x","nodeName":"y"}}"#,
+                "spec.hostNetwork",
+            ),
+            (
+                "{\n \"spec\": {\n  \"hostNetwork\": [\n ]\n }\n}",
+                "spec.hostNetwork",
+            ),
+            (
+                r#"{"metadata":{"labels":{"a\"},\"b":1}}}"#,
+                "metadata.labels.a\"},\"b",
+            ),
+            (
+                r#"{"metadata":{"labels":{"n\u0061":"\\","x":1}}}"#,
+                "metadata.labels.x",
+            ),
+            (
+                r#"{"metadata":{"creationTimestamp":"soon","name":"a"}}"#,
+                "metadata.creationTimestamp",
+            ),
+            (
+                r#"{"spec":{"containers":[{"name":"a","resources":3}]}}"#,
+                "spec.containers[0].resources",
+            ),
+            ("7", "."),
+            ("[]", "."),
+        ] {
+            assert_eq!(failed::<Pod>(pod).1, path, "{pod}");
+        }
+        let secret = r#"{"data":{"password":"not base64!"}}"#;
+        assert_eq!(failed::<Secret>(secret).1, "data.password");
+    }
+
+    #[test]
+    fn the_path_of_a_missing_field_is_that_of_its_object() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Outer {
+            #[expect(dead_code, reason = "only decoded")]
+            inner: Vec<Inner>,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        struct Inner {
+            #[expect(dead_code, reason = "only decoded")]
+            size: u8,
+        }
+        assert_eq!(
+            failed::<Outer>(r#"{"inner":[{"size":1},{"other":{}}]}"#).1,
+            "inner[1]"
+        );
+        assert_eq!(failed::<Outer>("{}").1, ".");
+    }
+
+    #[test]
+    fn invalid_json_has_the_path_at_which_it_ends() {
+        assert_eq!(
+            failed::<Pod>(r#"{"spec":{"containers":[{"name":"a"#).1,
+            "spec.containers[0].name"
+        );
+        assert_eq!(failed::<Pod>("").1, ".");
+        assert_eq!(
+            failed::<Pod>(r#"{"spec":{"nodeName":x}}"#).1,
+            "spec.nodeName"
+        );
+    }
+
+    /// Replaces the value number `at`, in the order of the text. Returns whether it exists.
+    fn replace(value: &mut Value, at: &mut usize, new: &Value) -> bool {
+        if *at == 0 {
+            *value = new.clone();
+            return true;
+        }
+        *at -= 1;
+        match value {
+            Value::Array(items) => items.iter_mut().any(|item| replace(item, at, new)),
+            Value::Object(members) => members.values_mut().any(|member| replace(member, at, new)),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        /// The oracle records the path while the value is decoded.
+        #[test]
+        fn the_path_equals_that_of_a_deserializer_that_records_paths(
+            at in 0..60_usize,
+            new in prop_oneof![
+                Just(json!(true)), Just(json!(-7)), Just(json!("a\"[{")), Just(json!({"a": [1]})),
+                Just(json!([{"b": 1}])), Just(json!(1.5)), Just(json!([])), Just(json!({})),
+            ],
+            is_pretty in any::<bool>(),
+        ) {
+            let mut pod = json!({
+                "metadata": {
+                    "name": "a", "labels": {"x,y": "1", "z\\\"": "2"}, "generation": 3,
+                    "creationTimestamp": "2026-01-01T00:00:00Z",
+                    "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}],
+                    "managedFields": [{"manager": "m", "fieldsV1": {"f:a": {}}}],
+                },
+                "spec": {
+                    "hostNetwork": true, "priority": 4,
+                    "containers": [
+                        {"name": "c", "args": ["a", "b"], "ports": [{"containerPort": 80}]},
+                        {"name": "d", "livenessProbe": {"httpGet": {"port": "http"}, "periodSeconds": 2}},
+                    ],
+                    "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}, {"name": "w"}],
+                },
+                "status": {"podIPs": [{"ip": "10.0.0.1"}], "startTime": "2026-01-01T00:00:00Z"},
+            });
+            replace(&mut pod, &mut { at }, &new);
+            let text = if is_pretty { serde_json::to_string_pretty(&pod) } else { serde_json::to_string(&pod) };
+            let text = text.unwrap();
+            let mut deserializer = serde_json::Deserializer::from_str(&text);
+            if let Err(recorded) = serde_path_to_error::deserialize::<_, Pod>(&mut deserializer) {
+                let error = serde_json::from_str::<Pod>(&text).err().unwrap();
+                let (path, recorded) = (failed_path(text.as_bytes(), &error), recorded.path().to_string());
+                // An array or object in place of the first item has the position of its array.
+                let is_first_item = recorded == format!("{path}[0]");
+                prop_assert!(path == recorded || is_first_item, "{path}, not {recorded}: {error}: {text}");
+            }
+        }
+    }
+}

@@ -1,11 +1,12 @@
 //! `cargo xtask commands`: checks that the shell commands in the workspace's Markdown files work.
 //!
-//! The commands are the lines of code blocks with the language `sh`. The module runs the commands that start
-//! or use a server, in the order of the document. It does not run a command that is in a stage of the CI
-//! script `.ci/run` with the same text.
+//! The commands are the lines of code blocks with the language `sh`. The module handles each command as
+//! follows:
 //!
-//! Every other command must have an entry in `exceptions.rs`. The entry contains the reason why CI does not
-//! run the command, or additional options with which the module runs the command.
+//! - It does not run a command that a stage of the CI script `.ci/run` already runs.
+//! - It runs a command that starts or uses a server, in the order of the document.
+//! - Any other command must have an entry in `exceptions.rs`. The entry contains the reason why CI does not
+//!   run the command, or additional options with which the module runs the command.
 
 mod shell;
 mod document;
@@ -76,8 +77,7 @@ pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result
 ///
 /// # Errors
 ///
-/// Returns an error if a file can't be read, if a command has no action, or if an entry of `exceptions.rs` is
-/// not permitted or not used.
+/// Returns an error if a file can't be read, or if [`plan::actions`] returns an error.
 fn plan(root: &Path) -> Result<Vec<(Command, Action)>> {
     let script = root.join(SCRIPT);
     let script =

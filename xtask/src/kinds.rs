@@ -51,7 +51,7 @@ const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,wa
 /// # Errors
 ///
 /// Returns an error if Go is missing, if a module can't be downloaded, or if a document has an unknown
-/// format. With [`Mode::Check`], also returns an error if a file differs.
+/// format. With [`Mode::Check`], also returns an error if a file differs from the generated content.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let module = download(MODULE)?;
     let folder = module.join("api/discovery");

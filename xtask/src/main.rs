@@ -39,9 +39,9 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
-    /// Write the embedded server's table of kinds from the pinned Kubernetes module (needs Go)
+    /// Write the tables of kinds, fields and protobuf messages from the pinned Kubernetes modules (needs Go)
     Kinds {
-        /// Write nothing, and fail if the table is out of date
+        /// Write nothing, and fail if a table is out of date
         #[arg(long)]
         check: bool,
     },

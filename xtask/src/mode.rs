@@ -5,8 +5,8 @@
 pub(crate) enum Mode {
     /// Writes the files.
     Write,
-    /// Writes no file. The command fails if an existing file differs from the file that it would write, or if
-    /// another check of the command fails.
+    /// Writes no file. The command fails if a file on disk is out of date, or if another check of the command
+    /// fails.
     Check,
 }
 

@@ -14,15 +14,15 @@ pub struct Flags {
     /// Address of the neutral source, the server of generated objects (plain HTTP)
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
     pub server: Option<String>,
-    /// Path of the kubeconfig of a real API server; its objects are changed by the parent process, after this
-    /// program has printed `ready`
+    /// Path of the kubeconfig of a real API server; the parent process changes objects on this server after
+    /// the program has printed `ready`
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Remove `managedFields` from each object before the cache stores the object
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// Kind of request with which the client gets the initial list, and a new list after its watch has
-    /// expired; the default is `streaming` for kube-rs, and the default of kube-informer for `subject`
+    /// Kind of request with which the client lists all objects, at the start and after its watch has expired;
+    /// by default, kube-rs uses `streaming`, and kube-informer uses its own default
     #[arg(long, value_enum)]
     pub list: Option<List>,
     /// Part of each event's object that the handler reads

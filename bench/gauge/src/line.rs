@@ -51,8 +51,8 @@ pub struct Line {
     /// Number of relists in the relist phase: the value of the flag `--relist`.
     pub relists: u64,
     /// Mean wall time of a relist, in seconds, including the time that the client waits for its backoff. A
-    /// relist starts when the server expires all revisions and ends the watch. It ends when the handler
-    /// receives the first event after the new list.
+    /// relist starts when the server expires all revisions and ends the watch. The relist ends when the
+    /// client has listed all objects again and its handler receives the next change.
     pub relist_s: Option<f64>,
     /// Mean CPU time that the measured program uses during a relist, in seconds.
     pub relist_cpu_s: Option<f64>,

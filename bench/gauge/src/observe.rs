@@ -67,7 +67,7 @@ impl Start {
 /// informer has synced and its handler has received all objects.
 ///
 /// # Errors
-/// Returns an error if the sync fails, the handler received no object during the sync, the source rejects a
+/// Returns an error if the sync fails, the handler received no object during the sync, the server rejects a
 /// command, an event is not delivered, or the memory of the process can't be read.
 pub async fn observe(
     flags: &Flags,

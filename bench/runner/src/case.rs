@@ -53,12 +53,11 @@ pub(crate) struct Case {
     /// Number of pods in the source, the server of generated objects. `None` if the program runs without a
     /// source.
     pub(crate) source: Option<u32>,
-    /// Maximum number of rounds in which the runner measures this case. The runner skips the case in all
-    /// later rounds of a run.
+    /// Maximum number of rounds in which the runner measures this case. A round measures a case at most once.
     pub(crate) rounds: usize,
-    /// A smaller case, with which [`has_room`](Self::has_room) estimates the memory of this case: the name of
-    /// a case with the same program and fewer pods, and the ratio of the two numbers of pods. `None` if the
-    /// memory is not estimated.
+    /// Name of a case that runs the same program with fewer pods, and the number of pods of this case divided
+    /// by that of the smaller case. [`has_room`](Self::has_room) estimates the memory of this case from them.
+    /// `None` if the memory is not estimated.
     smaller: Option<(String, u32)>,
 }
 
@@ -83,8 +82,9 @@ impl Case {
 
     /// Returns whether the estimated memory of this case is below 90 % of `available_kib`.
     ///
-    /// The estimate is the peak memory of the case with fewer pods, multiplied by the factor in `smaller`.
-    /// Returns true if `smaller` is `None`. Returns false if the case with fewer pods was not measured.
+    /// The estimate is the measured peak memory of the case with fewer pods in `smaller`, multiplied by the
+    /// ratio in `smaller`. Returns true if `smaller` is `None`. Returns false if the case with fewer pods was
+    /// not measured.
     pub(crate) fn has_room(&self, samples: &Samples, available_kib: f64) -> bool {
         let Some((smaller, times)) = &self.smaller else {
             return true;
@@ -208,7 +208,7 @@ fn corpora(plan: &Plan) -> [Case; 4] {
 }
 
 /// Returns the two cases that measure the minimum memory of decoded pods: as bytes requested from the
-/// allocator, and as resident memory. Each case runs in one round only.
+/// allocator, and as resident memory. The runner measures each case only once.
 fn floors(plan: &Plan) -> [Case; 2] {
     let asked = format!("--floor {}", plan.pods);
     [(FLOOR, ""), (FLOOR_RESIDENT, "--resident")].map(|(name, more)| Case {

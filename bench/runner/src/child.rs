@@ -28,10 +28,9 @@ const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// same pods in all runs.
 const SEED: &str = "1";
 
-/// The benchmark programs in the target folder, and the chunk rule of the program `source`.
+/// The benchmark programs in the target folder, and the value of the flag `--chunks` of the program `source`.
 ///
-/// The program `source` is the server of generated objects. The chunk rule is the value of its flag
-/// `--chunks`.
+/// The program `source` is the server of generated objects.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,

@@ -1,7 +1,7 @@
 //! Replaces the tables of measured figures in `BENCHMARKING.md` and `README.md`.
 //!
 //! Guarantees: [`Document::write`] changes only the text between the comments `<!-- measured: NAME -->` and
-//! `<!-- end -->`. It returns an error if the file lacks these two comments for a table that was set.
+//! `<!-- end -->`. It returns an error if a replaced table does not have these two comments in the file.
 //!
 //! This module does not generate the tables.
 

@@ -33,8 +33,8 @@ impl Bound {
 
 /// The formula for the value of a goal.
 ///
-/// The formula uses the median of one measured field in the goal's case. Some formulas also use the median of
-/// the same field in a second case.
+/// A goal names a measured case and a field of its results. The formula uses the median of this field in this
+/// case. Some formulas also use the median of the same field in a second case.
 #[derive(Clone, Debug)]
 enum Value {
     /// Divides the median in the goal's case by the median in the case `theirs`.
@@ -52,7 +52,7 @@ enum Value {
 pub(crate) struct Goal {
     pub(crate) topic: Topic,
     pub(crate) what: &'static str,
-    /// Name of the case whose measured field the goal limits. The case runs the informer of this project.
+    /// Name of the measured case to which the goal applies. The case runs the informer of this project.
     pub(crate) case: String,
     field: &'static str,
     value: Value,
@@ -141,7 +141,7 @@ fn of_sync(ours: &str) -> Vec<Goal> {
     ]
 }
 
-/// Returns the memory goals of the case `ours`. In this case, the informer's cache uses the format `store`.
+/// Returns the memory goals of the case `ours`, whose informer stores objects in the format `store`.
 ///
 /// The format `packed` has limits relative to client-go and kube-rs. The format `typed` has limits relative
 /// to the minimum memory of decoded pods.

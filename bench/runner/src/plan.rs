@@ -54,7 +54,8 @@ pub(crate) struct Plan {
 pub(crate) const RATES: [usize; 2] = [1_000, 4_000];
 
 impl Plan {
-    /// Returns the plan of a complete run with all topics, whose results `BENCHMARKING.md` publishes.
+    /// Returns the plan of a complete run with all topics. `BENCHMARKING.md` contains the results of such a
+    /// run.
     pub(crate) fn full(rounds: usize, pods: u32) -> Self {
         Self {
             rounds,

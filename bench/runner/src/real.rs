@@ -65,8 +65,8 @@ pub(crate) struct Options {
 /// changes while no client watches.
 const NO_CLIENT: &str = "no client";
 
-/// Name of the case under which [`Samples`] stores two values: the number of pods in the server, and the mean
-/// size of a pod in bytes of JSON.
+/// Key under which [`Samples`] stores two values that are not results of a client: the number of pods in the
+/// server, and the mean size of a pod in bytes of JSON.
 const SERVED: &str = "served";
 
 /// Name, program and arguments of each measured case. Cases whose names differ only after the last comma

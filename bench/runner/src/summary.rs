@@ -24,7 +24,8 @@ struct Figure {
     head: &'static str,
     table: &'static str,
     column: &'static str,
-    /// Text that follows the name of the case in the first cell of the row from which the figure is copied.
+    /// Text after the name of the case in the name of the row from which the figure is copied, such as
+    /// ` at 1000/s`.
     suffix: &'static str,
 }
 
@@ -94,8 +95,8 @@ fn by_program(document: &Document) -> String {
     table
 }
 
-/// Returns the summary table of `BENCHMARKING.md`, which has one row per figure. `document` is the same file,
-/// and its other tables contain the figures.
+/// Returns the summary table of `BENCHMARKING.md`, which has one row per figure. The figures are copied from
+/// the other tables of `document`, which is `BENCHMARKING.md`.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());

@@ -129,8 +129,8 @@ fn names(plan: &Plan, topic: Topic) -> Vec<String> {
 
 /// Returns a table with one row for each case in `names` and one column for each element of `columns`.
 ///
-/// A cell has the median of the samples, and the minimum and maximum in parentheses if they differ. The table
-/// omits rows and columns without samples.
+/// A cell has the median of the samples. The minimum and the maximum follow in parentheses if they are not
+/// equal. The table omits rows and columns without samples.
 fn figures(names: &[String], columns: &[Column], samples: &Samples) -> String {
     let measured = |column: &&Column| {
         let has = |name: &String| samples.spread(name, column.1).is_some();

@@ -33,8 +33,8 @@ const MADE: usize = 64 * 1024;
 /// bytes of JSON.
 const BATCH: usize = 8;
 
-/// Number of bytes for which a body reserves capacity. A body with almost [`MADE`] bytes still adds one batch
-/// of objects, and a batch of pods has about [`MADE`] bytes. The last third is spare.
+/// Capacity in bytes that a body reserves. It is more than the usual maximum of twice [`MADE`]: almost
+/// [`MADE`] bytes, and one more batch of pods.
 const CAPACITY: usize = 3 * MADE;
 
 /// Body of every response that the source sends.

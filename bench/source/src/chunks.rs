@@ -6,10 +6,9 @@
 //! - The chunking does not change the bytes of a body, and a chunk is never empty.
 //!
 //! Go's HTTP server has one buffer per response (`bufio.Writer`). The buffer has 2,048 bytes over HTTP/1.1
-//! (`bufferBeforeChunkingSize` in `net/http`) and 4,096 bytes over HTTP/2 (`handlerChunkBytes`). A write that
-//! is larger than the free part of the buffer first fills the buffer, and the server sends the full buffer as
-//! one chunk. If the rest of the write is larger than the buffer, the server sends this rest as a second
-//! chunk. A write that is larger than an empty buffer is one chunk.
+//! (`bufferBeforeChunkingSize` in `net/http`) and 4,096 bytes over HTTP/2 (`handlerChunkBytes`). The buffer
+//! collects small writes, and the server sends each full buffer as one chunk. A write that is larger than the
+//! empty buffer is one chunk. The same applies to the rest of a write that has filled the buffer.
 
 use std::collections::VecDeque;
 

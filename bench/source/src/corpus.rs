@@ -27,9 +27,8 @@ use workload::Workload;
 /// template.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Minimum of the mean number of objects per workload. The minimum applies to corpora of at least five
-/// objects. A corpus of 10,000 or more objects has [`WORKLOADS_MAX`] workloads, and a smaller corpus has
-/// fewer.
+/// Mean number of objects per workload in a corpus of at least five and at most 10,000 objects. A larger
+/// corpus has [`WORKLOADS_MAX`] workloads with more objects each.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
 /// Mean number of pods on each node of the simulated cluster.
@@ -143,9 +142,8 @@ impl Corpus {
         out
     }
 
-    /// Returns the lengths and the numbers of the objects with indexes in `range`, grouped by workload. Each
-    /// item has the length of one object of a workload, in bytes, and the number of its objects in `range`.
-    /// All objects of a workload have the same length.
+    /// Returns, for each workload with objects in the index range `range`, the length of one object in bytes
+    /// and the number of these objects. All objects of a workload have the same length.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,

@@ -77,8 +77,8 @@ impl Framing {
 
     /// Writes the start of a list: all bytes before its first item.
     ///
-    /// `items` is the total length in bytes of all items, including the tag and the length before each
-    /// object. It is used only in protobuf.
+    /// `items` is the total length in bytes of all items of a protobuf list, as the sum of their
+    /// [`item_len`](Self::item_len). For JSON, `items` is ignored.
     pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Output) {
         let kind = format!("{}List", self.kind.kind);
         let api_version = self.kind.api_version();
@@ -248,8 +248,8 @@ impl Framing {
 impl ListMeta {
     /// Returns the list metadata as a JSON object whose members have the order `order`.
     ///
-    /// The first name in `order` selects the format. If it is `resourceVersion`, the list has a built-in
-    /// kind, and an empty `continue` is omitted. Otherwise the list contains custom resources.
+    /// `order` starts with `resourceVersion` for a list of built-in objects, and with another name for a list
+    /// of custom resources. Only a list of custom resources contains a `continue` that is empty.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {

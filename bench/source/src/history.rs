@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - Each change has its own revision, which is higher than all earlier revisions.
-//! - Objects change in a fixed cyclic order, so the version of an object is found without a search.
+//! - Objects change in a fixed cyclic order.
 //! - The record has at most [`KEPT`] entries plus one entry per object. An entry has 16 bytes.
 //!
 //! This module does not store the content of objects.
@@ -11,13 +11,12 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum number of changes since the revision from which a list or a watch starts. A list or a watch that
-/// starts from an older revision fails with code 410.
+/// Maximum number of changes between the revision at which a list or a watch starts and the current revision.
+/// With more changes, the list or the watch fails with code 410.
 const KEPT: u64 = 65_536;
 
-/// Number to which the initial revisions of objects are added. The first object has the initial revision
-/// 4,000,000,001. All revisions have ten digits, so all objects generated from one template have the same
-/// length.
+/// The number before the first revision. The objects start with the revisions 4,000,000,001, 4,000,000,002
+/// and so on. All revisions have ten digits, so all objects generated from one template have the same length.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
 /// The record of all changes, from which the version of each object is computed.
@@ -29,8 +28,7 @@ pub(crate) struct History {
     kept: VecDeque<Version>,
     /// Number of all recorded changes, including the changes that are no longer in `kept`.
     count: u64,
-    /// Minimum number of changes that must precede a state, so that a list or a watch can start from this
-    /// state ([`Moment::changes`]).
+    /// Lowest [`Moment::changes`] of a state from which a list or a watch can start.
     floor: u64,
     /// Minimum revision that has not expired. It is the revision that the last call of `expire` created, or
     /// the initial revision if `expire` was never called.

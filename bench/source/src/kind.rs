@@ -36,9 +36,8 @@ pub struct Kind {
     /// Whether objects of the kind can be encoded as protobuf. This is possible for kinds that are built into
     /// Kubernetes.
     pub has_protobuf: bool,
-    /// JSON text that follows the member `metadata` in an object that has only metadata. It contains the
-    /// other members, which Go writes although they are empty. The object of a bookmark event is such an
-    /// object.
+    /// JSON text that Go writes after the member `metadata` in the object of a bookmark event: the members
+    /// `spec` and `status` without content. Empty if Go writes only the metadata.
     pub(crate) empty: &'static str,
 }
 

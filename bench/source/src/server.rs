@@ -153,8 +153,8 @@ fn answer_list(
 
 /// Returns the `continue` token of a list's next page, whose first object has the index `next`.
 ///
-/// All pages of a list have the same state of the objects, which is `moment`. The token contains `next` and
-/// the two numbers of `moment`: the number of changes and the revision.
+/// All pages of a list contain the objects in the same state, which `moment` identifies. The token contains
+/// `next` and the two numbers of `moment`: the number of changes and the revision.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }

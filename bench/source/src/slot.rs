@@ -34,10 +34,10 @@ const NEWEST: i64 = 1_780_272_000;
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Base of the placeholders of [`Slot::Time`] in a template, in seconds since 1970.
+/// Earliest time that is a placeholder of a [`Slot::Time`] in a template, in seconds since 1970.
 ///
-/// The placeholder of the slot with index n is the time n seconds later. All other times in a template are
-/// earlier than this base.
+/// The placeholder of the slot with index n is n seconds later. All times that are not placeholders are
+/// earlier.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
 /// The encoding of an object in lists and watch events.

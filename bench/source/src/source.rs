@@ -202,10 +202,10 @@ impl Source {
         self.counts.send_modify(|counts| counts.cuts += 1);
     }
 
-    /// Makes all existing revisions too old: new lists and watches can't start from them.
+    /// Makes all existing revisions too old for new lists and watches.
     ///
-    /// Increases the newest revision by one. Returns the newest position in the sequence of changes; its
-    /// revision is the increased one.
+    /// Increases the current revision by one. Returns the newest position in the sequence of changes, which
+    /// has the increased revision.
     pub(crate) fn expire(&self) -> Moment {
         let mut state = self.state.lock();
         state.history.expire();

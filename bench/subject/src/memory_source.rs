@@ -1,7 +1,7 @@
 //! Provides small pods from memory to an informer, without a server.
 //!
 //! Guarantees: the list is encoded when the source is created. The first watch delivers all writes in order.
-//! If the informer has not yet read [`ON_THE_WAY`] events, the writer waits before it sends the next event.
+//! While [`ON_THE_WAY`] written events are unread, the writer waits.
 //!
 //! The source supports only one watch. A later watch stays open and has no events.
 

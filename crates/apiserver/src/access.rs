@@ -79,7 +79,7 @@ pub(crate) struct Gate {
 pub(crate) struct Policy {
     /// Accepted tokens with their users. `None` if requests need no authentication.
     tokens: Option<Vec<(BearerToken, Arc<User>)>>,
-    /// Access rules of the server. `None` if every request is allowed.
+    /// Access rules of the server. `None` if every user may send every request.
     rules: Option<Vec<Rule>>,
 }
 
@@ -164,7 +164,7 @@ impl Access {
         self.gate.policy.lock().rules = Some(rules);
     }
 
-    /// Removes all access rules. After this call, the server allows every request.
+    /// Removes all access rules. After this call, every user may send every request.
     pub fn drop_rules(&self) {
         self.gate.policy.lock().rules = None;
     }
@@ -229,7 +229,7 @@ impl Gate {
         (user, refusal)
     }
 
-    /// Checks whether `user` may create the missing object at `target` with a PUT request.
+    /// Checks whether `user` may send a PUT request that creates the object at `target`.
     ///
     /// # Errors
     ///

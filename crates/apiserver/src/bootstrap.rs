@@ -109,9 +109,7 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Returns the kind, namespace and name of an object.
-///
-/// A seed replaces the system object for which this function returns the same values.
+/// Returns the kind, namespace and name of an object. A seed replaces the system object with the same values.
 ///
 /// Returns `None` if no system object has the kind of the object.
 fn place(object: &Value) -> Option<(&str, &str, &str)> {

@@ -230,7 +230,7 @@ impl Builder {
         self
     }
 
-    /// Builds the server, without a runtime, a socket or a task.
+    /// Builds the server. The call needs no Tokio runtime, opens no socket and spawns no task.
     ///
     /// # Panics
     ///
@@ -256,7 +256,7 @@ impl Builder {
     /// - If no server has stored objects in the directory before, the server starts with the seeds. Otherwise
     ///   it starts with the stored objects and ignores the seeds.
     /// - After a restart, objects are unchanged and revisions continue. The event history is lost, so a watch
-    ///   or list at an older revision receives 410.
+    ///   or list at a revision older than that of the restart receives 410.
     /// - A write is acknowledged and visible only after it is on the disk. Direct calls such as
     ///   [`Server::create`] block until then.
     /// - A write that the disk rejects receives a 500 error and is not visible. Reads continue, and writes

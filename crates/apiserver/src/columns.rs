@@ -319,10 +319,10 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns a value that an Event of the core API and one of the events API store in different fields. `core`
-/// and `events` are the JSON pointers of the two fields.
+/// Returns the value of an Event that the core API and the events API store in different fields.
 ///
-/// If the field of the core API is absent, empty or 0, returns the value of the field of the events API.
+/// `core` and `events` are the JSON pointers of the two fields. If the field `core` is absent, empty or 0,
+/// returns the value of the field `events`.
 fn either(event: &Object, core: &str, events: &str) -> Value {
     match at(event, core) {
         value if value == "" || value == 0 => at(event, events),

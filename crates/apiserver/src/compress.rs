@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - A response is compressed if it is longer than [`THRESHOLD_BYTES`], the request is for a resource, and
-//!   the client accepts the plain token `gzip`. The response to a watch is never compressed.
+//!   `Accept-Encoding` contains `gzip` without a weight. The response to a watch is never compressed.
 //! - A response is compressed while the client reads it. At most [`THRESHOLD_BYTES`] and one chunk of it are
 //!   in memory.
 //! - Equal responses result in equal compressed bytes.

@@ -60,14 +60,14 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// `*` matches every verb or every resource.
 /// `from` selects requests whose `User-Agent` header contains the given text.
 /// `skip=N` leaves the first `N` matching requests unaffected.
-/// `chance=P%` is the probability that each later matching request is affected.
+/// `chance=P%` is the probability with which each other matching request is affected.
 /// `xN` limits the number of affected requests.
 /// A name that contains a space, `:`, `;`, `#` or `"` must be in double quotes with JSON's escapes.
 /// The `TEXT` of a `send` must always be in such quotes.
 ///
 /// Some faults replace the response by an error or a connection reset.
 /// If several matching rules have such a fault, only the rule that was added first replaces the response.
-/// Other matching rules can delay this error response or reset, but do not change the body of the response.
+/// Of the other matching rules, only the fault `delay [answer]` takes effect.
 ///
 /// | Fault | Effect |
 /// | --- | --- |
@@ -107,7 +107,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `cut watch RESOURCE …` | The matching open watches end without an error. Events that a watch has not delivered are lost. |
 /// | `break watch RESOURCE …` | The matching open watches end with an error, as after a connection reset. |
 /// | `freeze watch RESOURCE …` | The matching watches, including watches opened later, send nothing and do not end at their deadline. |
-/// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. A freeze of later watches ends if the `thaw` selects all watches that the freeze selects. |
+/// | `thaw watch RESOURCE …` | The matching open watches resume and deliver the events since the freeze. Watches opened later are no longer frozen if the `thaw` selects all watches that the `freeze` action selected. |
 /// | `close watch RESOURCE …` | The matching open watches are closed like the watch of a slow reader: they deliver their queued events, then end without an error. |
 /// | `send "TEXT" to watch RESOURCE …` | The text is sent unchanged to the matching open watches. |
 /// | `send bookmarks to watch RESOURCE …` | The matching open watches that allow bookmarks receive a bookmark with the current revision. |
@@ -143,9 +143,9 @@ pub struct Faults {
     shared: Arc<Shared>,
 }
 
-/// Handle that adjusts an error response planned by [`Faults::answer`].
+/// Handle that adjusts the error response of [`Faults::answer`].
 ///
-/// The response is planned immediately, and stays planned if this handle is dropped.
+/// The server sends the response even if this handle is dropped.
 #[derive(Clone)]
 pub struct Answer {
     shared: Arc<Shared>,
@@ -214,13 +214,11 @@ impl Faults {
     /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
     /// A new server with this plan produces the same faults for the same requests.
-    /// Random decisions can differ if rules were removed, or if a rule is older than the last `seed` action.
+    /// Random decisions can differ if rules were removed, or if a rule was added before the last `seed`
+    /// action.
     ///
     /// Each rule in the plan has its original limits.
     /// If a rule has already affected requests, a comment states how many more requests it can affect.
-    ///
-    /// The plan can contain rules that have reached their limit.
-    /// The server removes such rules when a rule is added to 1,000 or more existing rules.
     pub fn plan(&self) -> String {
         self.shared.faults.plan()
     }
@@ -248,9 +246,9 @@ impl Faults {
     /// Freezes all open watches and all watches that are opened later.
     ///
     /// The server sends nothing on a frozen watch, and does not end the watch at its deadline.
-    /// The server queues the events of a frozen watch.
-    /// If the queue overflows, the watch ends after [`Faults::thaw_watches`], like the watch of a slow
-    /// client.
+    /// The server queues the events of a frozen watch until [`Faults::thaw_watches`].
+    /// If the queue overflows, the watch delivers the queued events after the thaw, and then ends without an
+    /// error.
     pub fn freeze_watches(&self) {
         self.end(&Match::watches(), Ending::Freeze);
     }
@@ -292,14 +290,14 @@ impl Faults {
 
     /// Simulates a restart from a backup of the store at the older `revision`.
     ///
-    /// Afterwards the store has the objects of this revision, and no history.
+    /// Afterwards the store has the objects of this revision, and no watch can start at an older revision.
     /// The next write receives the revision `revision + 1`.
     /// Clients can therefore observe a revision number twice, with different contents.
     ///
     /// # Errors
     ///
-    /// Returns 504 if the revision is in the future, or 410 if the revision is older than the history of the
-    /// store. In both cases, nothing changes.
+    /// Returns 504 if the revision is in the future, or 410 if the store no longer has this revision.
+    /// In both cases, the server is unchanged.
     pub fn restart_at(&self, revision: u64) -> Result<(), ApiError> {
         self.shared.go_back(revision, |state| {
             self.shared.restore(state, revision)?;
@@ -398,9 +396,7 @@ impl Faults {
         self.end_in(&mut self.shared.lock(), matches, ending);
     }
 
-    /// Ends or freezes the open watches that `matches` selects, and records this fault in the request log.
-    ///
-    /// The caller holds the lock on `state`, so no watch opens during this call.
+    /// Ends or freezes the open watches that `matches` selects, and records this in the request log.
     fn end_in(&self, state: &mut State, matches: &Match, ending: Ending) {
         let hit = self.shared.faults.open().end(matches, ending);
         for sequence in hit {

@@ -24,9 +24,10 @@ pub(crate) struct Before {
     failures: u64,
 }
 
-/// Guard that stores the pending batch of writes when it is dropped.
+/// Stores the pending batch of writes when this guard is dropped.
 ///
-/// The batch is therefore stored even if the runtime drops the task that owns the guard without running it.
+/// A task that owns the guard therefore stores the batch even if the runtime drops the task before the task
+/// runs.
 struct FlushOnDrop(Option<Arc<Shared>>);
 
 impl Drop for FlushOnDrop {
@@ -129,11 +130,12 @@ impl Shared {
         Ok(state.pending.ticket())
     }
 
-    /// Calls `change` to restore the store to an older revision, and writes that state to the disk.
+    /// Restores the store to an older revision with `change`, and writes the restored state to the disk.
     ///
     /// No batch is written to the disk while `change` runs.
-    /// Writes that were accepted but are not on the disk fail.
-    /// If the restored state can't be written to the disk, the next write stores it.
+    /// Accepted writes that are not yet on the disk fail.
+    /// If the restored state can't be written to the disk, the server logs an error and retries with the next
+    /// write.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 //!
 //! [`Server`] is a tower `Service` for HTTP requests with any body type, and can [listen](Server::listen) on
 //! a port.
-//! The server stores objects as JSON and accepts JSON and protobuf.
+//! The server stores objects as JSON. Requests and responses are JSON or protobuf.
 //! It behaves like Kubernetes 1.36 in revisions, list and watch options, paging, selectors, bookmarks,
 //! streaming lists, finalizers, conflicts, and the wording of errors.
 //! It does not depend on Rust types for the objects, or on the Kubernetes client that a test uses.
@@ -85,7 +85,6 @@
 //! - Apart from the deletion of namespaces, the server does no work of controllers: there is no garbage
 //!   collection, and a `Deployment` creates no `ReplicaSet`.
 //! - Server-side apply is not supported.
-//! - Responses are JSON, whatever the format of the request.
 //! - Access is not restricted until [`Builder::token`] or [`Builder::rules`] configures it.
 //! - Defaults are not set, with these exceptions:
 //!   - a new object has the initial `status` of Kubernetes, and a `status` in the request is dropped except
@@ -119,9 +118,9 @@
 //! | open watches | 100,000 | 429 |
 //! | duration of a watch | one day | the watch ends without an error |
 //! | events queued for one watcher | [`Builder::watcher_buffer`] | the watch ends |
-//! | old object states that are no longer in the history, but that unfinished lists and watches still need | 1 GiB | lists that began before the most recently dropped event are aborted; watches that have not delivered this event end |
+//! | old object states that are no longer in the history, but that unfinished lists and watches still need | 1 GiB | lists that began before the newest dropped event was recorded are aborted; watches that have not delivered all dropped events end |
 //! | lists and initial events in transfer | 64 million objects | responses that began over a minute ago are aborted; if this frees too little, the new request receives 429 |
-//! | other responses over 4 KiB in transfer | 512 MiB, shared with lists and initial events | as for lists, but a write never receives 429: its response is aborted instead |
+//! | other responses over 4 KiB in transfer | 512 MiB, less 8 bytes per object of the previous row | as for lists, but a write never receives 429: its response is aborted instead |
 //! | connections | 20,000, with 1,000 streams each | further connections wait |
 //! | time for a request head or a handshake | 32 s | the connection ends |
 //! | idle connection | 32 s on HTTP/1.1, 90 to 180 s on HTTP/2 | the connection ends |

@@ -37,7 +37,7 @@ const CONNECTIONS_MAX: usize = 20_000;
 
 /// Pause before the next attempt if a connection can't be accepted or the port can't be bound.
 ///
-/// Without the pause, the accept loop would run without waiting while such a condition lasts.
+/// The pause prevents a busy loop while the error persists.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// TCP port on which a server listens until this value is shut down or dropped.
@@ -122,8 +122,7 @@ impl Server {
 impl Server {
     /// Returns [`OwnMachine`] if only programs on this machine can reach the port.
     ///
-    /// The connections then add this value to each request, and the server rejects requests from web pages of
-    /// other machines.
+    /// With this value, the server rejects requests from web pages of other machines.
     /// Returns `None` if the port uses TLS, the address is not a loopback address, or the builder allows
     /// remote clients.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
@@ -220,10 +219,9 @@ impl Accepting {
 
 /// Waits for the next connection and returns it.
 ///
-/// If there is no listener, too many connections are open, or accepting fails, the function waits and then
-/// returns `None`.
-/// The wait lasts until `refused`, the time until which a fault refuses connections.
-/// If `refused` is `None`, the wait lasts for [`PAUSE`].
+/// Returns `None` if there is no listener, too many connections are open, or accepting fails.
+/// Before it returns `None`, the function waits until `refused`, the time at which a fault stops refusing
+/// connections. If `refused` is `None`, it waits for [`PAUSE`].
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

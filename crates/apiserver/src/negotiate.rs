@@ -5,8 +5,8 @@
 //! Guarantees:
 //! - the first alternative that the server supports is selected;
 //! - if the server supports no alternative, the response is a 406;
-//! - if the selected alternative requests one object's metadata for a list, or the reverse, the response is a
-//!   406.
+//! - if the selected alternative requests `PartialObjectMetadata` for a list, or `PartialObjectMetadataList`
+//!   for any other request, the response is a 406.
 
 use http::{HeaderMap, header};
 
@@ -161,8 +161,8 @@ impl Alternative<'_> {
 /// # Errors
 ///
 /// Returns a 406 error if the server supports no alternative of the header.
-/// Also returns a 406 error if the selected alternative requests one object's metadata for a list, or the
-/// reverse.
+/// Also returns a 406 error if the selected alternative requests `PartialObjectMetadata` for a list, or
+/// `PartialObjectMetadataList` for any other request.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,

@@ -26,9 +26,8 @@ use crate::status::ApiError;
 
 /// Limits for decoding one request body.
 ///
-/// With these limits, decoding a protobuf body needs at most two thirds of the memory that 3 MB of JSON can
-/// need.
-/// This ratio was measured.
+/// With these limits, decoding a protobuf body needs at most two thirds of the memory that the largest
+/// accepted JSON body of 3 MiB can need. This ratio was measured.
 const OPTIONS: Options = Options {
     depth: DEPTH_MAX,
     containers: 500_000,

@@ -62,7 +62,7 @@ pub struct LoggedRequest {
     pub subresource: Option<String>,
     /// The query parameters that are options of a list or watch.
     ///
-    /// For another verb, the options contain such parameters of the query, although they have no effect.
+    /// These parameters have no effect on requests with another verb, but are recorded for them too.
     /// If the parameters can't be parsed, the options have their defaults.
     pub options: ListOptions,
     /// HTTP status of the response. `None` until the server returns the response.

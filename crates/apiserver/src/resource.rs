@@ -71,15 +71,11 @@ impl Resource {
     }
 
     /// Returns the fields that field validation accepts in a request body for this resource.
-    ///
-    /// The first call looks up the fields. Later calls return the stored result.
     pub(crate) fn known(&self) -> Known {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
 
     /// Returns the type definition that strategic merge patches need. Returns `None` for a custom kind.
-    ///
-    /// The first call looks up the definition. Later calls return the stored result.
     pub(crate) fn definition(&self) -> Option<&'static Definition> {
         *self.definition.get_or_init(|| {
             if self.kind.custom {
@@ -171,7 +167,7 @@ impl Registry {
 
     /// Iterates over the namespaced resources that support `delete`.
     ///
-    /// If several of these resources share a collection, only the first of them is returned.
+    /// If several of these resources share a collection, the iterator returns one of them.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =

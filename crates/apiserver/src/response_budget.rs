@@ -96,8 +96,7 @@ impl Default for ResponseBudget {
 }
 
 impl ResponseBudget {
-    /// Reserves slots for the body `bytes` and for the chunk that is being sent, and returns the reserved
-    /// body.
+    /// Reserves slots for the body `bytes` and for one chunk of it, and returns the reserved body.
     ///
     /// # Errors
     ///

@@ -68,7 +68,7 @@ pub(crate) enum Destination {
     ///
     /// The first field is the group, which is empty for the core group. The second field is the version.
     OpenApiOf(String, String),
-    /// A path below a served API group. The path does not name a served resource.
+    /// A path below a served API group, at which the server has no resource.
     ///
     /// The response is a 404 `Status`.
     Unknown,

@@ -317,9 +317,9 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch whose revision is older than the event history.
+    /// Returns the 410 error for a watch of a collection without a watch cache.
     ///
-    /// This error is for collections without a watch cache.
+    /// The revision of the watch is older than the event history.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)

@@ -55,7 +55,7 @@ pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 /// The value is the interval at which the API server compacts etcd (`--etcd-compaction-interval`).
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// Number of events per collection, counted from the newest, that keep their encoded watch frames.
+/// Number of newest events per collection whose encoded watch events stay in memory.
 ///
 /// The value is the default maximum number of events in the queue of one watcher.
 const FRAMES_KEPT: usize = 1_000;
@@ -104,7 +104,7 @@ pub(crate) struct Snapshot {
     objects: Objects,
 }
 
-/// The input for the reconstruction of an older state: the current snapshot and the later events.
+/// Input for the reconstruction of an older state: a snapshot and the events since that state.
 pub(crate) struct Rewind {
     snapshot: Snapshot,
     /// The events above the revision `target`, ordered by revision.
@@ -237,8 +237,9 @@ impl Storage {
 
     /// Drops the oldest events until the logs are within their limits.
     ///
-    /// The limits on age and number are applied only to the log of the collection `grown`. The size limit is
-    /// applied to the logs of all collections together.
+    /// The limits on age and number are applied only to the log of `grown`, the collection with the newest
+    /// event.
+    /// The size limit is applied to the logs of all collections together.
     fn trim_history(&mut self, grown: CollectionId, now: Instant) {
         while self.collections[grown.0].is_overfull(now) {
             self.forget_oldest(grown.0);
@@ -263,12 +264,13 @@ impl Storage {
         }
     }
 
-    /// Returns the commit time of the newest dropped event if lists and watches hold too many old states.
+    /// Returns the commit time of the newest dropped event if old object states need too much memory.
     ///
-    /// An old state of an object was replaced or deleted by an event that the log has since dropped.
-    /// Lists and watches that started after the returned time hold no old states.
+    /// A list or watch can still hold the state of an object after the log has dropped the event that
+    /// replaced or deleted this state. Such a state is an old object state.
+    /// Lists and watches that started after the returned time hold no old object states.
     ///
-    /// Returns `None` if the total size of the old states that lists and watches hold is within the limit.
+    /// Returns `None` if the total size of the old object states is within the limit.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
@@ -326,7 +328,8 @@ impl Storage {
 impl Storage {
     /// Sets the maximum size of the event logs and of old object states, both in bytes.
     ///
-    /// An old object state is a state that lists and watches still hold after the logs have dropped it.
+    /// An old object state is a state that a list or watch still holds after the logs have dropped the event
+    /// that replaced or deleted this state.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);

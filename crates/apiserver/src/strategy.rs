@@ -101,9 +101,9 @@ pub(crate) struct Hooks {
     ///
     /// The arguments are the stored object, the new object, and the part that the write changes.
     pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
-    /// Returns whether an object that is being deleted must not be removed yet.
+    /// Returns whether a reason other than `metadata.finalizers` prevents the removal of a deleted object.
     ///
-    /// This function does not consider the finalizers in `metadata`.
+    /// For example, the finalizers in the `spec` of a namespace prevent its removal.
     pub(crate) is_held: fn(&Object) -> bool,
     /// Computes the effect of a client's deletion on the object's grace period (`CheckGracefulDelete`).
     ///

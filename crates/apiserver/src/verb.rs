@@ -351,7 +351,7 @@ impl Call {
         Ok(How::request(part, dry_run))
     }
 
-    /// Returns the object whose name is in the path of the request.
+    /// Returns the address of the object whose name is in the path of the request.
     ///
     /// # Errors
     ///
@@ -369,8 +369,9 @@ impl Call {
         negotiate(&self.headers, &self.query, verb, &target.resource.kind)
     }
 
-    /// Returns a 406 error if the request is a write whose response has no format that the client accepts. Such a
-    /// write must not be stored.
+    /// Returns a 406 error for a write if the client accepts no format of the response.
+    ///
+    /// The caller then rejects the write before it is stored.
     fn check_format_of_write(&self, target: &Target) -> Result<(), ApiError> {
         let shows_object = target.resource.serves("get") && self.verb != Verb::DeleteCollection;
         if self.verb.is_write() && shows_object {

@@ -69,8 +69,9 @@ pub enum WatchCache {
     Off,
 }
 
-/// The watch cache of one collection: the window of past events that watches can request, and the open
-/// watchers.
+/// The watch cache of one resource: the past events that watches can request, and the open watchers.
+///
+/// The past events are called the window.
 pub(crate) struct Cache {
     policy: WatchCache,
     /// Maximum number of events in the window. Unused if the cache is off.
@@ -195,9 +196,9 @@ impl Cache {
         self.horizon = revision;
     }
 
-    /// Adjusts the window after an event was appended to the log.
+    /// Adjusts the window after an event was appended to `log`.
     ///
-    /// `log` contains the collection's events in storage after the revision `log_horizon`, with the newest
+    /// `log` contains the resource's events in storage after the revision `log_horizon`, with the newest
     /// event last.
     pub(crate) fn advance(&mut self, log: &VecDeque<Arc<Event>>, log_horizon: u64) {
         self.horizon = self.horizon.max(log_horizon);
@@ -274,7 +275,7 @@ impl Cache {
 
     /// Closes every watcher whose queue contains an event at or below `horizon`.
     ///
-    /// The events in the queue are dropped.
+    /// The events in the queue are dropped. Otherwise the queue of a slow watcher would keep them in memory.
     pub(crate) fn close_behind(&mut self, horizon: u64) {
         self.watchers.retain(|watcher| {
             let is_behind = watcher.sender.waits_since(horizon);

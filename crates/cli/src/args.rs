@@ -27,7 +27,7 @@ const REPLICAS_MAX: u32 = 5_000;
 const DEADLINE: Duration = Duration::from_secs(15);
 const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
-/// Default deadline of the demo if its loops only observe a real cluster.
+/// Default deadline of the demo if its control loops only observe a real cluster.
 ///
 /// The value allows for the time in which the cluster pulls the images of the pods.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);

@@ -2,9 +2,9 @@
 //!
 //! Guarantees:
 //! - A loop reads objects from the caches of its informers, and changes objects with requests to the server.
-//!   A loop does not list, poll, or call another loop.
-//! - The only read request is a get request of the node agent. The agent sends it before it reports that a
-//!   pod has ended.
+//!   A loop sends no list requests, does not poll, and does not call another loop.
+//! - The node agent is the only loop that also gets an object from the server. It gets a pod before it
+//!   reports that the pod has ended.
 //! - Event handlers send no requests. They report steps (what a loop observed or did) and add objects to a
 //!   queue. The workers of the queue send the requests. If no workers are started, the loops only report the
 //!   changes that another control plane makes.
@@ -305,10 +305,7 @@ where
         self.to(object.meta().namespace.as_deref())
     }
 
-    /// Returns the [`Api`] client for objects of kind `K` in `namespace`.
-    ///
-    /// `K` is a namespaced kind, and `namespace` is the namespace of an object. If a malformed object has no
-    /// namespace, the client uses the empty namespace.
+    /// Returns the [`Api`] client for objects of kind `K` in `namespace`, which is empty if it is `None`.
     fn to(&self, namespace: Option<&str>) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
     }

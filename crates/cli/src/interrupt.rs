@@ -9,7 +9,7 @@ use std::{future::Future, io, time::Duration};
 
 use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-/// Maximum time for which [`Interrupt::unless`] continues its work after a signal has arrived.
+/// Maximum time for which the work of [`Interrupt::unless`] continues after a signal has arrived.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A signal that requests the end of the program.
@@ -52,7 +52,7 @@ impl Interrupt {
     /// Waits for the next signal.
     ///
     /// # Cancel safety
-    /// Cancel safe. If the future is dropped, the next call returns the signal.
+    /// Cancel safe. A signal that arrives after the future was dropped is returned by the next call.
     pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             biased;

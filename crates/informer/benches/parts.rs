@@ -145,10 +145,9 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
 
 /// Measures how long the informer needs to decode a pod, and prints the times in nanoseconds per pod.
 ///
-/// The first four figures are times from a list response to the store. They differ in two options of the
-/// informer: pruning (the removal of `managedFields`) and packing (the compression of cached objects). The
-/// last figure is the time in which a caller gets a packed and pruned pod from the store. The pod is decoded
-/// at this time.
+/// The first four figures are times to decode a list response and to store the pods. They differ in two
+/// options of the informer: pruning (the removal of `managedFields`) and packing (the compression of cached
+/// objects). A packed pod is decoded when a caller gets it. The last figure is the time of this call.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());

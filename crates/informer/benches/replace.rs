@@ -9,10 +9,9 @@
 //! which the first thread was runnable but did not run is subtracted, because this time does not depend on
 //! the store.
 //!
-//! For comparison, the latency is also measured in two other situations: the store is idle, or the store is
-//! idle while another store is replaced. The exit code is 1 if the latency exceeds the limit only while the
-//! measured store is replaced. The exit code is 2 if the latency also exceeds the limit in another situation,
-//! because the result is then inconclusive.
+//! For comparison, the latency is also measured while the store is idle, and while another store is replaced.
+//! The exit code is 1 if the latency exceeds the limit only while the measured store is replaced. If the
+//! latency also exceeds the limit in a comparison, the result is inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -89,7 +88,7 @@ fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 100), &format!("pod-{number}"))
 }
 
-/// Returns all objects for the round number `round`. Each round has other revisions and index values.
+/// Returns all objects for the round number `round`. The revisions and index values differ between rounds.
 fn objects(round: usize) -> Vec<Pod> {
     let pod = |number: usize| {
         let name = name(number);

@@ -80,7 +80,7 @@ impl EventHandler<Pod> for Audit {
     }
 }
 
-/// A handler that prints each resync event with its number. The count includes the events of all pods.
+/// A handler that prints each resync event with its number, counted over all pods.
 struct Resynced {
     output: Transcript,
     times: u32,
@@ -183,9 +183,8 @@ fn closures(pods: &SharedInformer<Pod>, output: Transcript) -> Result<(), Stoppe
 
 /// Registers a handler whose buffer merges updates of the same object, and checks the result.
 ///
-/// The pod is updated three times while the handler is busy. The buffer contains at most one event per
-/// object, so it merges the three updates into one update from the last delivered state to the current state.
-/// The function checks that the handler receives only this update.
+/// The pod is updated three times while the handler is busy. The function checks that the handler receives
+/// only one update, with the state after the third update.
 async fn only_the_latest(
     pods: &SharedInformer<Pod>,
     ours: &Pods,

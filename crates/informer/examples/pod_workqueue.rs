@@ -9,9 +9,9 @@
 //! - A worker acts on the current state in the indexer, not on the event. For a worker, a deleted pod is the
 //!   same as a pod that never existed.
 //! - A failed name is retried with an increasing delay, and is dropped after five retries.
-//! - The pod `mypod` simulates a pod that was deleted while the controller was stopped. The controller passes
-//!   `mypod` to the informer as a known object. The first list does not contain `mypod`, so the informer
-//!   delivers a deletion of `mypod`.
+//! - The pod `mypod` simulates a pod that was deleted while the controller was stopped. The controller states
+//!   at its start that `mypod` was in its cache before. The first list does not contain `mypod`, so the
+//!   informer delivers a deletion of `mypod`.
 //!
 //! `cargo run -p kube-informer --example pod_workqueue [-- --kubeconfig FILE --context NAME]`
 
@@ -134,9 +134,9 @@ async fn run(cluster: &Cluster, workers: usize) -> anyhow::Result<()> {
     ours.clear().await
 }
 
-/// Returns a pod to pass to the informer as a known object. The informer uses only the name of the pod.
+/// Returns a pod that stands for an object in the cache of an earlier run of the program.
 ///
-/// The pod stands for an object that an earlier run of the program had in its cache.
+/// The informer uses only the name of the pod.
 fn known_last_time(name: &str) -> Pod {
     Pod {
         metadata: ObjectMeta {

@@ -1,7 +1,7 @@
 //! Splits response bodies into objects, and reads the bytes of each object.
 //!
 //! [`Encoding`] creates the splitters for the bodies of list and watch responses. [`Codec`] is the encoding
-//! of one object, and [`Encoded`] reads the object.
+//! of one object. [`Encoded`] contains the bytes of one object, and reads them.
 //!
 //! Guarantees:
 //! - the result for an object depends only on the bytes of the object, and an invalid object does not affect
@@ -64,7 +64,7 @@ impl Codec {
         Schema::of_kind(api_version, kind).is_some()
     }
 
-    /// Combines this codec with the bytes of one object. The result reads the object.
+    /// Returns a reader for the bytes of one object in this encoding.
     pub(crate) fn object(self, bytes: &[u8]) -> Encoded<'_> {
         Encoded { codec: self, bytes }
     }
@@ -94,9 +94,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the number of JSON arrays and maps in the object.
+    /// Returns the number of JSON arrays and maps in the object, or 0 for an object in protobuf.
     ///
-    /// Returns 0 for an object in protobuf, because the decoder limits this number itself.
+    /// The caller limits this number before it decodes the object. The protobuf decoder enforces the limit
+    /// itself.
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
@@ -115,8 +116,8 @@ impl<'a> Encoded<'a> {
 
     /// Returns the byte position of the value of `metadata` if the object begins with this field.
     ///
-    /// List items without a kind usually begin with `metadata`. For an object in protobuf, the position has
-    /// no meaning, and the result is `None` only if the object has an envelope.
+    /// Most list items without a kind begin with `metadata`. For an object in protobuf, returns `Some(0)` if
+    /// the object has no envelope, and `None` otherwise.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
@@ -134,8 +135,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Reads the object's identity from all bytes of the object. Returns `None` if the bytes are not
-    /// well-formed.
+    /// Reads the object's identity. Returns `None` if the object is not well-formed.
     pub(crate) fn identity(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => serde_json::from_slice(self.bytes).ok(),

@@ -235,10 +235,10 @@ struct Serving<K> {
     unconfirmed: Option<Unconfirmed>,
     /// Channels through which the loop will reply to pending requests for a snapshot.
     snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
-    /// Number of changes that the loop must still pop from the queue to complete the last resync.
+    /// Number of changes that the loop must still pop from the queue to complete the current resync.
     ///
-    /// The next resync starts only when this number is 0. Otherwise each resync would add the delivered
-    /// objects to the queue again, and a queue at its capacity would accept no new changes.
+    /// The next resync starts only when this number is 0. Otherwise repeated resyncs could fill the queue,
+    /// and a full queue accepts no new changes.
     resyncing: usize,
     notes: StatusNotes,
     /// Limits how often the informer logs that the queue's key function has failed for an object.
@@ -416,12 +416,9 @@ where
         }
     }
 
-    /// Executes one command. Returns another command if this function has received one that it does not
-    /// execute.
+    /// Executes one command, and all [`Command::FoundBroken`] commands that directly follow such a command.
     ///
-    /// For [`Command::FoundBroken`], the function also receives and executes all `FoundBroken` commands that
-    /// follow in the channel. The first other command ends this. The function returns this command, and the
-    /// caller must execute it.
+    /// Returns a command that was received but not executed. The caller must execute it.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

@@ -157,9 +157,9 @@ where
         self.object(encoded, known)
     }
 
-    /// Returns [`Decoded::OtherKind`] if decoding has failed because the object is of another kind.
+    /// Returns [`Decoded::OtherKind`] if decoding failed because the object is of another kind.
     ///
-    /// Otherwise returns `decoded`, the result of decoding the object before its kind was checked.
+    /// Otherwise returns `decoded`, which is the result of decoding `encoded` without a check of its kind.
     fn unless_other(&self, decoded: Decoded<K>, encoded: Encoded<'_>) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,
@@ -251,10 +251,7 @@ where
         unread.unwrap_or_else(|| self.converted(encoded, wire_bytes))
     }
 
-    /// Decodes the whole object immediately, and converts it to the form in which the cache stores objects.
-    ///
-    /// A cache that usually stores objects undecoded uses this function for objects that it can't store
-    /// undecoded.
+    /// Decodes the whole object, and converts it to the form in which the cache stores objects.
     fn converted(&self, encoded: Encoded<'_>, wire_bytes: usize) -> Decoded<K> {
         match self.whole(encoded, wire_bytes) {
             Decoded::Object(object) => Decoded::Object(self.form.convert(object)),
@@ -335,8 +332,9 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
 
 /// Creates an object that keeps its undecoded bytes. Decodes only the name, uid and revision.
 ///
-/// Errors in the rest of the object are detected when the object is read. Returns `None` if the name, uid and
-/// revision can't be read. The caller then decodes the whole object to find the error.
+/// `keep` creates the object. Errors in the rest of the object are detected when the object is read. Returns
+/// [`Decoded::Unreadable`] if the name or the revision is invalid. Returns `None` if the name, uid or
+/// revision can't be read, or if `keep` returns `None`.
 fn unread<K>(
     encoded: Encoded<'_>,
     identity: Option<Identity<'_>>,

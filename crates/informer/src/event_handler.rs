@@ -281,9 +281,9 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
 /// false. If an update makes an object fail the filter, the inner handler receives `Deleted` with the last
 /// state that passed.
 ///
-/// If an object is deleted, the inner handler receives `Deleted` if the object passed the filter before. The
-/// final state of the object need not pass. client-go drops the deletion if the final state does not pass.
-/// For this guarantee, this handler stores the names of all objects that pass the filter.
+/// If an object that passed the filter is deleted, the inner handler receives `Deleted`, even if the final
+/// state of the object does not pass. client-go drops the deletion in this case. This handler therefore
+/// stores the names of all objects that pass the filter.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[doc(alias = "TypedFilteringResourceEventHandler")]
 #[derive_where(Debug)]

@@ -66,7 +66,8 @@ use crate::{
 /// The first request for an informer creates it, and the next [`SharedInformerFactory::start`] runs it.
 /// [`SharedInformerFactory::shutdown`] ends all informers, and [`SharedInformerFactory::stop_informer`] ends
 /// a single informer. An informer that is only requested with [`hold`](SharedInformerFactory::hold) runs at
-/// once. It ends when no [`Hold`] of it exists any more and the idle grace period has passed.
+/// once. It ends when its last [`Hold`] is dropped and the [idle grace period](FactoryBuilder::idle_grace)
+/// has passed.
 ///
 /// After the shutdown, requests still return the existing informers. Their caches can be read, but
 /// registering a handler fails with [`Stopped`](crate::shared_informer::Stopped). An informer that is first

@@ -129,8 +129,8 @@ where
 /// one list of objects per source. A source is one list and watch of the informer.
 ///
 /// # Errors
-/// Returns the reason for which an informer rejects the saved store. So that fuzzing is fast, this function also
-/// rejects lines of more than 4 KiB and stores with more than 16 objects, which an informer accepts.
+/// Returns the reason why an informer rejects the saved store. To keep fuzzing fast, this function also
+/// rejects lines of more than 4 KiB and stores with more than 16 objects, although an informer accepts them.
 pub fn load_store<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,

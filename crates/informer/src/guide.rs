@@ -21,7 +21,7 @@
 //! Each handler has its own task and its own buffer.
 //! [`ListenerBuffer`](crate::shared_informer::ListenerBuffer) selects what the buffer does when changes
 //! arrive faster than the handler processes them: it grows, merges changes per object, or blocks the
-//! informer. A list or a resync counts as one event in a buffer. If a handler is registered late, the current
-//! objects that it receives first also count as one event. A `Coalesce` buffer expands such an event into one
-//! event per object if other events wait in the buffer.
+//! informer. A list or a resync counts as one event in a buffer. The current objects that a handler receives
+//! after its registration also count as one event. A `Coalesce` buffer expands such an event into one event
+//! per object if other events wait in the buffer.
 #![doc = include_str!("../guide-processor.svg")]

@@ -19,8 +19,9 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum length in bytes of the JSON of one object of a list, or of one event of a watch. The default
-    /// is 16 MiB.
+    /// Maximum length in bytes of one object of a list or one event of a watch, in JSON or protobuf.
+    ///
+    /// The default is 16 MiB.
     ///
     /// A list or watch with a larger object fails. 16 MiB is about five times the largest request that an API
     /// server accepts (3 MiB).
@@ -44,9 +45,9 @@ pub struct Limits {
     /// Maximum time from the first request of a list to the last byte of its last page. The default is 30
     /// minutes.
     ///
-    /// The limit also applies to a streaming list. The default is far above the limits of API servers. They
-    /// end each request after one minute, and reject the continue token of a paged list after at most ten
-    /// minutes. [`Duration::MAX`] disables the limit.
+    /// The limit also applies to a streaming list. The default is far above the limits of API servers. An API
+    /// server ends each request after one minute, and rejects the continue token of a paged list after at
+    /// most ten minutes. [`Duration::MAX`] disables the limit.
     pub list_time: Duration,
 }
 

@@ -5,9 +5,9 @@
 //! or of a work queue. The collector of a factory receives the metrics of all its informers. There is no
 //! global collector. Without a collector, nothing is measured.
 //!
-//! The collector reads current values (lengths, sizes, ages, totals) through a sampler. The sampler acquires
-//! no lock that an informer holds while it works. Events are reported to the collector when they happen, as
-//! an [`Observed`] or a [`WorkQueueObserved`].
+//! The collector reads current values (lengths, sizes, ages, totals) through a sampler. The sampler counts
+//! objects and indices in a snapshot of the cache, and therefore does not delay the informer. Events are
+//! reported to the collector when they happen, as an [`Observed`] or a [`WorkQueueObserved`].
 //!
 //! The metrics of an informer end with the informer. The informer drops its [`InformerMetrics`] before
 //! [`Controller::run`](crate::controller::Controller::run) returns, and the informer's sampler then returns

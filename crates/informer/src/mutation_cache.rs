@@ -95,8 +95,10 @@ pub struct MutationCache<K> {
 /// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams of the overlay when a write or deletion lapses, and when the first write
-    /// or deletion is added to the empty overlay.
+    /// Wakes the [`Lapsed`] streams of the overlay when a write or deletion lapses.
+    ///
+    /// Also wakes the streams when a write or deletion is added to an empty overlay, because they must then
+    /// wait for its expiry.
     changed: Notify,
 }
 
@@ -150,7 +152,7 @@ where
 impl<K> Builder<K> {
     /// Sets the maximum number of writes in the overlay. The same number limits the deletions.
     ///
-    /// The method raises zero to one.
+    /// A capacity of zero counts as one.
     pub fn capacity(mut self, objects: usize) -> Self {
         self.limits.capacity = objects.max(1);
         self
@@ -240,7 +242,7 @@ where
         self.with(|layer, cache| layer.delete(name.clone(), uid, cache));
     }
 
-    /// Returns the newest known state of the object with this name, from the overlay or the cache.
+    /// Returns the newest state of the object with this name, from the overlay or the cache.
     ///
     /// # Errors
     /// Returns an error if the overlay and the cache do not contain the object, or if the newest state failed
@@ -249,11 +251,10 @@ where
         GetError::or_body(&self.kind, name, self.find(name))
     }
 
-    /// Returns a handle to the newest known state of the object with this name, from the overlay or the
-    /// cache.
+    /// Returns a handle to the newest state of the object with this name, from the overlay or the cache.
     ///
-    /// The state may be one that failed to decode. Returns `None` if the overlay and the cache do not contain
-    /// the object.
+    /// The newest state may be one that failed to decode. Returns `None` if the overlay and the cache do not
+    /// contain the object.
     #[doc(alias = "GetByKey")]
     pub fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         let (seen, cached) = self.with(|layer, cache| {
@@ -282,8 +283,6 @@ where
     /// Returns the objects of the overlay and the cache that have this value in an index, ordered by
     /// namespace and name.
     ///
-    /// The method calls the index function for each write in the overlay.
-    ///
     /// # Errors
     /// Returns an error if the cache does not have this index.
     #[doc(alias = "ByIndex")]
@@ -309,7 +308,7 @@ where
     ///
     /// A write or deletion lapses when the overlay drops it before the cache has contained its result. Reads
     /// of the overlay then return another state than before, and handlers may receive no event for this
-    /// change. A program that reads the overlay should therefore add each name to its work queue, or resync:
+    /// change. A program that reads the overlay should therefore add each name to its work queue:
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -352,8 +351,7 @@ where
 
     /// Returns a snapshot of the cache, and the states that readers see instead of the cached states.
     ///
-    /// The map contains only the names of objects for which the overlay changes the cached state. The method
-    /// calls no code of the user.
+    /// The map contains only the names of objects for which the overlay changes the cached state.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
@@ -392,8 +390,8 @@ where
 
 /// Merges cached objects with the states in `views`, which readers see instead of the cached states.
 ///
-/// Returns the cached objects for which `views` has no entry, and the writes in `views` for which `matches`
-/// returns true. The objects are ordered by namespace and name.
+/// Returns all objects of `cached` for which `views` has no entry. Adds the writes in `views` for which
+/// `matches` returns true. The result is ordered by namespace and name.
 fn merge<'a, K: 'a>(
     cached: impl Iterator<Item = &'a Object<K>>,
     views: &BTreeMap<ObjectName, View<K>>,

@@ -43,9 +43,8 @@ pub(crate) struct MutationDetector<K> {
     is_equal: fn(&K, &K) -> bool,
     /// Copies of the object states, in no particular order.
     copies: Vec<Copied<K>>,
-    /// Number of copies, from the start of `copies`, that the current pass has already compared.
-    ///
-    /// A pass consists of several calls of [`check`](MutationDetector::check).
+    /// Index in `copies` at which the next call of [`check`](MutationDetector::check) continues. The copies
+    /// before this index were already compared.
     checked: usize,
     due: Instant,
 }
@@ -135,16 +134,15 @@ impl<K> MutationDetector<K> {
         });
     }
 
-    /// Returns the time at which [`check`](Self::check) must be called next; `None` while the detector has no
-    /// copies.
+    /// Returns the time of the next call of [`check`](Self::check); `None` while the detector has no copies.
     pub(crate) fn due(&self) -> Option<Instant> {
         (!self.copies.is_empty()).then_some(self.due)
     }
 
     /// Compares up to [`SLICE`] object states with their copies. Returns an error for each mutated state.
     ///
-    /// The next call continues with the states that were not compared yet. After a call has compared the last
-    /// state, the next call must follow after [`PERIOD`], and starts with the first state again.
+    /// If states remain, the next call compares them, and is due at once. Otherwise, the next call is due
+    /// after [`PERIOD`], and starts with the first state again.
     pub(crate) fn check(&mut self) -> Vec<Error> {
         let mut mutated = Vec::new();
         for _ in 0..SLICE {

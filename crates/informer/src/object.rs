@@ -78,7 +78,8 @@ pub struct Object<K> {
 struct Inner<K> {
     name: ObjectName,
     revision: ResourceVersion,
-    /// Number of bytes that the server sent for the object, or the object's size in a saved cache file.
+    /// Number of bytes that the server sent for the object. For an object that was loaded at a warm start,
+    /// the object's size in the saved file.
     ///
     /// Zero if the object failed to decode, or if the program created it.
     wire_bytes: u32,
@@ -145,8 +146,8 @@ impl<K> Object<K> {
 
     /// Returns the error of an object that failed to decode; `None` if no decoding has failed yet.
     ///
-    /// A packed or lazy cache decodes an object on the first read. If the read fails, the cache replaces its
-    /// handle with a new handle, which returns the error. Handles that were cloned before continue to return
+    /// A packed or lazy cache decodes an object on the first read. If decoding fails, the cache stores a new
+    /// handle to the object, which returns the error. Clones of the previous handle continue to return
     /// `None`.
     pub fn broken(&self) -> Option<&DecodeError> {
         self.inner.body.broken()
@@ -265,7 +266,7 @@ impl<K> Object<K> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
 
-    /// Returns the object as JSON, after pruning and after the transform.
+    /// Returns the object as JSON, without the pruned fields and with the changes of the transform.
     ///
     /// Returns `None` if the object failed to decode, or if the cache stores no bytes of it. A packed cache
     /// stores an object's bytes in compressed form. A lazy cache stores the bytes until the first read. Other

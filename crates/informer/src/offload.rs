@@ -37,8 +37,9 @@ pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Sen
     }
 }
 
-/// Runs `test` in paused time, on a runtime with one worker thread and one thread for blocking work. `test`
-/// receives a function that occupies the thread for blocking work until the returned [`Held`] is dropped.
+/// Runs `test` with tokio's clock paused, on a runtime with one worker thread and one thread for blocking
+/// work. `test` receives a function that occupies the thread for blocking work until the returned [`Held`] is
+/// dropped.
 #[cfg(test)]
 pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     let runtime = tokio::runtime::Builder::new_current_thread()

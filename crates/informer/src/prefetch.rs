@@ -42,9 +42,9 @@ const READ_MIN: u32 = 12;
 /// Maximum number of events in a window. A window is a group of consecutive events whose objects are
 /// prefetched together.
 ///
-/// A packed cache finds a prefetched object through a weak reference. This value must be less than half the
-/// number of weak references that the cache holds. Otherwise the handler's read may not find the object, and
-/// decodes it again.
+/// A packed cache finds a prefetched object through a weak reference. The objects of two windows are in use
+/// at the same time, so this value must be less than half the number of weak references that the cache holds.
+/// Otherwise the handler's read may not find the object, and decodes it again.
 const WINDOW: usize = 32;
 
 /// Total size of the encoded objects, in bytes, at which no more events are added to a window. A window is a
@@ -76,10 +76,10 @@ pub(crate) struct Prefetch<K> {
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
-    /// The object of the last returned event, until the next call of `next` checks whether the handler has
-    /// read it.
+    /// The object of the event that `next` returned last. The following call of `next` checks whether the
+    /// handler has read this object.
     ///
-    /// `None` if there is nothing to check.
+    /// `None` if reads of this object are not counted.
     last: Option<Object<K>>,
     /// Channels to the decoding threads, one per thread. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,
@@ -91,8 +91,8 @@ pub(crate) struct Prefetch<K> {
 enum ReadCount {
     /// Reads are not counted, and objects are not prefetched.
     ///
-    /// This applies if the handler does not read its objects. It also applies if the notification has fewer
-    /// than [`EVENTS_MIN`] events, or if the runtime has only one thread.
+    /// This applies if the handler reads too few objects, if the notification has fewer than [`EVENTS_MIN`]
+    /// events, or if the runtime has only one thread.
     #[default]
     Off,
     /// The handler has read `read` of the last `seen` counted objects. Objects assigned to a decoding thread
@@ -184,8 +184,8 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Counts the object `told`, which the handler has received, and counts it as read if the handler has
-    /// read it. After [`SEEN`] objects, starts, continues or stops the prefetch.
+    /// Records whether the handler has read the object `told`, which the handler has received. After [`SEEN`]
+    /// recorded objects, starts, continues or stops the prefetch.
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
             return;

@@ -2,8 +2,8 @@
 //! resyncs. A listener is one registered handler or subscription.
 //!
 //! Guarantees: every listener has its own buffer, and every handler has its own task. A slow handler
-//! therefore does not delay other handlers. The exception is a handler with a [`ListenerBuffer::Block`]
-//! buffer: while that buffer is full, the controller of a synced informer applies no changes.
+//! therefore does not delay other handlers. A full [`ListenerBuffer::Block`] buffer is the exception: it
+//! blocks the informer.
 //!
 //! The controller's task owns the processor. The processor does not read the queue or write the store.
 

@@ -71,9 +71,9 @@ pub trait Queue<K>: Send {
 
     /// Removes and returns the next batch, which contains at most `room` changes of single objects.
     ///
-    /// Returns `None` if the queue is empty. If `room` is zero, returns `None` or a batch without changes. If
-    /// `room` is smaller than the number of queued changes of one object, the batch may contain only the
-    /// oldest of these changes.
+    /// Returns `None` if the queue is empty. If `room` is zero, returns `None`, or a batch without changes
+    /// that reports the end of a first list ([`Batch::completes`]). If `room` is smaller than the number of
+    /// queued changes of one object, the batch may contain only the oldest of these changes.
     #[doc(alias = "PopBatch")]
     #[doc(alias = "Pop")]
     #[doc(alias = "ProcessBatchFunc")]
@@ -82,8 +82,8 @@ pub trait Queue<K>: Send {
 
     /// Returns whether the queue preserves the order of changes of different objects.
     ///
-    /// If true, the store contains the objects of each source at one revision after every applied batch. If
-    /// false, this holds only after all queued changes were applied. The default is `false`.
+    /// If true, the store contains a consistent state of each source, as of one revision, after every batch.
+    /// If false, this holds only after all queued changes were applied. The default is `false`.
     fn keeps_order(&self) -> bool {
         false
     }
@@ -180,12 +180,12 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// Returns the revisions that the store reaches by applying these changes, one for each source.
+/// Returns the revisions that the store reaches by applying these changes, at most one for each source.
 ///
-/// The store must have applied all earlier changes. The revisions of lists are not included.
+/// The store must have applied all earlier changes. Lists in `deltas` have no effect on the result.
 ///
-/// The revision of a source is the largest one among its changes with the same epoch as its last change. A
-/// new epoch begins after a server was restored from a backup.
+/// The result for a source is the largest revision of its changes. If the server was restored from a backup
+/// between two of these changes, only the changes after the restore count.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {

@@ -168,9 +168,10 @@ pub struct Reflector<K, S> {
     ///
     /// All reflectors that run for the source, one after the other, share this value.
     pub(crate) reached: Reached,
-    /// Revision from which this reflector watches first, because the store was already filled up to it.
+    /// Revision up to which the store was filled before this reflector started. The reflector watches from
+    /// this revision.
     ///
-    /// `None` if the reflector starts with a list. Also `None` after the store has accepted a change of this
+    /// `None` if the reflector starts with a list, and after the store has accepted a change of this
     /// reflector.
     pub(crate) from: Option<ResourceVersion>,
     /// Reason for the first list of this reflector, for the metrics; `None` for the first reflector of the
@@ -180,8 +181,8 @@ pub struct Reflector<K, S> {
     pub(crate) relist: RelistSignal,
     /// Guard of a standalone reflector; `None` inside an informer.
     ///
-    /// When the guard is dropped, it reports that the reflector has stopped. It is the last field and is
-    /// therefore dropped after all other fields.
+    /// Dropping the guard reports that the reflector has stopped. The guard must remain the last field, so
+    /// that it is dropped after all other fields.
     pub(crate) alone: Option<StoppedGuard>,
 }
 

@@ -73,7 +73,7 @@ pub struct Requirement {
     operator: Operator,
 }
 
-/// The operator with which a requirement compares a label, with the values to compare.
+/// The operator that a requirement applies to a label, including the operator's values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[doc(alias = "selection.Operator")]
 pub enum Operator {

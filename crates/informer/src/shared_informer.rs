@@ -280,8 +280,8 @@ where
     /// Adds all indices of `indexers`, or none of them if an error occurs. Returns the tokens with which the
     /// indices are read, in the order of `indexers`.
     ///
-    /// The calling task runs the index functions, and yields after every few hundred objects. Meanwhile, the
-    /// informer delivers events. The informer then indexes only the objects that changed during the call.
+    /// The index functions run in the calling task, which yields after every few hundred objects. The
+    /// informer delivers events during the call.
     ///
     /// # Errors
     /// Returns an error if an index with one of the names exists, or if the informer has stopped.
@@ -376,7 +376,7 @@ impl<K> SharedInformer<K> {
     }
 
     /// Returns the revision up to which the cache contains all changes. If the informer has several sources,
-    /// such as namespaces, the result is the revision of the first one.
+    /// such as namespaces, the result is the revision of the first source.
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.shared.indexer.snapshot().revision()
@@ -397,9 +397,10 @@ impl<K> SharedInformer<K> {
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
-    /// An informer of several namespaces has one revision per namespace. If the cache contains the object
-    /// `written`, only the revision of its namespace must reach the write. Otherwise, all revisions must
-    /// reach the write. A namespace without changes advances only with bookmarks, about once a minute.
+    /// In an informer of several namespaces, the cache has one revision per namespace. If `written` is an
+    /// object that the cache contains, the method waits only for the revision of the object's namespace.
+    /// Otherwise, the method waits for the revisions of all namespaces. The revision of a namespace without
+    /// changes advances only with bookmarks, about once a minute.
     ///
     /// # Errors
     /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.
@@ -423,8 +424,9 @@ impl<K> SharedInformer<K> {
     /// Use the method after a delete request, whose response does not contain the revision of the deletion.
     /// If finalizers or a grace period delay the deletion, the wait ends when the object is finally deleted.
     ///
-    /// After the first list, an object that is not in the cache counts as deleted. After a create request,
-    /// first wait for the revision of the new object. A transform must preserve the uid.
+    /// After the first list, an object that is not in the cache counts as deleted. If the object was only
+    /// just created, first wait for its revision with [`wait_for_revision`](Self::wait_for_revision). A
+    /// transform must preserve the uid.
     ///
     /// # Errors
     /// Returns an error if the deadline has passed, or if the informer has stopped.

@@ -87,7 +87,7 @@ impl Status {
     }
 
     /// Returns the newest revision that the informer has delivered to its queue. The revision is unset before
-    /// the first list. If the informer has several sources, the result is the revision of the first one.
+    /// the first list. If the informer has several sources, the result is the revision of the first source.
     ///
     /// [`Snapshot::revision`](crate::indexer::Snapshot::revision) is the revision of the cache.
     pub fn revision(&self) -> ResourceVersion {
@@ -110,9 +110,10 @@ impl Status {
         self.failed()?.since_last_error()
     }
 
-    /// Returns the time for which the source of [`Status::last_error`] has been failing: the time since its
-    /// first failure after its last success. A success is a complete list, an opened watch or an event.
-    /// Returns `None` if the source has not failed since its last success.
+    /// Returns how long the source of [`Status::last_error`] has been failing.
+    ///
+    /// The time starts at the first failure after the source's last success. A success is a complete list, an
+    /// opened watch or an event. Returns `None` if the source has not failed since its last success.
     pub fn failing_for(&self) -> Option<Duration> {
         self.failed()?.failing_for()
     }
@@ -277,7 +278,7 @@ impl StatusReader {
     /// the number of objects received so far does not end the wait.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no change: the next call returns the change.
+    /// Dropping the future loses no change: the next call reports the change.
     pub async fn changed(&mut self) -> Option<Status> {
         self.receiver.changed().await.ok()?;
         Some(self.receiver.borrow_and_update().clone())

@@ -131,9 +131,9 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
     /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`. The informer then sends LIST requests instead. It also does not check, after a
-    /// lost connection, whether the server still has the last revision. Such a check needs the parameter
-    /// `resourceVersionMatch`, which the `ListerWatcher` may ignore.
+    /// The default is `false`. The informer then sends LIST requests instead. After a lost connection, the
+    /// informer also does not check whether the server still has the last revision, because the
+    /// `ListerWatcher` may ignore the parameter `resourceVersionMatch` of such a check.
     ///
     /// An implementation that wraps a [`ListWatch`](client::ListWatch) should call `streams_lists` of the
     /// `ListWatch`.

@@ -63,7 +63,8 @@
 //!   that is not in work. Dropping the [`Item`] without the call also ends the work.
 //! - A drain ends when no item is queued and no item is in work. client-go's drain may end while items are
 //!   still queued.
-//! - During a drain, workers receive `None` only when no item is queued and no item in work was added again.
+//! - During a drain, workers also receive the items that were added again while they were in work. Only then
+//!   do workers receive `None`.
 //! - An addition with a delay never blocks. A program can list and cancel delayed items.
 //! - `shut_down` and `shut_down_with_drain` drop the delayed items at once.
 

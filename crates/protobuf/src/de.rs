@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - with [`Missing::Zero`], a type receives the same values as from the JSON that Go writes for the object;
-//! - a field that the table of messages does not contain is skipped, as a server of the table's Kubernetes
-//!   version does;
+//! - a field that the table of messages does not contain is skipped, as by a Kubernetes server of the table's
+//!   version;
 //! - [`Options`] limits the depth and the number of values, because a few bytes can result in many values;
 //! - an error contains the JSON path of the field that failed.
 //!
@@ -54,7 +54,7 @@ pub struct Options {
     pub missing: Missing,
 }
 
-/// The treatment of a field that Go always writes as JSON, if the message does not contain the field.
+/// The treatment of a field that the message does not contain, but that Go always includes in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// The visitor receives the field with its zero value or null, as Go writes it.
@@ -81,16 +81,16 @@ pub fn decode<T: de::DeserializeOwned>(
 
 /// Calls `read` with a deserializer of a message, and returns the result of `read`.
 ///
-/// `type_meta` is the API version and the kind of the object, which a message does not contain. The type
-/// receives them as the members `apiVersion` and `kind`, before the fields of the message.
+/// `type_meta` is the object's API version and kind, which are not part of the message. The deserializer
+/// returns them as the members `apiVersion` and `kind`, before the fields of the message.
 ///
-/// Kubernetes writes the fields of a message in ascending order of their numbers, which the deserializer
-/// requires. If the fields in `bytes` have another order, `decode_with` sorts the fields and calls `read` a
-/// second time. The result of the first call is then dropped.
+/// The deserializer requires that the fields are in ascending order of their numbers, as Kubernetes writes
+/// them. If the fields in `bytes` have another order, `decode_with` sorts the fields, calls `read` a second
+/// time, and returns only the second result.
 ///
 /// # Errors
-/// Returns the error of `read`, or an error if the fields can't be sorted because `bytes` are not an
-/// encoding of `message`.
+/// Returns the error of `read`, or an error if the fields can't be sorted because `bytes` are not an encoding
+/// of `message`.
 pub fn decode_with<R>(
     message: MessageId,
     type_meta: Option<(&str, &str)>,
@@ -196,7 +196,7 @@ impl<'de, 'c> Slot<'de, 'c> {
         }
     }
 
-    /// Returns the slot for the values in this value, one after the other. The first one is null until it is set.
+    /// Returns a slot for the nested values of this value, one level deeper. Its value is initially null.
     #[inline]
     fn inner(&self) -> Self {
         Self {

@@ -205,9 +205,11 @@ impl Encoder {
 
     /// Writes a message of [`Form::Either`], which has two fields.
     ///
-    /// The second field receives the JSON value if the value fits: an array if the field is a list, and an
-    /// object if the field is a message. Otherwise the first field receives the value. The other field has
-    /// its zero value, except that a first field with a boolean is true next to a second field.
+    /// If the second field is a list, it receives an array. If it is a message, it receives an object. The
+    /// first field receives every other JSON value.
+    ///
+    /// The field that does not receive the value has its zero value. Exception: in a `JSONSchemaPropsOrBool`
+    /// with a schema, the boolean in the first field is true, as Go writes it.
     fn either(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         let [first, second] = &message.fields[..] else {
             return Ok(());

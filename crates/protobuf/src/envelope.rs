@@ -1,4 +1,4 @@
-//! Reads and writes the envelope of a protobuf object: its API version, its kind, and the bytes of its message.
+//! Reads and writes the envelope of a protobuf object: its API version, its kind, and its message.
 //!
 //! Does not decode or encode the message.
 
@@ -51,7 +51,7 @@ impl<'a> Envelope<'a> {
     /// Reads an envelope from the bytes that follow [`Envelope::MAGIC`].
     ///
     /// The fields of the envelope are `{1: {1: apiVersion, 2: kind}, 2: raw}`. The function skips all other
-    /// fields. Kubernetes leaves the other two, for a content encoding and a content type, empty in objects.
+    /// fields, such as the content encoding and the content type, which Kubernetes leaves empty.
     ///
     /// # Errors
     /// Returns an error if the bytes are not a protobuf message, or if a field of the envelope is not

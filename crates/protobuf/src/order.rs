@@ -33,10 +33,7 @@ pub(crate) fn sorted(
 
 struct Sorter {
     messages: &'static Messages,
-    /// The sorted fields.
-    ///
-    /// All nested messages are written to this one buffer, and the input is borrowed. Copies of nested
-    /// messages would be repeated at each nesting level.
+    /// The sorted fields of the message and of all nested messages.
     sorted: Vec<u8>,
 }
 

@@ -18,7 +18,7 @@ use crate::{
 
 /// Unix time in seconds of the start of year 1, which is Go's zero time.
 ///
-/// Earlier times are an error in both directions.
+/// Decoding and encoding return an error for an earlier time.
 pub(crate) const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Number of nanoseconds in a second.

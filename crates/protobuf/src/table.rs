@@ -39,7 +39,9 @@ pub struct Message {
     pub fields: Vec<Field>,
     /// Indexes in `fields`, by field number. The index is `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
-    /// Indexes in `fields` of the plain fields, by tag. The index is `u8::MAX` if no plain field has the tag.
+    /// Indexes in `fields` of the plain fields ([`plain_position`](Self::plain_position)), by tag.
+    ///
+    /// The index is `u8::MAX` if no plain field has the tag.
     by_tag: Vec<u8>,
 }
 
@@ -73,12 +75,15 @@ pub struct Field {
     ///
     /// Packed numbers have another wire type.
     pub(crate) tag: u32,
-    /// Whether Go omits the field if its value is the byte 0: the integer 0, false, or an empty text.
+    /// Whether Go omits the field if its encoded value is the byte 0.
+    ///
+    /// This byte is the integer 0, false, or an empty text.
     pub(crate) is_omitted_if_0: bool,
-    /// Whether Go omits the field if its value is 0 or null in another form: a double or a message.
+    /// Whether Go omits the field if it is a double with the value 0, or a message that is null in JSON.
     pub(crate) is_omitted_if_null: bool,
-    /// Number of fields up to and including the last one before this field that Go writes as JSON even if the bytes
-    /// do not contain it.
+    /// Index after the nearest preceding field that Go writes as JSON even if the bytes do not contain it.
+    ///
+    /// 0 if there is no such field.
     pub(crate) required_before: u8,
     /// Name of the field in JSON.
     pub name: &'static str,
@@ -125,9 +130,7 @@ pub enum Type {
 pub enum Presence {
     /// Always written. If the bytes do not contain the field, Go writes the zero value.
     Always,
-    /// Not written as a member of its own. The members of the field's message are written instead.
-    ///
-    /// They are members of the JSON object that contains the field, as with `json:",inline"` in Go.
+    /// The members of the field's message are written instead of the field, as with `json:",inline"` in Go.
     Inline,
     /// Written if the value is not empty, zero or null, as with `omitempty` in Go.
     Nonzero,
@@ -246,8 +249,8 @@ impl Message {
 
     /// Returns the index in `fields` of the plain field with this tag, or `None` if there is no such field.
     ///
-    /// A field is plain if it is a member of the message's JSON object, and is not a list of numbers, which can be
-    /// packed.
+    /// A field is plain if it is a member of the message's JSON object, and is not a list of numbers, which
+    /// can be packed.
     #[inline]
     pub(crate) fn plain_position(&self, tag: u32) -> Option<usize> {
         let at = *self.by_tag.get(usize::try_from(tag).ok()?)?;
@@ -255,7 +258,9 @@ impl Message {
     }
 }
 
-/// Appends the index `at` under `key`, which must be greater than all keys before.
+/// Adds the entry `at` for `key` to a table of indexes, such as [`Message::by_number`].
+///
+/// `key` must be greater than the key of every earlier call. Returns `None` if it does not fit a `usize`.
 fn set(indexes: &mut Vec<u8>, key: u32, at: u8) -> Option<()> {
     indexes.resize(usize::try_from(key).ok()?, u8::MAX);
     indexes.push(at);
@@ -289,8 +294,9 @@ impl Field {
         self.number
     }
 
-    /// Returns whether Go writes the field as JSON, or its members if it is inline, if the bytes
-    /// do not contain it.
+    /// Returns whether Go writes a field to JSON even if the bytes do not contain the field.
+    ///
+    /// For an inline field, Go writes the members of the field's message.
     #[inline]
     pub(crate) fn is_written_if_missing(&self) -> bool {
         match self.presence {

@@ -221,7 +221,7 @@ fn the_order_of_fields_does_not_change_an_object() {
 
 /// Returns a value without the members that are null.
 ///
-/// Go decodes a null pointer in JSON as a missing field, and then does not write the field.
+/// Encoding drops these members, because Go decodes null in JSON as a missing field.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -192,8 +192,9 @@ impl<'a> WireFields<'a> {
         Ok(Part::Field(number, value))
     }
 
-    /// Reads the tag of the next field. A tag contains the field number and, in the lowest three bits, the wire
-    /// type.
+    /// Reads the tag of the next field.
+    ///
+    /// A tag contains the field number and, in the lowest three bits, the wire type.
     #[inline]
     pub(crate) fn tag(&mut self) -> Result<u32, WireError> {
         let tag = self.varint()?;
@@ -207,7 +208,9 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Reads the next tag if it is shorter than three bytes and not 0. Otherwise returns `None` and reads nothing.
+    /// Reads the next tag if it is encoded in one or two bytes and is not 0.
+    ///
+    /// Otherwise returns `None` and reads nothing.
     #[inline]
     pub(crate) fn short_tag(&mut self) -> Option<u32> {
         let (tag, rest) = match self.rest {
@@ -221,7 +224,9 @@ impl<'a> WireFields<'a> {
         Some(tag)
     }
 
-    /// Skips the next varint if it is 0. Returns whether it is 0, or `None` if it may be 0 with more than one byte.
+    /// Skips the next varint if it is the byte 0, and returns whether it is.
+    ///
+    /// Returns `None` and skips nothing if the varint may be a 0 that is encoded in several bytes.
     #[inline]
     pub(crate) fn skip_0(&mut self) -> Option<bool> {
         match self.rest {
@@ -234,8 +239,10 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Skips all length-delimited fields with this tag, which is shorter than three bytes, that follow directly.
-    /// Returns their number.
+    /// Skips the fields up to the first field with another tag, and returns the number of skipped fields.
+    ///
+    /// `tag` must be the tag of a length-delimited field, encoded in one or two bytes. Also stops at a field
+    /// that is truncated.
     pub(crate) fn skip_run(&mut self, tag: u32) -> usize {
         let mut fields = self.clone();
         let mut count = 0;

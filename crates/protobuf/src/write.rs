@@ -21,8 +21,9 @@ pub fn put_bytes(number: u32, bytes: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(bytes);
 }
 
-/// Appends the tag and the length of a length-delimited field. The caller must append the `length` bytes of the
-/// value.
+/// Appends the tag and the length of a length-delimited field.
+///
+/// The caller must append the `length` bytes of the value.
 pub fn put_length(number: u32, length: usize, to: &mut Vec<u8>) {
     varint(u64::from(number) << 3 | 2, to);
     varint(length as u64, to);

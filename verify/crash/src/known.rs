@@ -64,8 +64,8 @@ impl Known {
 
     /// Compares the expected states with `stored`, the objects that the server has stored.
     ///
-    /// Afterwards, the stored states are the expected states. Returns the number of pending writes that the
-    /// server has stored.
+    /// Records the stored states as the new acknowledged states, without pending writes. Returns the number
+    /// of pending writes that the server has stored.
     ///
     /// # Errors
     /// Returns an error if an acknowledged state is missing, or if an unexpected state is stored.

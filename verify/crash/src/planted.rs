@@ -16,8 +16,7 @@ use crate::{known::Known, object::KINDS};
 /// defines it.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
-/// The table of single numbers in the server's database file. One of the numbers is the
-/// revision of the store.
+/// The table of the format version and the store's revision in the server's database file.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
 
 bugs! {

@@ -46,15 +46,16 @@ const BUG_LIVES: u64 = 60;
 /// Minimum number of kills in a full run. A full run must have increased every counter in [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
-/// Interval, in server processes, at which a process leaves a large, mostly empty database file.
+/// Number of server processes after which another one leaves a large, mostly empty database file.
 ///
 /// The next server process compacts the file when it starts.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of server processes that are killed during the compaction of a large database file.
+/// Number of server processes that are killed while they compact a large database file.
 ///
-/// They run directly after the process that leaves the file. Each of them is killed at a random time within
-/// 0.8 seconds after its start, because a compaction usually takes most of a second.
+/// These are the processes after the one that leaves the large file ([`BLOATED_EVERY`]). Each of them is
+/// killed at a random time within 0.8 seconds after its start, because a compaction usually takes most of a
+/// second.
 const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from the start of a server process to its kill. The time is usually one or two seconds.
@@ -127,11 +128,11 @@ struct Lives {
 impl Arguments {
     /// Kills and restarts the server `kills` times, and checks its objects after each restart.
     ///
-    /// With the option to simulate planted bugs, tests for each bug whether a run detects the bug.
+    /// If the run has at least [`FULL_RUN`] kills, returns whether all counters in [`REQUIRED`] have
+    /// increased. Otherwise returns true.
     ///
-    /// Returns whether all counters in [`REQUIRED`] have increased. Returns true for a run of fewer than
-    /// [`FULL_RUN`] kills, because it is too short for all counters. With planted bugs, returns whether all
-    /// bugs were detected.
+    /// With the option `planted`, searches for each planted bug instead, and returns whether the checks have
+    /// detected all bugs.
     ///
     /// # Errors
     /// Returns an error if a checked property does not hold.

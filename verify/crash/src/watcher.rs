@@ -173,7 +173,9 @@ impl Watcher {
         Ok(true)
     }
 
-    /// Checks that the watcher received every known change of its kind up to its last revision.
+    /// Checks that the watcher has received every change of its kind that any client has received.
+    ///
+    /// The check covers the changes up to the watcher's last revision.
     ///
     /// # Errors
     /// Returns an error if the watcher did not receive such a change.

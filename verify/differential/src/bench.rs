@@ -36,8 +36,9 @@ pub(crate) struct Bench {
 /// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// Number of times that the library showed each behavior, and that each intentional difference from
-    /// client-go occurred.
+    /// How often the library showed each behavior, such as a verb or a type of delta.
+    ///
+    /// Also contains how often each intentional difference from client-go occurred.
     pub(crate) coverage: Coverage,
     /// The sequences with a difference that is not intentional, in the order of their seeds.
     pub(crate) findings: Vec<Finding>,

@@ -15,8 +15,9 @@ use crate::sequence::Thing;
 /// The Rust type of all cached objects.
 pub(crate) type K = ConfigMap;
 
-/// Converts a randomly drawn object into a `ConfigMap`. The field `data` contains the values of the object in
-/// each index.
+/// Converts a randomly drawn object into a `ConfigMap`.
+///
+/// The field `data` maps the name of each index to the object's values in this index.
 pub(crate) fn live(thing: &Thing) -> K {
     let (namespace, name) = match thing.key.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -76,7 +77,9 @@ pub(crate) fn show_state(delta: &Delta<K>) -> String {
     }
 }
 
-/// Formats a delta: its type, and the object, the objects of a list, or the revision that it contains.
+/// Formats a delta: its type and its content.
+///
+/// The content is an object, all objects of a list, or a revision, depending on the type.
 pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     let kind = delta.delta_type();
     match &delta.kind {

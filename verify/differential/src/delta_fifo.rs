@@ -345,9 +345,9 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records which cases of `replace` occur when the list contains the objects in `names`.
+    /// Records the cases that a `replace` with these objects covers, such as an empty list.
     ///
-    /// The coverage report shows these cases. One case is an empty list.
+    /// The coverage report contains the recorded cases. Must be called before the `replace`.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();

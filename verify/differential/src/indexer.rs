@@ -250,11 +250,11 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the intentional difference that explains different revisions of the library's store and
-/// client-go's store.
+/// Returns the intentional difference because of which the two stores have different revisions.
 ///
-/// There are two such differences. The last write had no revision, or the last write was a batch that
-/// contained a change with a revision and ended with a tombstone. Returns `None` if neither is the case.
+/// One difference is that the last write had no revision. The other difference is that the last write was a
+/// batch that contained a change with a revision, but ended with a tombstone. Returns `None` in all other
+/// cases.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

@@ -58,8 +58,9 @@ pub(crate) trait Counterpart {
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence, and returns the oracle's `answers` with the data that the
-    /// counterpart has recorded.
+    /// Ends the sequence, and adds the data that the counterpart has recorded to the oracle's `answers`.
+    ///
+    /// Returns the resulting answers.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 

@@ -115,11 +115,10 @@ const ENDS: &[(u32, &str)] = &[
 
 const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
 
-/// Failures that the server can inject into a list or watch request: an error status or a
-/// connection reset.
+/// Failures that the server can inject into a request: error statuses and a connection reset.
 ///
-/// client-go's REST client returns the first [`UNREPEATED`] of these failures to the reflector. After each of
-/// the other failures, the REST client itself retries the request.
+/// client-go's REST client returns the first [`UNREPEATED`] failures of the array to the reflector. After one
+/// of the other failures, the REST client itself retries the request.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -273,10 +272,9 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Text that separates the requests of the two turns of an operation in an answer.
+/// Text in an answer that separates the requests of the first turn from those of the second turn.
 ///
-/// A turn is a part of an operation, after which virtual time passes. An operation consists of
-/// one or two turns.
+/// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two turns.
 const THEN: &str = "then";
 
 /// Returns the answer to an operation, formatted from the requests that followed the operation and the

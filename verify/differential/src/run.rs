@@ -36,7 +36,7 @@ const SHOWN: usize = 3;
 /// seeds, a difference can be missing by chance.
 const FULL_RUN: usize = 1000;
 
-/// Maximum number of seeds that are tried for each planted bug.
+/// Maximum number of seeds with which the command tries to find one planted bug.
 const BUG_SEEDS: u64 = 500;
 
 /// The arguments of the command line.
@@ -55,17 +55,19 @@ pub(crate) struct Arguments {
     /// Compare only this component
     #[arg(long)]
     component: Option<String>,
-    /// Print how often each behaviour occurred, and how often it was compared with client-go 0.37 and 0.32
+    /// Print how often each behavior occurred, and how often it was compared with client-go 0.37 and 0.32
     #[arg(long)]
     counts: bool,
 }
 
-/// Runs the command: compares the sequences of the selected components and seeds, or searches for the planted
-/// bugs. Returns whether the command succeeded.
+/// Runs the command: compares the library with client-go, or searches for planted bugs.
 ///
-/// A comparison succeeds if all sequences pass, all required behaviours and intentional differences occur,
-/// and the conformance page is up to date. The page is checked only with the option `--fixed` and without
-/// `--component`. A search succeeds if it finds every planted bug.
+/// A planted bug is a deliberate fault that the comparison must detect. Returns whether the command
+/// succeeded:
+///
+/// - A comparison succeeds if all sequences pass, and if all required behaviors and intentional differences
+///   occur. With `--fixed` and without `--component`, the conformance page must also be up to date.
+/// - A search succeeds if it finds every planted bug.
 ///
 /// # Errors
 /// Returns an error if an oracle can't be built or has ended, or if a file can't be read or written.
@@ -139,12 +141,12 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Compares the sequences that are generated from these seeds, and prints the results. Returns whether
-    /// the comparison succeeded, and the coverage.
+    /// Compares client-go with the library for the sequences of these seeds, and prints the results. Returns
+    /// whether the comparison succeeded, and the coverage.
     ///
-    /// The comparison succeeds if all sequences pass, and all required behaviours and intentional differences
-    /// occur. If a seed of the option `--fresh` fails, the function also prints the line that adds the seed
-    /// to the fixed seeds.
+    /// The comparison succeeds if all sequences pass, and all required behaviors and intentional differences
+    /// occur. If a sequence of the option `--fresh` fails, the function also prints the line that adds its
+    /// seed to the file [`FIXED`].
     fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
         let fresh = origin == Origin::Fresh;
@@ -186,10 +188,11 @@ impl Judge<'_> {
     }
 }
 
-/// Returns messages about intentional differences that are not described for this component.
+/// Returns an error message for each intentional difference that occurred but is not described for this
+/// component.
 ///
-/// The file [`divergences::FILE`] describes the intentional differences. If `complete` is true, the function
-/// also returns messages about described differences of the component that never occurred.
+/// The descriptions are in the file [`divergences::FILE`]. If `complete` is true, the function also returns a
+/// message for each described difference that never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

@@ -35,7 +35,7 @@ pub(crate) struct Operation {
     pub(crate) batch: Vec<Operation>,
     /// A text argument, such as a key, an index value or a revision; empty if the verb needs none.
     pub(crate) text: String,
-    /// The name of an index, or another fixed text argument; empty if the verb needs none.
+    /// A second text argument, such as the name of an index; empty if the verb needs none.
     pub(crate) index: &'static str,
     /// A duration or a count, depending on the verb. The verb also determines the unit of a duration.
     pub(crate) number: u64,
@@ -81,13 +81,13 @@ pub(crate) enum Answer {
     Set(Vec<String>),
 }
 
-/// The result of an operation on the library, and the names of the behaviours that the operation showed.
+/// The result of an operation on the library, and the names of the behaviors that occurred in the operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// The answer, which is compared with client-go's answer.
     pub(crate) answer: Answer,
-    /// Names of the behaviours that the operation showed, such as "Pop of an empty queue". The coverage
-    /// report counts how often each behaviour occurs.
+    /// Names of the behaviors that occurred in the operation, such as "Pop of an empty queue". The coverage
+    /// report counts how often each behavior occurs.
     pub(crate) seen: Vec<&'static str>,
 }
 

@@ -42,8 +42,8 @@ pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Removes single list objects and batch changes from the operation at index `at`. Keeps a removal only if
-/// the sequence still fails.
+/// Removes single objects of a list and single changes of a batch from the operation at index `at`. Keeps a
+/// removal only if the sequence still fails.
 fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     let mut part = 0;
     loop {
@@ -99,8 +99,8 @@ mod tests {
 
     /// Simulates a comparison, and returns the failure; `None` if the comparison passes.
     ///
-    /// The comparison fails at the first operation that lists the object `x` after a long `pass` operation.
-    /// A `pass` operation is long if its number is at least 5.
+    /// The comparison fails at the first operation that contains the object `x` and follows a `pass`
+    /// operation with a number of 5 or more. Other operations can be between the two.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;

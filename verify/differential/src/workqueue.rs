@@ -257,7 +257,7 @@ fn other_difference(moment: &Moment<'_>, ours: &str, theirs: &str) -> Option<Acc
     ))
 }
 
-/// Returns the first guarantee that the library's queue violated in this step, or `None`.
+/// Returns a guarantee of the library's queue that the operation violated, or `None`.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()

@@ -1,7 +1,4 @@
-//! Sends requests of the fuzz targets to the embedded server, and checks the responses.
-//!
-//! An error response must be a `Status` object or the server's text for an unknown path. The server must not
-//! respond to a client's request with an internal error.
+//! Sends requests of the fuzz targets to the embedded server, and checks the responses with [`check`].
 //!
 //! The server runs in virtual time. Reading from an open watch therefore takes no real time.
 

@@ -9,8 +9,7 @@ const TRIES: usize = 4_000;
 
 /// Returns the shortest input found for which `fails` still returns true.
 ///
-/// Removes ranges of bytes from the input, from halves down to single bytes, and then replaces single bytes
-/// with `a`. Each change is kept only if the changed input still fails.
+/// Also replaces bytes that do not affect the failure with `a`.
 pub(crate) fn minimize(input: Vec<u8>, mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     let mut best = input;
     let mut tries = 0;

@@ -15,11 +15,13 @@ const ACCIDENTS: usize = 6;
 /// with one of these bytes.
 const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 
-/// Returns a randomly mutated copy of a random input in `pool`. A mutation can insert one of `words`. `pool`
-/// must not be empty.
+/// Returns a randomly mutated copy of a random input in `pool`. A mutation can insert one of `words`.
 ///
-/// The first `first` inputs in `pool` are the corpus. In at least half of the calls, the mutated input is one
-/// of the corpus. Most of the other inputs are invalid and cause errors.
+/// The first `first` inputs in `pool` are the corpus. At least half of the calls mutate an input of the
+/// corpus, because most inputs outside the corpus are invalid and only cause errors.
+///
+/// # Panics
+/// Can panic if `first` is 0.
 pub(crate) fn mutate(random: &mut Rng, pool: &[Vec<u8>], first: usize, words: &[&str]) -> Vec<u8> {
     let choice = if random.bool() { first } else { pool.len() };
     let mut input = random.one(&pool[..choice]).clone();

@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     /// Run the named target on only this input, for example one that a failed run has saved
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Plant all known bugs, one at a time, and require that each is found
+    /// Plant each known bug in turn, and require that the fuzz targets find it
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
     /// Run the named target in this process, instead of in a child process with limited memory

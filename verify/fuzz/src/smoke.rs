@@ -1,7 +1,7 @@
 //! Runs a fuzz target on its corpus and on mutated inputs, until an input fails or the run is complete.
 //!
-//! Each target returns a name for the path that an input took through the tested code. The inputs that are
-//! mutated are the corpus and earlier inputs that took a new path.
+//! A target returns a name for the path that an input took through the tested code. Mutations start from
+//! inputs of the corpus, and from mutated inputs whose path did not occur before.
 
 use std::{
     collections::BTreeSet,
@@ -100,9 +100,9 @@ struct Smoke<'a> {
 /// Runs the target on its corpus and then on `effort.runs` mutated inputs. Ends at the first input that
 /// fails.
 ///
-/// With a planted bug, the inputs of the corpus are not run, but only mutated. If `watched` is true, the
-/// function writes each input to a file before the target runs on it. If an input takes longer than
-/// [`INPUT_MAX`], the function aborts the process.
+/// If `bug` is set, the function runs only mutated inputs, because a mutation must find the planted bug. If
+/// `watched` is true, the function writes each input to a file before the target runs on it. If an input
+/// takes longer than [`INPUT_MAX`], the function aborts the process.
 ///
 /// # Errors
 /// Returns an error if a file can't be read or written.
@@ -226,10 +226,9 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Calls `does`, and returns the result. Aborts the process if an input of `does` hangs.
+/// Calls `does`, and returns the result. Aborts the process if one input runs for longer than [`INPUT_MAX`].
 ///
-/// `does` must increment `given` before it runs each input. An input hangs if `given` does not change for
-/// [`INPUT_MAX`].
+/// `does` must increment `given` before it runs each input.
 fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     let (ended, told) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {

@@ -37,7 +37,7 @@ pub enum Search {
 
 /// Searches for each planted bug in `bugs`, and prints the result of each search.
 ///
-/// `search` runs the program with one planted bug. The function returns `true` if every bug was found.
+/// `search` must run the program with one planted bug. Returns `true` if all searches found their bugs.
 ///
 /// # Errors
 /// Returns the first error of `search`.

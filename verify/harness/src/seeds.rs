@@ -30,7 +30,7 @@ pub struct Selection {
     /// Run 500 seeds derived from this text, for example from the commit's id
     #[arg(long, value_name = "TEXT")]
     pub fresh: Option<String>,
-    /// Plant all known bugs, one at a time, and require that each is found
+    /// Plant each known bug in turn, and require that the program finds it
     #[arg(long, value_parser = ["all"])]
     pub planted: Option<String>,
 }

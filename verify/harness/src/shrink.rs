@@ -4,8 +4,7 @@ use std::ops::Range;
 
 /// Removes as many elements as possible from a failing input. The input must still fail.
 ///
-/// The function tries to remove ranges of elements: at first half of the elements, then fewer, and finally
-/// single elements. It returns when no single element can be removed.
+/// Every remaining element is necessary: without it, the program does not fail.
 ///
 /// `length` is the number of elements in the input. `without` runs the program without the elements in a
 /// range. If the program still fails, `without` removes these elements from the input, and returns the number

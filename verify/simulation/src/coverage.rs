@@ -70,8 +70,8 @@ impl Seen {
 
     /// Counts the faults that affected a request. `faults` contains their names in the server's request log.
     ///
-    /// The name of a behavior must not depend on numbers. The function therefore removes each word with a
-    /// digit from a fault's name, except for a status code at the start.
+    /// Names that differ only in numbers count as the same behavior, unless the number is a status code at
+    /// the start.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -167,7 +167,7 @@ fn required() -> BTreeSet<String> {
     names.chain(faults).chain(edges).chain(hits).collect()
 }
 
-/// Transitions between an [`Activity`] and the next one that simulated runs must cause.
+/// Changes from one [`Activity`] to the next that must occur in the simulated runs.
 ///
 /// An informer has one activity per source. A source is the list and the watch of one scope, such as a
 /// namespace.
@@ -188,10 +188,9 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Names of the faults that simulated runs must apply to a request.
+/// Names of the faults that must affect a request in the simulated runs.
 ///
-/// The server writes the names to its request log. Numbers in the names are removed here, except for a status
-/// code at the start.
+/// The names are as in the server's request log, but without numbers, except for a status code at the start.
 const HITS: [&str; 28] = [
     "401",
     "410",

@@ -172,7 +172,8 @@ impl Drawing {
         }
     }
 
-    /// Draws the duration of a pause between two steps: usually at most 10 s, sometimes 60 s to 400 s.
+    /// Draws the virtual time that passes between two steps of a run: usually at most 10 s, sometimes 60 s to
+    /// 400 s.
     fn pause(&mut self) -> Duration {
         if self.rng.u8(..30) == 0 {
             return Duration::from_secs(self.rng.u64(60..400));

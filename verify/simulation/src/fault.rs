@@ -13,10 +13,10 @@ use fastrand::Rng;
 /// A backoff pause lasts at most 60 s: the backoff has a cap of 30 s, and jitter at most doubles the pause.
 const ONE_PAUSE: u64 = 60;
 
-/// Maximum delay of a response, in seconds.
+/// Maximum time, in seconds, by which the fault "answers delayed" delays a response.
 ///
-/// A delayed error response can arrive after all faults have ended. The recovery time of this fault therefore
-/// includes the delay.
+/// The recovery time of this fault includes the delay, because a delayed error response can arrive after all
+/// faults have ended.
 const DELAY_MAX: u32 = 20;
 
 /// Name of the fault that freezes the open watches. They send no events and do not end until the fault
@@ -140,8 +140,8 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of requests that a fault affects if it must last until all faults are cleared. An informer sends
-/// fewer requests in this time.
+/// Number of requests that a fault affects if it must last until all faults are cleared. The number is higher
+/// than the number of requests that an informer sends until then.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.

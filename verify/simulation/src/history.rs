@@ -120,10 +120,9 @@ impl History {
         std::mem::take(&mut self.0.lock().lines)
     }
 
-    /// Records an `Added` event that the informer has not delivered. `object` is an object of the initial
-    /// list.
+    /// Records an `Added` event for `object`, as if the informer had delivered the event in the initial list.
     ///
-    /// The planted bug `LateWithoutBarrier` calls this method instead of delivering the event.
+    /// Only the planted bug `LateWithoutBarrier` uses this method.
     pub(crate) fn note<K: Resource>(&self, object: &Object<K>) {
         let event = Event::Added {
             object: object.clone(),
@@ -135,8 +134,8 @@ impl History {
 
 /// Event handler that records its events in a [`History`].
 ///
-/// After it has recorded an event, the callback sleeps for `pause`. The callback of every event whose number
-/// is a multiple of `panics` then panics.
+/// The callback records the event, and then sleeps for `pause`. It panics if the number of recorded events is
+/// a multiple of `panics`; 0 disables panics.
 pub(crate) struct Listening {
     history: History,
     pause: Duration,
@@ -174,7 +173,8 @@ impl Drop for Telling<'_> {
 }
 
 impl Heard {
-    /// Records an event, and checks it with [`follow`](Self::follow). Returns the number of recorded events.
+    /// Records an event, and stores a description if the event is inconsistent. Returns the number of
+    /// recorded events.
     fn hear<K: Resource>(&mut self, event: &Event<K>) -> u32 {
         self.events += 1;
         let line = show(event);
@@ -186,12 +186,12 @@ impl Heard {
     }
 
     /// Checks one event, and updates the last delivered state of the object. Returns an error if the event is
-    /// inconsistent.
+    /// inconsistent:
     ///
-    /// The handler must receive an addition of each object, then updates, then a deletion. The old object of
-    /// an update must equal the last delivered state. An addition has `in_initial_list: true` if and only if
-    /// it precedes the initial-sync marker. If `begins_early` is `true`, an addition before the marker may
-    /// also have `false`.
+    /// - The handler must receive an addition of each object, then updates, then a deletion.
+    /// - The old object of an update must equal the last delivered state.
+    /// - An addition must have `in_initial_list: true` before the initial-sync marker, and `false` after the
+    ///   marker. If `begins_early` is `true`, both values are permitted before the marker.
     fn follow<K: Resource>(&mut self, event: &Event<K>) -> Result<(), &'static str> {
         match event {
             Event::Synced if self.at_sync.is_some() => return Err("synced twice"),
@@ -243,8 +243,7 @@ impl Heard {
 
     /// Counts a resync event of an object.
     ///
-    /// Returns an error if the handler has received more resync events of the object than the resync periods
-    /// since its registration permit.
+    /// Returns an error if the object was resynced more often than once per resync period of the handler.
     fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
         let times = self.resynced.entry(name.clone()).or_default();
         *times += 1;

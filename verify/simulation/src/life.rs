@@ -161,10 +161,9 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes one of the handlers, but never the first handler.
+    /// Removes one handler, but never the first handler.
     ///
-    /// The field selects the handler. If n handlers can be removed, the index among them is the field modulo
-    /// n.
+    /// The field, modulo the number of removable handlers, is the index of the handler that is removed.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,

@@ -44,9 +44,10 @@ bugs! {
     }
 }
 
-/// Event handler that passes its events to an inner handler, but can omit the initial objects.
+/// Event handler that passes events to an inner handler, but can omit the `Added` events of the initial list.
 ///
-/// With [`Bug::LateWithoutBarrier`], a handler that is registered late misses these events.
+/// With [`Bug::LateWithoutBarrier`], it omits them if the handler is registered after the informer has
+/// synced.
 pub(crate) struct Late<H> {
     handler: H,
     skips: bool,

@@ -6,7 +6,7 @@ use harness::shrink::leave_out;
 
 use crate::{life::Life, world::Wrong};
 
-/// Removes the steps that are not needed to reproduce a failure from `life`. Returns the failure of the
+/// Removes the steps from `life` that are not needed to reproduce a failure. Returns the failure of the
 /// shortened run, which may differ from `wrong`.
 ///
 /// `judge` simulates a run, and returns its failure, or `None` if the run passes.

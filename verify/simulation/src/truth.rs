@@ -183,8 +183,9 @@ impl Truth {
         Some(seen.iter().any(|states| part(states, namespace) == *have))
     }
 
-    /// Returns the last recorded state of the server at a revision; `None` if no state was recorded at the
-    /// revision.
+    /// Returns the server's state at a revision; `None` if no state was recorded at the revision.
+    ///
+    /// If a restored server has used the revision again, returns the most recent of these states.
     pub(crate) fn at(&self, revision: u64) -> Option<&States> {
         self.seen.get(&revision)?.last()
     }

@@ -196,12 +196,14 @@ struct Body {
     wire: Wire,
     /// Converter of the body to JSON; `None` if the body is JSON.
     converter: Option<Converter>,
-    /// Checker of the requests of this source. The body reports each received line to it; `None` for the body
-    /// of a list.
+    /// Checker of the source's requests, to which the body reports each received line.
+    ///
+    /// `None` for the body of a list.
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is the body of a streaming list whose final bookmark has not arrived.
     ///
-    /// If `true`, no line counts as an old object that a fault has made the server send again.
+    /// The events before the bookmark are the list, and are never treated as the fault "old object sent
+    /// again".
     is_listing: bool,
     bytes: ByteStream,
     /// Last bytes of the received data. They may contain the first part of a revision.
@@ -211,10 +213,8 @@ struct Body {
 }
 
 impl Body {
-    /// Adds a chunk to `line`, and reports each complete line to `pace`.
-    ///
-    /// The report contains a `bool`: whether the line is an old object that a fault has made the server send
-    /// again.
+    /// Adds a chunk to `line`, and reports to `pace` for each complete line whether it is an event of the
+    /// fault "old object sent again".
     fn read_lines(&mut self, chunk: &[u8]) {
         let Some(pace) = &self.pace else {
             return;

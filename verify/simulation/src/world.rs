@@ -101,8 +101,8 @@ struct World<'a, K> {
     users: Vec<User<K>>,
     /// Background tasks that wait until the cache reflects a write of the user, and then check the cache.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether `truth` does not contain all states of the server. When a namespace is deleted, the server
-    /// deletes its objects one by one, but the simulation records only the state after the last deletion.
+    /// Whether `truth` lacks states that the server had. When a namespace is deleted, the server deletes its
+    /// objects one by one, but the simulation records only the state after the last deletion.
     gaps: bool,
     /// Names of past faults that falsified, dropped or reordered events, or restored the server. Some checks
     /// are skipped after such a fault.

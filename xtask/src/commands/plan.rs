@@ -35,9 +35,12 @@ pub(super) enum Action {
 ///
 /// # Errors
 ///
-/// Returns an error if a command has no action, or if it needs a server that no earlier command starts. Also
-/// returns an error if an entry of `exceptions.rs` is not permitted or not used. The error contains one line
-/// per problem.
+/// Returns an error with one line per problem. The problems are:
+///
+/// - A command has no action.
+/// - A command needs a server that no earlier command of its document starts.
+/// - An entry of `exceptions.rs` names a command that a CI stage runs, or a command that is in no document.
+/// - `exceptions.rs` excludes a command that CI must run.
 pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let mut findings = Vec::new();

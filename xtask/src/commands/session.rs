@@ -49,7 +49,7 @@ impl<'a> Session<'a> {
 
     /// Stops the server that an earlier command has started, and starts the server of this command.
     ///
-    /// Returns a line for the report, which contains the start time of the new server.
+    /// Returns a line for the report, with the time that the new server needed to start.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl<'a> Session<'a> {
         Ok(format!("serves after {}", seconds(&watch)))
     }
 
-    /// Runs a command to its end, and returns a line for the report, which contains the duration.
+    /// Runs a command to its end. Returns a line for the report, with the duration of the command.
     ///
     /// # Errors
     ///
@@ -70,8 +70,8 @@ impl<'a> Session<'a> {
         self.finish(command, &command.text, RUN_MAX)
     }
 
-    /// Runs a command to its end with the additional options `options`. Returns a line for the report, which
-    /// contains the duration.
+    /// Runs a command to its end with the additional options `options`. Returns a line for the report, with
+    /// the duration of the command.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl<'a> Session<'a> {
     /// Runs a command that does not end without a signal, such as `kubectl get --watch`.
     ///
     /// Waits until the command has printed output, waits for [`WATCH_TIME`], and then kills the command.
-    /// Returns a line for the report, which contains the duration.
+    /// Returns a line for the report, with the duration of the command.
     ///
     /// # Errors
     ///

@@ -112,7 +112,7 @@ impl Document {
             .with_context(|| format!("swagger.json refers to {name} and does not define it"))
     }
 
-    /// Returns the names in `roots` and of all definitions to which they refer, directly or indirectly. Omits
+    /// Returns `roots`, and the names of all definitions to which they refer directly or indirectly. Omits
     /// definitions of scalars.
     fn reachable<'a>(&'a self, roots: impl Iterator<Item = &'a str>) -> Result<BTreeSet<&'a str>> {
         let mut reached: BTreeSet<&str> = BTreeSet::new();

@@ -109,8 +109,8 @@ pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<St
     library.table(version, &kinds_of(schema))
 }
 
-/// Returns the message name of each kind, with the kinds that use this message. Includes the messages of
-/// [`ROOTS`].
+/// Returns the kinds that each protobuf message represents, by the name of the message. Includes the messages
+/// of [`ROOTS`].
 fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     let mut kinds: BTreeMap<String, Vec<&str>> = ROOTS
         .map(|(root, kinds)| (message_name(root), kinds.to_vec()))

@@ -22,8 +22,8 @@ pub(super) struct Section {
 ///
 /// # Errors
 ///
-/// Returns an error if the selected section has no entry. Also returns an error if the changelog has a
-/// section for `version`, and the section `Unreleased` has entries.
+/// Returns an error if the selected section has no entry. Also returns an error if both sections exist and
+/// `Unreleased` has entries, because it is then unclear to which version these entries belong.
 pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     let unreleased = find(changelog, UNRELEASED).unwrap_or_default();
     let Some(notes) = find(changelog, version) else {

@@ -1,11 +1,10 @@
 //! Rule `import-circle`: sibling modules of a crate do not import each other in a circle.
 //!
-//! Siblings are modules with the same parent. A module imports a sibling if its code contains a path into the
-//! sibling. The code of a module includes the code of its child modules.
+//! Siblings are modules with the same parent. Module A imports its sibling B if the code of A, or of a child
+//! module of A, contains a path into B. If the path leads to a name that another module declares with `use`,
+//! A also imports the sibling to which this `use` leads.
 //!
-//! A path can lead to a name that a third module imports or re-exports with `use`. The path in this `use`
-//! declaration then counts too. A parent and its child modules may import each other. The rule does not check
-//! test code.
+//! A parent and its child modules may import each other. The rule does not check test code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +21,7 @@ type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
 /// An import of the sibling module `to` by the module `from`, or by a child module of `from`.
 ///
 /// - `parent` is the path of the parent module of `from` and `to`.
-/// - `file` is the path of the module whose code contains the import.
+/// - `file` is the path of the module that contains the import: `from`, or a child module of `from`.
 /// - `line` is the line of the import in the source file.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Import<'a> {

@@ -47,8 +47,8 @@ impl Order<'_> {
     }
 }
 
-/// Returns a finding for each import that violates the order of modules in its crate root. Also returns a
-/// finding for each module that no crate root declares.
+/// Returns a finding for each import that violates the rule, and for each file whose top-level module no
+/// crate root declares.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources)
         .iter()

@@ -70,8 +70,8 @@ fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the length of the link target at the start of `rest`, in bytes. The target ends before its closing
-/// parenthesis.
+/// Returns the length in bytes of the link target at the start of `rest`. The target ends before the
+/// parenthesis that closes the link.
 fn closing(rest: &str) -> usize {
     let mut open = 0_usize;
     let end = rest.find(|c| match c {

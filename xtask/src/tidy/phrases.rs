@@ -1,6 +1,6 @@
 //! Rule `phrase`: Markdown files and comments do not contain the vague phrases in [`PHRASES`].
 //!
-//! The rule checks the comments of Rust files only. It skips code spans and fenced code blocks.
+//! The rule skips Rust code, code spans and fenced code blocks.
 
 use super::finding::Finding;
 use super::markdown;

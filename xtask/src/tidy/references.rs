@@ -1,7 +1,6 @@
 //! Rules `dead-path` and `dead-test`: the documentation names only files and tests that exist.
 //!
-//! The rule `dead-path` checks the documents in [`MAPS`], and the rule `dead-test` checks [`CLIENT_GO`]. It
-//! is not a finding if one of these documents is missing.
+//! The rule `dead-path` checks the documents in [`MAPS`], and the rule `dead-test` checks [`CLIENT_GO`].
 
 use std::collections::BTreeSet;
 
@@ -50,8 +49,8 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
 
 /// Returns a finding for each test that [`CLIENT_GO`] names, but that does not exist.
 ///
-/// The names of tests are function names in backticks, with or without a module path. The function ignores
-/// type names in backticks, and rows that describe neither a behavior nor a defect.
+/// The names of tests are the function names in backticks in the last column of the tables. The function
+/// ignores rows that describe neither a behavior nor a defect.
 pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let Some(text) = tree.text(CLIENT_GO) else {
         return Vec::new();

@@ -114,10 +114,9 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Returns the byte offset of the end of a bracketed text. The text starts with the bracket at the byte
-/// offset `open`. The end is after the matching bracket.
+/// Returns the byte offset after the bracket that closes the bracket at the byte offset `open`.
 ///
-/// Returns the length of the code if there is no matching bracket.
+/// Returns the length of the code if there is no closing bracket.
 pub(super) fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {

@@ -17,7 +17,7 @@ const QUIET_INTERVALS: u32 = 5;
 /// because of the background tasks of kube-apiserver.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Maximum time that [`Meter::settle`] waits. After this time, it returns even if the process is busy.
+/// Maximum time that [`Meter::settle`] waits for an idle process. After this time, the method returns.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// Duration for which [`Meter::of_idle`] measures the CPU time that the process uses without clients.

@@ -1,8 +1,8 @@
 //! Formats the results of `cargo xtask bench real` as Markdown tables.
 //!
-//! For each client, this module also selects one kind of initial list: the kind that costs the server the
-//! least CPU time. It does not select a kind with which the server's peak memory is more than 1.5 times that
-//! of the kind with the least peak memory.
+//! For each client, this module also selects the kind of initial list that costs the server the least CPU
+//! time. The selection excludes kinds that cause a high peak memory of the server: more than 1.5 times the
+//! lowest peak memory of all kinds.
 
 use std::fmt::Write as _;
 
@@ -29,8 +29,8 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Limit for the server's peak memory with a selected kind of initial list. The limit is a multiple of the
-/// least peak memory of the server among all kinds that the same client uses.
+/// Maximum peak memory of the server with the selected kind of initial list, divided by the lowest peak
+/// memory of the server with any kind of initial list of the same client.
 const MEMORY_AT_MOST: f64 = 1.5;
 
 /// Returns all results as Markdown: one table of figures for each number of clients, and one table that
@@ -88,10 +88,9 @@ fn figures(clients: usize, samples: &Samples) -> String {
 }
 
 /// Returns the text of a table cell: the minimum of `spread`, and in parentheses the median of `spread`. The
-/// median is omitted if its text equals that of the minimum. `shown` formats a number.
+/// median is omitted if both numbers have the same text. `shown` formats a number.
 ///
-/// If `less` is present, this function first subtracts the minimum of `less` from the minimum of `spread`,
-/// and the median of `less` from the median of `spread`.
+/// If `less` is present, its minimum is subtracted from the minimum, and its median from the median.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));

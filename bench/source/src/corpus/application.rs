@@ -22,8 +22,8 @@ const RESOURCES: [(&str, &str, &str); 10] = [
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// Returns the template of an Argo CD `Application` that deploys `workload`. Values that differ between
-/// objects are placeholders, which `slots` records.
+/// Returns the template of an Argo CD `Application` that deploys `workload`. It contains a placeholder for
+/// each value that differs between objects. This function adds these values to `slots`.
 pub(super) fn application(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

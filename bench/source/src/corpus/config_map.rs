@@ -33,8 +33,8 @@ const SETTINGS: [(&str, &[&str]); 8] = [
     ("attempts", &["1", "3", "5"]),
 ];
 
-/// Returns the template of a `ConfigMap` with the configuration of `workload`. Values that differ between
-/// objects are placeholders, which `slots` records.
+/// Returns the template of a `ConfigMap` with the configuration of `workload`. It contains a placeholder for
+/// each value that differs between objects. This function adds these values to `slots`.
 pub(super) fn config_map(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

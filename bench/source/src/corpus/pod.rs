@@ -42,8 +42,8 @@ const SETTINGS: [(&str, &[&str]); 12] = [
     ("REGION", &["eu-central-1", "eu-west-1", "us-east-1"]),
 ];
 
-/// Returns the template of a pod that belongs to the Deployment `workload`. Values that differ between
-/// objects are placeholders, which `slots` records.
+/// Returns the template of a pod that belongs to the Deployment `workload`. It contains a placeholder for
+/// each value that differs between objects. This function adds these values to `slots`.
 pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let name = &workload.name;
     let image = format!(

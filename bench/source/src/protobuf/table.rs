@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, bail};
 /// The text of the table of protobuf message types. Comments at the start of the text describe its format.
 const V1_36: &str = include_str!("../../../../crates/protobuf/src/table/v1_36.tsv");
 
-/// Messages of which Go writes some JSON members before all others, and not in the order of the field
-/// numbers. Each entry has the name of the message, and the JSON names of the members that Go writes first.
+/// Message types whose JSON members Go does not write in the order of the field numbers. Each entry has the
+/// name of a message type, and the JSON names of the members that Go writes before all other members.
 const REORDERED: [(&str, &[&str]); 3] = [
     (
         "k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference",
@@ -192,7 +192,7 @@ impl Form {
 
 impl Field {
     /// Parses a field of a message type from a row of the table. The row has four columns that are separated
-    /// by tabs: field number, JSON name, type and presence.
+    /// by tabs: field number, JSON name, type and presence. Comments in the table define the presences.
     fn from_row(row: &'static str) -> Result<Field> {
         let mut columns = row.split('\t');
         let mut next = || columns.next().context("a column is missing");

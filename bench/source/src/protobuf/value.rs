@@ -39,11 +39,13 @@ pub(super) fn put_scalar(
     Ok(())
 }
 
-/// Appends to `out` the bytes that Go writes for a field that is absent in JSON. They are the zero value of
-/// the field's type, or no bytes for the type `bytes`. The field must not be a pointer in Go.
+/// Appends to `out` the bytes that Go writes for a field that is absent in JSON: the zero value of the
+/// field's type, or no bytes for the type `bytes`.
+///
+/// The field must not be a pointer in Go, because Go omits a pointer that is nil.
 ///
 /// # Errors
-/// Returns an error if Kubernetes objects always have the field, or if its type is not supported.
+/// Returns an error if the type of the field is not supported, such as a quantity.
 pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) -> Result<()> {
     match field.value {
         Type::Bool | Type::Integer => put_number(out, field.number, 0),
@@ -66,8 +68,8 @@ pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Appends to `out` the fields of a message whose JSON representation is not an object of the same fields.
-/// For example, a time is a string in JSON.
+/// Appends to `out` the fields of a message that has a special JSON representation. For example, a time is a
+/// string in JSON.
 ///
 /// # Errors
 /// Returns an error if `value` does not have the JSON representation `form`, or if `form` is not supported.

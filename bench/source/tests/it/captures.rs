@@ -133,8 +133,8 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
 /// Returns the lengths of the chunks that Go's HTTP server sends for `writes` with a response buffer of
 /// `buffer` bytes.
 ///
-/// Go's server may flush the buffer after a write with `may_flush`. The function assumes such a flush if one
-/// of the actual `chunks` ends where the write ends.
+/// The server flushes its buffer after some of the writes with `may_flush`. This function assumes a flush if
+/// one of the received `chunks` ends at the end of such a write.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

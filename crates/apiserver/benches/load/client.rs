@@ -19,7 +19,7 @@ use tokio::time::Instant;
 /// Length of a pod's JSON in a write request, in bytes. The server adds about 140 bytes of metadata.
 const SIZE: usize = 880;
 
-/// The JSON that precedes the time of a write in a pod.
+/// The JSON text before the write time in a pod.
 const STAMP: &str = "\"bench/ts\":\"";
 
 /// Number of digits of the time that follows [`STAMP`]. The time is in microseconds since the start of the
@@ -41,7 +41,7 @@ fn name(number: u32) -> String {
     format!("pod-{number:07}")
 }
 
-/// Returns the JSON of pod number `number` for a write at the time `stamp`, in microseconds.
+/// Returns the JSON of pod number `number` for a write request. `stamp` is the write time in microseconds.
 ///
 /// With the metadata that the server adds, the pod has about 1 KB. Each pod is bound to a different node.
 pub(crate) fn pod(number: u32, stamp: u64) -> String {

@@ -19,8 +19,8 @@
 //! those of the clients. Most of the CPU time of a delivery is spent in the kernel. For comparison, the
 //! benchmark also measures a process that only writes events to the same number of sockets.
 //!
-//! The run fails if a limit is exceeded, or if a watcher does not receive each write that its watch selects
-//! exactly once.
+//! The run fails if a limit is exceeded, if a watcher misses an event, or if a watcher receives an event
+//! twice.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 

@@ -22,8 +22,7 @@ const RANDOM_CHUNK_MAX: u64 = 64;
 pub(super) enum Step {
     Bytes(Bytes),
     Pause(Duration),
-    /// Flushes to the connection all bytes that were sent before this step. These bytes form a separate
-    /// chunk.
+    /// Ends the current chunk and flushes it to the connection.
     Flush,
     End(Ending),
     /// Records in the request log that the fault with this name has taken effect.
@@ -142,7 +141,8 @@ impl Disturbance {
         }
     }
 
-    /// Adds steps that send the data which a fault has held back: an incomplete or swapped event, or a whole body.
+    /// Processes the end of the received body. Adds steps that send the remaining data, such as an event that
+    /// a fault has held back.
     pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
         let line = std::mem::take(&mut self.line);
         if self.framing == Framing::Whole && self.by_events {
@@ -207,8 +207,8 @@ impl Disturbance {
         }
     }
 
-    /// Adds the steps of all faults that insert a text or stop the body after the number of events received
-    /// so far.
+    /// Adds the steps of the faults that insert a text or stop the body after N events, if N events have been
+    /// received.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -268,7 +268,7 @@ impl Disturbance {
         room
     }
 
-    /// Adds the steps of all faults that split or stop the body after the number of bytes sent so far.
+    /// Adds the steps of the faults that split or stop the body after N bytes, if N bytes have been sent.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {

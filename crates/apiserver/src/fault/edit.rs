@@ -1,6 +1,6 @@
 //! Defines [`Edit`], a change that a fault makes to one event of a watch, and the keywords of the edits.
 //!
-//! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] change only events of this server.
+//! Guarantees: [`Edit::Spoil`] and [`Edit::Retype`] do not change a line or message that is not an event.
 
 mod message;
 
@@ -9,14 +9,14 @@ pub(super) use message::frame_length;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// The parts of a body to which edits apply, and the rule by which the body is split into these parts.
+/// The format by which a response body is divided into the lines or messages to which edits apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// Each line is an event, or is the whole body of a response that is not a watch.
+    /// Each line is an event, as in a watch in JSON. This variant also applies to other JSON bodies.
     Lines,
-    /// Each event is preceded by its length, as in a watch in protobuf.
+    /// Each message is an event with its length before it, as in a watch in protobuf.
     Lengths,
-    /// The body is one part, as a response in protobuf that is not a watch.
+    /// The whole body is one message, as in a protobuf response without events.
     Whole,
 }
 

@@ -83,8 +83,8 @@ struct Disturbed {
     ///
     /// The body resumes when [`Orders::thaws`] no longer has this value.
     frozen_at: Option<u64>,
-    /// Whether the body was already flushed before it fails with [`Ending::Break`]. The flush delivers all
-    /// data that was sent before the failure.
+    /// Whether the data before a failure with [`Ending::Break`] was flushed. Without the flush, the failure
+    /// could discard this data.
     breaks: bool,
     /// Whether the wrapped body `inner` has ended.
     drained: bool,
@@ -96,8 +96,8 @@ struct Disturbed {
 impl OpenBodies {
     /// Registers the response body of `request` before the server sends the body.
     ///
-    /// For a watch, the caller holds the lock of the store while it registers the body and the watch. An
-    /// action of a fault plan therefore finds either both registrations or neither.
+    /// For a watch, the caller must hold the lock of the store until it has also registered the watch.
+    /// Otherwise an action of a fault plan could affect the body but not the watch.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -141,8 +141,8 @@ impl OpenBodies {
 
     /// Resumes all open bodies whose requests `matches` selects.
     ///
-    /// Also removes each earlier freeze if `matches` covers its [`Match`]. A removed freeze does not affect
-    /// bodies that open later.
+    /// Also removes each freeze if `matches` selects all requests of the freeze. A removed freeze does not
+    /// affect bodies that open later.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -301,10 +301,10 @@ impl Disturbed {
         None
     }
 
-    /// Polls the inner body. Returns its next chunk or its error, if no faults apply to the body.
+    /// Polls the inner body. Returns an error of this body, or its next chunk if no faults apply to the body.
     ///
-    /// If faults apply, the method processes the next chunk, adds the resulting steps to `steps`, and returns
-    /// `None`. It also returns `None` at the end of the inner body.
+    /// Returns `Ready(None)` at the end of the inner body, and after a chunk to which faults apply. In both
+    /// cases, the caller continues with `steps`.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

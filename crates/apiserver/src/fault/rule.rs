@@ -75,8 +75,7 @@ pub(crate) enum Form {
     TooLarge,
 }
 
-/// Point of a response before which a fault waits: the whole response, the first byte of its body, or each
-/// watch event.
+/// What a fault delays: the whole response, the first byte of its body, or each watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     Answer,

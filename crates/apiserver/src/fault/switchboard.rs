@@ -210,9 +210,8 @@ impl Switchboard {
     ///
     /// Dropping the returned guard ends the registration.
     ///
-    /// For a watch, the caller holds the lock of the store while it calls this method and registers the watch
-    /// in the watch cache. Without the lock, an action could affect the body but not the watch, or the
-    /// reverse.
+    /// For a watch, the caller must hold the lock of the store until it has also registered the watch in the
+    /// watch cache. Otherwise an action could affect the body but not the watch.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
@@ -321,8 +320,7 @@ impl Rules {
 // === impl InForce ===
 
 impl InForce {
-    /// Returns whether the rule affects the request, and counts the request. An affected request counts
-    /// toward `left`, and a skipped request counts toward `skip`.
+    /// Returns whether the rule affects the request, and counts the request toward the limits of the rule.
     fn hits(&mut self, request: &LoggedRequest) -> bool {
         let concerned = self.left != Some(0)
             && self.rule.matches.matches(request)

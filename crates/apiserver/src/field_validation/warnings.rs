@@ -1,9 +1,10 @@
 //! Collects the warnings for one response, and writes them as `Warning` headers.
 //!
 //! Guarantees, as in kube-apiserver:
-//! - each warning is sent once, in the order of first occurrence;
-//! - if the warnings have more than [`TOTAL_MAX`] characters in total, each warning is truncated to
-//!   [`ITEM_MAX`] characters. Once the written warnings have [`TOTAL_MAX`] characters, the rest are omitted;
+//! - each warning is sent at most once, in the order of first occurrence;
+//! - if all warnings together have more than [`TOTAL_MAX`] characters, each warning is truncated to
+//!   [`ITEM_MAX`] characters, and no warning is sent after the sent warnings have reached [`TOTAL_MAX`]
+//!   characters;
 //! - a warning that contains a control character is omitted.
 
 use http::header::{HeaderMap, HeaderValue, WARNING};

@@ -7,10 +7,8 @@
 //!   the stream;
 //! - the other streams of the connection continue;
 //! - a slow stream that sends each chunk in time is not reset;
-//! - a response of at most [`FREE_BYTES`] has no time limit, so its memory can be in use as long as the
-//!   connection exists;
-//! - the time limit also applies to the last chunk of a longer response, if this chunk exceeds
-//!   [`FREE_BYTES`];
+//! - a response, or the last chunk of a longer response, has no time limit if it has at most [`FREE_BYTES`].
+//!   Its memory can then be in use as long as the connection exists;
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
 //! [`connection_stall`](super::connection_stall) does not detect such a stream, because the connection makes
@@ -62,7 +60,7 @@ pub(super) struct Chunk {
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length in bytes of the last chunk that was passed to hyper.
+    /// Length in bytes of the chunk that was passed to hyper most recently.
     ///
     /// `None` before the first chunk, and after hyper has passed the chunk to h2.
     last: Option<usize>,
@@ -77,10 +75,7 @@ pub(super) struct ResetOnStall<F> {
     steps: usize,
     /// Time of the last poll that found a new value of [`InFlight::steps`], which means progress.
     since: Instant,
-    /// Timer for the time limit of the current chunk.
-    ///
-    /// The timer is not reset for each chunk. If the timer fires before the deadline of the current chunk, it
-    /// is reset to this deadline.
+    /// Timer that fires at the deadline of the current chunk, or of an earlier chunk.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -95,8 +90,7 @@ impl InFlight {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Completes when the connection has written all chunks of the stream. Until then, each call registers
-    /// the current task, which is woken when all chunks are written.
+    /// Completes when the connection has written all chunks of the stream.
     fn poll_written(&self, cx: &Context<'_>) -> Poll<()> {
         self.written.register(cx.waker());
         if self.is_empty() {
@@ -158,9 +152,10 @@ impl TrackedBody {
         }
     }
 
-    /// Returns whether the end of the body may be sent.
+    /// Returns whether the body may end.
     ///
-    /// This is the case if all chunks are written, or if the last chunk has at most [`FREE_BYTES`].
+    /// The time limit of the stream does not apply after the end of the body. The body may therefore end only
+    /// when all chunks are written, or if the last chunk has at most [`FREE_BYTES`].
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {

@@ -1,9 +1,10 @@
 //! Encodes objects, lists and watch events as protobuf.
 //!
-//! Guarantees: the bytes equal those that Kubernetes writes for an object with the same JSON. An object that does
-//! not fit the message of its kind, for example because it has an unknown field, is not encoded.
+//! Guarantees: the bytes equal those that Kubernetes writes for an object with the same JSON.
+//! An object that does not fit the message of its kind, for example because it has an unknown field, is not
+//! encoded.
 //!
-//! Does not select the encoding of a response.
+//! This module does not select the encoding of a response.
 
 use kube_informer_protobuf::{
     Envelope, MessageId, Messages, encode as encode_message, put_bytes, put_length, put_varint,
@@ -19,7 +20,7 @@ pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// Media type of watches in protobuf.
 pub(crate) const WATCH_CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// The API version and the kind of the metadata of an object.
+/// API version and kind with which the metadata of an object is encoded.
 const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
 
 /// The values in the metadata of a list.
@@ -29,7 +30,7 @@ pub(crate) struct ListMeta<'a> {
     pub(crate) remaining: Option<usize>,
 }
 
-/// The message, the API version and the kind of the objects in a response.
+/// The protobuf message type, the API version and the kind of the objects in a response.
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
     message: MessageId,
@@ -62,22 +63,26 @@ impl Schema {
         })
     }
 
-    /// Returns the message of an object without its envelope. Returns `None` if the object does not fit.
+    /// Returns the protobuf message of an object, without an envelope.
     ///
-    /// `json` is the object without `apiVersion` and `kind`.
+    /// Returns `None` if the object does not fit the message type. `json` is the object without `apiVersion`
+    /// and `kind`.
     pub(crate) fn item(&self, json: &[u8]) -> Option<Vec<u8>> {
         let object: Value = serde_json::from_slice(json).ok()?;
         encode_message(self.message, &object).ok()
     }
 
-    /// Returns an object in its envelope. Returns `None` if the object does not fit.
+    /// Returns the protobuf message of an object in its envelope.
     ///
-    /// `json` is the object without `apiVersion` and `kind`.
+    /// Returns `None` if the object does not fit the message type. `json` is the object without `apiVersion`
+    /// and `kind`.
     pub(crate) fn object(&self, json: &[u8]) -> Option<Vec<u8>> {
         Some(self.wrap(&self.item(json)?))
     }
 
-    /// Returns a bookmark: an object that has only this metadata.
+    /// Returns the object of a bookmark event in its envelope. The object contains only `metadata`.
+    ///
+    /// Returns `None` if `metadata` does not fit the message type.
     pub(crate) fn bookmark(&self, metadata: Value) -> Option<Vec<u8>> {
         let object = Value::from(Map::from_iter([("metadata".to_owned(), metadata)]));
         let message = encode_message(self.message, &object).ok()?;

@@ -50,7 +50,9 @@ const CONFIG_MAP: Expected<'static> = Expected {
     kind: "ConfigMap",
 };
 
-/// Encodes an object, such as a config map, whose metadata contains this name.
+/// Encodes an object that contains only this name.
+///
+/// The bytes are the same for all kinds in these tests.
 fn named(name: &str) -> Vec<u8> {
     bytes(1, bytes(1, name))
 }

@@ -3,7 +3,6 @@
 //! Guarantees:
 //! - every kind supports `metadata.name` and `metadata.namespace`. Built-in kinds also support the fields
 //!   that they support in Kubernetes 1.36;
-//! - a write reads the values of these fields from the object, and the store keeps them with the object;
 //! - an absent field has the default value that Kubernetes would set.
 
 use serde_json::Value;

@@ -116,7 +116,9 @@ pub(crate) struct Disk {
     open_database: OpenDatabase,
     /// The names of the collections, such as `deployments.apps`. The index is the collection's id.
     collections: Vec<String>,
-    /// The lock that prevents other servers from opening the directory. Dropped after `database`.
+    /// The lock that prevents other servers from opening the directory.
+    ///
+    /// It is dropped after `database`, so no other server opens a database that is still open here.
     _lock: DirectoryLock,
 }
 

@@ -218,7 +218,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Appends the JSON of an object that has only the metadata of this object to `out`.
+    /// Appends an object with only this object's `metadata` to `out`, as the JSON of a list item.
     pub(crate) fn write_metadata_item(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"metadata":"#);
         out.extend_from_slice(self.metadata());

@@ -1,10 +1,11 @@
-//! Represents a change of one object, and caches the encoded watch frames of the change.
+//! Represents a change of one object, and caches the encoded watch events of the change.
+//!
+//! A frame is one encoded watch event: its type and the object.
 //!
 //! Guarantees:
 //! - a frame is encoded once per event type, encoding, representation of the object and API version, and all
 //!   watchers share its bytes;
-//! - a frame with a table row contains the object's age, so it is encoded again if a watcher needs it in a
-//!   later second;
+//! - a frame with a table row contains the object's age, so watchers share it only within the same second;
 //! - the store keeps the frames of the newest [`FRAMES_KEPT`](super::FRAMES_KEPT) events of a collection.
 //!   Frames of older events are encoded again on demand.
 //!
@@ -31,7 +32,7 @@ pub(crate) enum EventType {
     Deleted,
 }
 
-/// The representation and the encoding of the object in a watch frame: the object, its metadata, or a table row.
+/// The form of the object in a watch frame: complete, only its metadata, or a table row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Object(Encoding),
@@ -67,8 +68,6 @@ pub(crate) struct Event {
     pub(crate) old: Option<Arc<Entry>>,
     pub(crate) new: Option<Arc<Entry>>,
     /// The old object with the revision of this event, for frames of type `Deleted`.
-    ///
-    /// The entry is created when it is first needed.
     gone: OnceLock<Entry>,
     /// The frames of this event that have been encoded.
     frames: Mutex<Vec<(FrameKey, Bytes)>>,

@@ -3,8 +3,7 @@
 //! The event history has dropped these states, but unfinished lists and watches still need them.
 //!
 //! Guarantees: the measured size is never less than the size that lists and watches hold.
-//! The measured size can also include states that are no longer held.
-//! The module removes such states each time the measured size has grown by an eighth of the limit.
+//! The measured size can temporarily include states that are no longer held.
 
 use std::sync::{Arc, Weak};
 

@@ -58,8 +58,8 @@ pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
     /// Revision of the last accepted write.
     ///
-    /// The value is 0 if no write was accepted since the latest of these events: the start of the server, a
-    /// failed batch, or the restoration of an older revision.
+    /// The value is 0 if no write was accepted since the server started, a batch failed, or an older revision
+    /// was restored.
     revision: u64,
     /// The batch to which new writes are added.
     ///
@@ -98,8 +98,8 @@ impl Pending {
 
     /// Returns the revision of the last accepted write.
     ///
-    /// Returns 0 if no write was accepted since the latest of these events: the start of the server, a failed
-    /// batch, or the restoration of an older revision.
+    /// Returns 0 if no write was accepted since the server started, a batch failed, or an older revision was
+    /// restored.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }

@@ -43,7 +43,7 @@ pub(crate) struct ListCall<'a> {
     pub(crate) options: &'a ListOptions,
 }
 
-/// The start of a page: the state, the first key, and the maximum number of objects.
+/// The start of a page: the state to read, the minimum key, and the maximum number of objects.
 struct Start {
     snapshot: Snapshot,
     /// Minimum key of the objects in the page.

@@ -140,7 +140,7 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
 
 /// Adds the URL path `path` with its `operations` to `paths`. Does nothing if `operations` is empty.
 ///
-/// Also describes the parameters in the path, such as `{name}`.
+/// Also adds the parameters in `path`, such as `{name}`.
 fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
     if operations.is_empty() {
         return;

@@ -167,7 +167,9 @@ fn check_revision(
     }
 }
 
-/// Parses the `resourceVersion` in a request's body. Returns Kubernetes' error for other text.
+/// Parses the `resourceVersion` in a request's body.
+///
+/// Returns Kubernetes' error if the text is not a number.
 pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");

@@ -1,13 +1,13 @@
 //! Implements the bounded queue between the watch cache and the response body of one watch.
 //!
+//! The queue contains deliveries: events, bookmarks and injected bytes.
+//!
 //! Guarantees:
 //! - the receiver gets the deliveries in the order in which they were sent;
 //! - a full queue rejects a delivery, and the sender does not wait;
 //! - after the sender is dropped, the receiver gets the remaining deliveries and then the end of the queue;
 //! - after [`Sender::abandon`], the receiver gets none of the deliveries that were queued;
 //! - a queue that was long and is empty again keeps memory for only a few deliveries.
-//!
-//! A tokio channel is not used. It supports several senders and therefore costs more per delivery.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

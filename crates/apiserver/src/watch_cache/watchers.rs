@@ -1,11 +1,12 @@
 //! Indexes the open watches of one resource, to find the watches that an event may concern.
 //!
 //! A watcher is one open watch. A watcher requires a value if its field selector contains `field=value` or if
-//! its path contains a namespace.
+//! its path contains a namespace. If a watcher requires several values, the index uses only the most
+//! selective one.
 //!
 //! Guarantees:
-//! - an event is compared only with watchers that require a value of the old or new object, and with watchers
-//!   that require no value;
+//! - an event is compared only with two sets of watchers: those that require no value, and those that require
+//!   a value which the object has before or after the event;
 //! - the index keeps no data of a removed watcher.
 
 use std::collections::BTreeMap;
@@ -27,9 +28,9 @@ pub(super) struct Watchers {
     by_value: BTreeMap<Source, BTreeMap<Box<str>, Group>>,
 }
 
-/// The field value or the namespace that a watcher requires. `Any` if the watcher requires none.
+/// The required value by which the index finds a watcher: a field value or a namespace.
 ///
-/// All objects that the watcher selects have this value.
+/// `Any` if the watcher requires no value.
 #[derive(Clone, Debug, PartialEq)]
 enum Demand {
     Any,
@@ -132,11 +133,10 @@ impl Watchers {
 // === impl Demand ===
 
 impl Demand {
-    /// Returns the most selective value that a watch requires.
+    /// Returns the most selective value that a watch requires, or [`Demand::Any`] if it requires none.
     ///
-    /// This is the name of an object if the watch requires one. Otherwise it is another required field value,
-    /// or the namespace if no field value is required. Returns [`Demand::Any`] if the watch requires no
-    /// value.
+    /// An object name is more selective than other field values, and these are more selective than a
+    /// namespace.
     fn of(filter: &Filter) -> Demand {
         let demands = filter.selection.fields.demands();
         let namespace = filter.prefix.strip_suffix('/');

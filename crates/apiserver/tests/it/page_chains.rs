@@ -1,7 +1,7 @@
 //! Compares the pages of the server's lists with the pages of a simple reference implementation.
 //!
-//! The test runs random sequences of steps. A step writes an object, expires the server's history, or
-//! requests one page with a random limit.
+//! The test runs random sequences of steps. A step writes an object, expires all `continue` tokens of past
+//! revisions, or requests one page with a random limit.
 //!
 //! A chain is the sequence of all pages of one list. Each page has the `continue` token for the next page.
 
@@ -32,7 +32,9 @@ enum Step {
     /// Creates the config map with this index in [`KEYS`], or changes the config map if it exists.
     Put(usize),
     Delete(usize),
-    /// Expires the server's history. A `continue` token of an older revision then receives a 410 response.
+    /// Expires the `continue` tokens of all past revisions.
+    ///
+    /// Requests with these tokens receive a 410 response.
     Compact,
     /// Requests the next page of the current chain. The number is the request's limit.
     ///
@@ -109,8 +111,8 @@ impl Reference {
 
 /// Asserts that `page`, a response of the server, contains the expected config maps.
 ///
-/// The expected page is the state at `revision`, starts at index `from` of [`KEYS`], and has at most `limit`
-/// config maps. Returns the chain that continues after the page, or `None` if the page is the last one.
+/// The page must contain the config maps that exist at `revision`, from index `from` of [`KEYS`], but at most
+/// `limit` of them. Returns the chain that continues after the page, or `None` if the page is the last one.
 fn judge(
     reference: &Reference,
     page: &Reply,

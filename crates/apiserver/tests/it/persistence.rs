@@ -1,7 +1,7 @@
 //! Tests servers with a data directory.
 //!
-//! The tests check the objects of a server after a restart and after its process was killed. They also check
-//! which data directories a server rejects.
+//! The tests check the objects of a server after a restart, also after the server's process was killed. They
+//! also check which data directories a server rejects.
 
 use std::collections::BTreeMap;
 use std::fs;

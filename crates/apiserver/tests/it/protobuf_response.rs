@@ -37,7 +37,7 @@ async fn get_as(server: &Server, uri: &str, accept: &str) -> Reply {
     }
 }
 
-/// Returns the object in an envelope as JSON.
+/// Decodes the object in a protobuf envelope, and returns the object as JSON.
 fn decoded(object: &[u8]) -> Value {
     let object = object
         .strip_prefix(&Envelope::MAGIC)
@@ -61,7 +61,7 @@ fn decoded(object: &[u8]) -> Value {
     decoded.unwrap_or_else(|error| json!(error.to_string()))
 }
 
-/// Returns the kind, the metadata and the messages of the items of a list.
+/// Decodes a protobuf list. Returns its API version and kind, its metadata, and its encoded items.
 fn list(body: &[u8]) -> (String, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let envelope = Envelope::read(body.strip_prefix(&Envelope::MAGIC).unwrap()).unwrap();
     let of_number = |number: u32| {
@@ -73,7 +73,10 @@ fn list(body: &[u8]) -> (String, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     (kind, of_number(1).collect(), of_number(2).collect())
 }
 
-/// Returns each event of a watch as text: its type, and the state of its object or the object's error.
+/// Decodes the protobuf events of a watch, and returns each event as a line of text.
+///
+/// The line has the type of the event, and the kind, the name and the revision of the object. For an error,
+/// the line has the code and the message of the status.
 fn events(mut body: &[u8]) -> Vec<String> {
     let mut events = Vec::new();
     while let Some((length, rest)) = body.split_first_chunk::<4>() {

@@ -81,9 +81,6 @@ async fn without_a_watch_cache_the_closing_bookmark_is_the_only_one() {
 }
 
 /// Returns whether the server has a watch cache for `resource`.
-///
-/// The function lists with `resourceVersion=0` and `limit=1`. Only storage applies this limit, and a watch
-/// cache ignores it.
 async fn is_cached(server: &Server, resource: &str) -> bool {
     let list = format!("/api/v1/{resource}?resourceVersion=0&limit=1");
     get(server, &list).await.continue_token().is_none()

@@ -8,9 +8,9 @@
 //! - the demo itself creates only the nodes and a Deployment, and the loops do everything else;
 //! - each printed step shows the revision of the object that the loop observed;
 //! - the demo succeeds if all replicas are ready and all failed pods are replaced;
-//! - if the user leaves out a loop, the demo succeeds if the other loops get as far as they can without that
-//!   loop, and then report no further step;
-//! - otherwise the demo fails and prints what is missing;
+//! - if the user leaves out a loop, the demo succeeds if everything that precedes this loop has happened. For
+//!   example, without the scheduler, the pods must be created;
+//! - if the demo does not succeed before its deadline, it fails and prints what is missing;
 //! - at the end, also after an error or a signal, the demo removes the objects that it has created.
 
 mod accounts;
@@ -279,7 +279,8 @@ impl Stage<'_> {
 /// Prints a table with the numbers of requests and cache reads of each process.
 ///
 /// A process is a group of control loops with the same `User-Agent`. Below the table, prints how many list
-/// requests the processes have sent since the request with the sequence number `synced`.
+/// requests the processes have sent since the request with the sequence number `synced`. If the server has no
+/// request log, `synced` is `None` and the requests are not counted.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

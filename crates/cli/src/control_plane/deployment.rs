@@ -156,10 +156,9 @@ impl EventHandler<ReplicaSet> for ReplicaSets {
     }
 }
 
-/// Returns the readiness in the Deployment's status, as a pair.
+/// Returns whether the Deployment's status is up to date, and the status's number of ready replicas.
 ///
-/// The `bool` is true if the status is up to date (`observedGeneration` equals the generation). The number is
-/// the number of ready replicas.
+/// The status is up to date if its `observedGeneration` equals the Deployment's generation.
 fn standing(deployment: &Object<Deployment>) -> (bool, i32) {
     let Some(deployment) = deployment.live() else {
         return (false, 0);

@@ -1,8 +1,7 @@
 //! The node agent: simulates the containers of its node's pods, and writes the status of these pods.
 //!
-//! A container runs as soon as the agent starts it. While the counter [`Fates`] is above zero, each started
-//! container fails after 400 ms and decrements the counter. The other containers run until their pods are
-//! deleted.
+//! A container runs as soon as the agent starts it. Each started container decrements the counter [`Fates`],
+//! and fails after 400 ms. If the counter is zero, the container runs until its pod is deleted.
 //!
 //! Guarantees:
 //! - The agent never changes a pod of another node.
@@ -78,10 +77,9 @@ struct Pods {
     teller: Teller,
 }
 
-/// Adds the agent of the node named `node` to a process.
+/// Adds the agent of the node named `node` to a process. The process must have no other loop.
 ///
-/// The name of the control loop is the user agent of the process. Therefore the process must have no other
-/// loop.
+/// The agent reports its steps under the user agent of the process.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.
@@ -264,7 +262,7 @@ impl Agent {
     /// Gets the pod `name` from the server, and writes the status `Failed` of the pod.
     ///
     /// Must be called when the pod's container has ended. Writes nothing if the pod was deleted or replaced,
-    /// or if its status shows already that it has ended.
+    /// or if its phase is already `Failed` or `Succeeded`.
     async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
         let pod = match self.write_pods.to(name.namespace()).get(name.name()).await {
             Ok(pod) => pod,

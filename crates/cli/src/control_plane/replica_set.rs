@@ -1,9 +1,8 @@
 //! The replica set controller: creates and deletes pods until each ReplicaSet has the desired number.
 //!
 //! Guarantees:
-//! - A stale cache does not cause too many pods. After the controller has sent creations and deletions, it
-//!   counts pods again only when its cache has received all of their events, or after five minutes (see the
-//!   module `expectations`).
+//! - A stale cache does not cause too many pods. Before the controller counts the pods again, it waits for
+//!   the events of all its creations and deletions, for at most five minutes (see the module `expectations`).
 //! - Pods that have ended are deleted and replaced. In Kubernetes, the controller only replaces them, and the
 //!   garbage collector deletes them.
 
@@ -53,7 +52,7 @@ struct Controller {
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
-    /// Number of ready pods at the last call of [`Controller::tell_content`], by ReplicaSet name.
+    /// Number of ready pods at the most recent call of [`Controller::tell_content`], by ReplicaSet name.
     content: Mutex<BTreeMap<ObjectName, i32>>,
     write_replica_sets: Writes<ReplicaSet>,
     write_pods: Writes<Pod>,

@@ -1,8 +1,8 @@
 //! Computes the resource requests of pods and the allocatable capacity of nodes for the scheduler.
 //!
 //! Guarantees:
-//! - A quantity is converted to an integer number of thousandths. Only smaller fractions are rounded up, as
-//!   in Kubernetes.
+//! - A quantity is converted to an integer number of thousandths. A fraction of a thousandth is rounded up,
+//!   as in Kubernetes.
 //! - An invalid quantity is an error. It is never treated as zero.
 
 use std::{collections::BTreeMap, fmt};
@@ -22,7 +22,7 @@ pub(crate) struct Room {
     pods: i128,
 }
 
-/// The first resource that a node has too little of for a pod.
+/// The first resource, in the order of the variants, that is insufficient on a node for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     Cpu,
@@ -48,7 +48,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Returns the requests of a pod: the sums over its containers, and one pod.
+    /// Returns the CPU and memory requests of a pod's containers, summed, and the pod itself as one pod.
     ///
     /// # Errors
     /// Returns an error if a quantity is invalid.

@@ -60,10 +60,10 @@ struct Memory {
     /// Pods whose binding was sent but is not in the cache yet. The value has the node and the pod's
     /// requests.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
-    /// Pods to add to the queue when capacity may have become available.
+    /// Pods that the scheduler retries when capacity becomes available, because they fitted on no node.
     ///
-    /// Contains the pods that fitted on no node at the last attempt. Also contains the pod that the worker is
-    /// scheduling, because capacity may become available during the attempt.
+    /// Also contains the pod that the worker is scheduling, because capacity may become available during the
+    /// attempt.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
 }
 
@@ -99,7 +99,9 @@ struct Nodes {
     memory: Arc<Memory>,
 }
 
-/// The resources that the scheduler has permission to list and watch. Nodes need cluster-wide permissions.
+/// The resources that the scheduler has permission to list and watch.
+///
+/// To list nodes, the scheduler needs a cluster-wide permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// The scheduler observes only pods. It reports steps, but has no workers and binds no pods.

@@ -13,8 +13,8 @@ use crate::binary::{Running, file, run};
 
 /// Runs the program with `arguments`, and returns the one line that it writes to standard error.
 ///
-/// Asserts that the exit code is `code`. For each pair in `replaced`, replaces the first text in the line by
-/// the second text.
+/// Asserts that the exit code is `code`. In the line, the first text of each pair in `replaced` is replaced
+/// by the second text of the pair.
 async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) -> String {
     let mut line = run(arguments).await.with_code(code).err;
     assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");

@@ -114,10 +114,10 @@ impl Binder {
         }
     }
 
-    /// Binds the claim `name` to the volumes that refer to it.
+    /// Binds the claim `name` to the volumes that refer to it, or releases these volumes.
     ///
-    /// A volume is released instead if the claim does not exist, or if the claim has another uid than the
-    /// reference in the volume. If the claim is marked for deletion, its finalizers are then removed.
+    /// A volume is released if the claim does not exist, or if the uid of the claim differs from the uid in
+    /// the volume. At the end, the finalizers of the claim are removed if the claim is marked for deletion.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {
         let claim = self.claims.lister().find(name);
         let claim = claim.map(|claim| claim.get()).transpose()?;
@@ -173,8 +173,8 @@ impl Binder {
 
     /// Sets the phase of a volume to `Released`. Must be called if the cache has no claim for the volume.
     ///
-    /// If the phase is already `Released` and the volume is marked for deletion, removes the finalizers of
-    /// the volume. Returns an error and changes nothing if the server still has the claim.
+    /// Instead removes the finalizers of a volume that is already released and marked for deletion. Returns
+    /// an error and changes nothing if the server still has the claim.
     async fn release(&self, claim: &ObjectName, volume: &PersistentVolume) -> anyhow::Result<()> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volume_phase(volume) == Some("Released") {

@@ -21,7 +21,7 @@ pub(crate) const FAILURES: &str = "kube-informer-example/failures";
 /// Key of a label that makes two provisioners create the volume of a claim at the same time.
 ///
 /// If a claim has the label, the first two calls of [`Storage::provide`] for the claim's disk wait for each
-/// other. Each call comes from another provisioner.
+/// other. The calls are from two different provisioners.
 pub(crate) const RACE: &str = "kube-informer-example/race";
 
 /// The simulated storage. Clones share the same disks, so several provisioners can use them.

@@ -97,7 +97,7 @@ pub(crate) enum SplitError {
     EndedEarly(&'static str),
 }
 
-/// Returns the error "the response to the list {what}", for an invalid list response.
+/// Returns the error for an invalid list response. The error text is "the response to the list {what}".
 pub(super) fn invalid_list(what: impl fmt::Display) -> SplitError {
     malformed(format!("the response to the list {what}"))
 }

@@ -3,9 +3,6 @@
 //! Guarantees:
 //! - [`ListSplitter`] and [`WatchSplitter`] accept a body in chunks that end at any byte;
 //! - an item or event that is completely in one chunk is not copied.
-//!
-//! An object's kind and identity are read without a JSON parser if the object has the JSON layout that API
-//! servers write. Objects in another layout are read by a JSON parser.
 
 mod cut;
 mod fast_path;

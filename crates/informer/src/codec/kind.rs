@@ -76,5 +76,5 @@ impl Expected {
     }
 }
 
-/// Maximum number of bytes that an error message contains of an object's API version and kind.
+/// Maximum length in bytes of an object's API version and kind in an error message.
 const KIND_BYTES: usize = 128;

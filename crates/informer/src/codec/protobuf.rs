@@ -86,10 +86,10 @@ fn message(bytes: &[u8]) -> &[u8] {
     envelope(bytes).map_or(bytes, |envelope| envelope.raw)
 }
 
-/// Returns the API version and the kind of an object that consists only of metadata and has no envelope.
+/// Returns `PartialObjectMetadata` and its API version if `schema` is the message type of that kind.
 ///
-/// Such an object is an item of a list. In JSON, each item of such a list states its kind, unlike the items of
-/// other lists.
+/// A list item of this kind has no envelope in protobuf, but states its kind in JSON. Items of other kinds
+/// state no kind in either encoding.
 fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
     const API_VERSION: &str = "meta.k8s.io/v1";
     const KIND: &str = "PartialObjectMetadata";

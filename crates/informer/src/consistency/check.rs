@@ -39,7 +39,7 @@ const PERIOD_MIN: Duration = Duration::from_secs(1);
 
 /// Delay between two attempts to get a snapshot.
 ///
-/// With some queues, such as `DeltaFifo`, the loop provides a snapshot only while the queue is empty.
+/// With some queues, such as `DeltaFifo`, the informer can provide a snapshot only while the queue is empty.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maximum number of attempts to get a snapshot before a check of one source is skipped.
@@ -93,7 +93,7 @@ impl ListedFor {
         }
     }
 
-    /// Must be called when a periodic check has found the same difference again.
+    /// Records that a periodic check has found the same difference again.
     ///
     /// Returns whether this check must request another list.
     fn is_due(&mut self) -> bool {

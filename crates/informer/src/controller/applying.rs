@@ -1,7 +1,7 @@
 //! Adds changes to the queue and applies batches of changes to the store, for the informer's loop.
 //!
-//! The loop's thread applies small batches. Long lists and very large batches would delay the other tasks of
-//! this thread. They are applied on tokio's thread pool for blocking work, and the loop waits for the result.
+//! Long lists and very large batches are applied on tokio's thread pool for blocking work, because they would
+//! delay the other tasks of the loop's thread. The loop waits for the result.
 //!
 //! Guarantees: batches are applied one after the other, and the changes of a batch become visible to readers
 //! together.

@@ -18,7 +18,8 @@ pub(crate) enum Definition {
     /// No definition of the kind was received. A built-in kind, for example, has no definition.
     #[default]
     Unknown,
-    /// The kind's definition exists. This value is sent again after each change of the definition.
+    /// The kind's definition exists. The informer receives this value again after each change of the
+    /// definition.
     There,
     /// The kind's definition existed and was deleted.
     Deleted,
@@ -27,7 +28,7 @@ pub(crate) enum Definition {
 /// Whether the reflectors of an informer run or are suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// The server may serve the kind. Suspended reflectors restart immediately, and list and watch again.
+    /// The server may serve the kind. The informer starts new reflectors, which list and watch at once.
     Active,
     /// The server does not serve the kind. The reflectors report that no objects exist, and send no requests.
     Dormant,

@@ -129,10 +129,9 @@ impl<K: Resource> Config<K> {
     /// deltas of the same key are appended to them. No delta is merged or lost, and the number of attempts is
     /// not limited.
     ///
-    /// The controller pauses after as many consecutive failures as the queue has keys, because every key may
-    /// then have failed. The first pause lasts 5 ms, and each further pause lasts twice as long as the
-    /// previous one, at most 30 s. A success resets the length to 5 ms. A new change or a resync ends a
-    /// pause.
+    /// If the process function fails as many times in a row as the queue has keys, the controller pauses,
+    /// because every key may have failed. The first pause lasts 5 ms. Each further pause lasts twice as long,
+    /// up to 30 s. After a success, the next pause lasts 5 ms again. A new change or a resync ends a pause.
     ///
     /// Deltas of a key that never succeeds stay queued. At 2,000 queued deltas the controller stops receiving
     /// from the watch until some deltas are processed.

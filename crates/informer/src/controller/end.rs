@@ -27,7 +27,8 @@ pub struct Ended {
 
 /// A guard that marks the informer as stopped in its status when the guard is dropped.
 ///
-/// The guard then wakes the tasks that wait until the loop has applied a batch. No further batch is applied.
+/// The guard then wakes the tasks that wait for the loop to apply a batch, because the loop applies no
+/// further batch.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {

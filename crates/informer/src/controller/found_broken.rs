@@ -1,8 +1,8 @@
 //! Marks stored objects as broken if they fail to decode when a reader accesses them.
 //!
-//! Such failures occur only in a lazy or packed cache, which stores encoded objects. Only the informer's loop
-//! may modify the store. A reader therefore sends a command, and the loop marks the object between two
-//! batches.
+//! A broken object is stored with its decoding error. Such failures occur only in a lazy or packed cache,
+//! which stores encoded objects. Only the informer's loop may modify the store. A reader therefore sends a
+//! command, and the loop marks the object between two batches.
 
 use super::{Command, Serving};
 use crate::object::ObjectName;
@@ -10,9 +10,9 @@ use crate::object::ObjectName;
 impl<K: Send + Sync + 'static> Serving<K> {
     /// Marks the stored object `name` as broken, which means that it is stored with its decoding error.
     ///
-    /// Receives further [`Command::FoundBroken`] from the channel, and marks their objects too. Stops when
-    /// the channel is empty, when the batch is full, or at a command of another type. Returns that other
-    /// command, and the caller must execute it.
+    /// Also marks the objects of the [`Command::FoundBroken`] commands that are next in the channel, up to
+    /// the size of a batch. If a command of another type follows them, returns that command. The caller must
+    /// then execute it.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

@@ -26,9 +26,8 @@ pub(crate) trait Guest<K>: Send + Sync {
 
     /// Performs the guest's final work after the reflectors have stopped.
     ///
-    /// The controller does not call this method if the informer has failed. The method may return a second
-    /// future for work that the controller runs while the handlers stop. `None` means that there is no such
-    /// work.
+    /// The controller does not call this method if the informer has failed. The result is further work, which
+    /// the controller runs while the handlers stop. `None` means that there is no such work.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         Box::pin(future::ready(None))
     }

@@ -1,7 +1,7 @@
 //! Runs a reflector and a user-defined process function ([`ProcessLoop`]).
 //!
-//! Guarantees: the process loop runs until the shutdown or until one of its parts fails, and then returns the
-//! result or the cause of the failure. The loop spawns no tasks, so nothing runs after it has returned.
+//! Guarantees: the process loop runs until the shutdown, or until the reflector or the processing fails. The
+//! loop spawns no tasks, so nothing runs after it has returned.
 
 use std::future::Future;
 

@@ -1,8 +1,7 @@
 //! Passes deltas from a channel through a [`DeltaFifo`] to a process function ([`Processing`]).
 //!
-//! Guarantees: one task owns the queue and the process function, so no locks are needed. The changes of a key
-//! are processed in order, even if an older change is retried. Errors of the process function do not block
-//! other keys.
+//! Guarantees: the changes of a key are processed in order, even if an older change is retried. Errors of the
+//! process function do not block other keys.
 //!
 //! This module does not store objects.
 
@@ -195,7 +194,7 @@ impl ResyncTimer {
 /// State of the retries and pauses after failures of the process function.
 #[derive(Default)]
 pub(super) struct Retry {
-    /// Number of failures of the process function since its last success, or since the last pause started.
+    /// Number of consecutive failures of the process function since the last pause started.
     failed: usize,
     /// Length of the last pause after a failure; zero if no pause has started since the last success.
     pause: Duration,

@@ -1,8 +1,8 @@
 //! Determines when the informer has synced, and replies to requests for a snapshot of the store.
 //!
-//! As in client-go, full handler buffers do not delay the sync. First lists are applied to the store even if
-//! the buffers are full. After a warm start, the same applies to the changes with which the server confirms
-//! the loaded objects.
+//! As in client-go, full handler buffers do not delay the sync. All changes that the informer needs for the
+//! sync are applied to the store, even if the buffers are full. These are the first list of each source and,
+//! after a warm start, the first list or event that the server sends for each source.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +17,11 @@ use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 /// and the resulting changes are in the store.
 pub(super) struct Unconfirmed {
     /// Sources whose reflector has sent nothing since the saved objects were loaded.
-    ///
-    /// A reflector first sends a new list, or an event that shows that its watch has resumed.
     sources: BTreeSet<SourceId>,
     /// Number of changes to pop from the queue until the first changes of all sources are in the store.
     ///
-    /// Changes that were queued later are not counted. Waiting for an empty queue could take forever.
+    /// Changes that were queued after these first changes are not counted, because the queue may never become
+    /// empty.
     left_in_queue: usize,
     /// Sender that reports that the loaded objects are in the store; `None` after the report.
     filled: Option<oneshot::Sender<()>>,
@@ -59,7 +58,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
         });
     }
 
-    /// Returns the number of changes that may now be popped from the queue. Whole lists are not counted.
+    /// Returns the maximum number of single-object changes that may now be popped from the queue.
     ///
     /// Usually, this number is the free capacity of the fullest handler buffer. The number is unlimited in
     /// two cases:
@@ -112,10 +111,10 @@ impl<K: Send + Sync + 'static> Serving<K> {
             && (queue.is_empty() || queue.keeps_order() && unconfirmed.left_in_queue == 0)
     }
 
-    /// Replies to pending requests for a snapshot of the store, if a snapshot is available.
+    /// Replies to pending requests for a snapshot of the store, with the snapshot or with an error.
     ///
-    /// Replies with an error if no snapshot is available because a full handler buffer keeps changes in the
-    /// queue.
+    /// Sends no reply yet if changes in the queue must be popped first and no full handler buffer prevents
+    /// this.
     pub(super) fn reply_with_snapshots(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {

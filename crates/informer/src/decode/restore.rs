@@ -1,7 +1,7 @@
 //! Restores objects from the JSON that an informer saved for a warm start.
 //!
-//! A restored object has the form in which the cache stores objects. For a packed or lazy cache, which stores
-//! JSON, the object is not decoded.
+//! A restored object has the form in which the cache stores objects. A packed cache, and a lazy cache without
+//! a transform, store the JSON and decode it when the object is read.
 
 use kube_core::Resource;
 use serde::de::DeserializeOwned;

@@ -121,7 +121,8 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs the remaining operations of the test until an `Answer` has run. The index functions call this.
+/// Runs the remaining operations of the test until an `Answer` has run. The index functions call this
+/// function.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }

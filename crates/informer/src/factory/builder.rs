@@ -27,9 +27,9 @@ const IDLE_GRACE: Duration = Duration::from_secs(60);
 
 /// Configures a [`SharedInformerFactory`]: its client and the options of all its informers.
 ///
-/// The most specific setting of an option applies. The [`InformerOptions`] of a request are the most specific
-/// settings. This builder's settings for a type follow, and then its settings for all informers.
-/// [`InformerOptions`] has a table of this precedence. If two calls set the same option, the later call
+/// An option can be set in three places. In order of precedence, these are the [`InformerOptions`] of a
+/// request, the options of this builder for a type, and the options of this builder for all informers.
+/// [`InformerOptions`] has a table of the precedence. If two calls set the same option, the later call
 /// applies.
 #[must_use]
 pub struct FactoryBuilder {
@@ -201,17 +201,17 @@ impl FactoryBuilder {
     /// requests, and its status is [`NotServed`](crate::status::Activity::NotServed).
     ///
     /// When the definition exists again, the informer lists at once and continues with the same handlers. An
-    /// informer whose last request received a 404 response waits before it retries. It also lists at once
-    /// when its definition is created or changes.
+    /// informer that waits for a retry after a 404 response also lists at once when its definition is created
+    /// or changes.
     ///
     /// Without this option, the informer keeps its cache when its definition is deleted. With this option,
     /// the informer still keeps its cache after a 404 response alone, because this response does not prove
     /// that the objects were deleted.
     ///
-    /// The option adds one informer to the factory, which caches the metadata of all definitions. This added
-    /// informer runs while at least one informer runs whose API group contains a dot, because only such a
-    /// group can have a definition. [`SharedInformerFactory::wait_for_cache_sync`] waits for the added
-    /// informer too. The client needs permission to list and watch
+    /// The option adds one informer to the factory, which caches the metadata of all definitions. The added
+    /// informer runs as long as the factory runs an informer of another kind whose API group contains a dot.
+    /// Only such a kind can have a definition. [`SharedInformerFactory::wait_for_cache_sync`] waits for the
+    /// added informer too. The client needs permission to list and watch
     /// `customresourcedefinitions.apiextensions.k8s.io`.
     ///
     /// The option applies to typed and dynamic kinds, but not to informers from

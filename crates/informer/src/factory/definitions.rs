@@ -112,8 +112,8 @@ impl SharedInformerFactory {
     /// `key`.
     ///
     /// An informer of this kind calls the function when the informer starts. The function starts the informer
-    /// of definitions if necessary. It returns `None` if the factory does not follow definitions, if the kind
-    /// cannot have a definition, or if the factory was dropped.
+    /// of definitions if necessary. The function returns `None` if the option `follow_definitions` is not
+    /// set, if the kind cannot have a definition, or if the factory was shut down or dropped.
     pub(super) fn will_follow(
         &self,
         key: &Key,

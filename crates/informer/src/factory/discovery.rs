@@ -157,9 +157,9 @@ impl<'a> Wanted<'a> {
     /// Returns the possible interpretations of a requested name, in order of precedence.
     ///
     /// Examples of names are `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`. The empty
-    /// group in `pods.v1.` is the core group. If the text after the resource name contains a dot, such as
-    /// `v1.apps`, the text has two interpretations. The first is a version and a group, and the second is a
-    /// group. The result is empty if the name is empty or starts with a dot.
+    /// group in `pods.v1.` is the core group. A name with two or more dots has two interpretations. For
+    /// example, `deployments.v1.apps` has the version `v1` and the group `apps`, or no version and the group
+    /// `v1.apps`. The result is empty if the name is empty or starts with a dot.
     fn all(name: &'a str) -> Vec<Self> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();

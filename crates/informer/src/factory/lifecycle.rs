@@ -176,9 +176,11 @@ impl SharedInformerFactory {
     /// Its handlers receive no more events. Undelivered events are discarded. Registering a handler fails
     /// with [`Stopped`](crate::shared_informer::Stopped).
     ///
-    /// An adopted informer is removed from the factory and keeps running, because the factory does not run
-    /// it. The method can be called several times, also concurrently. Each call waits until the informer has
-    /// ended.
+    /// An adopted informer is only removed from the factory. It keeps running, because the factory does not
+    /// run it.
+    ///
+    /// The method can be called several times, also concurrently. Each call waits until the informer's tasks
+    /// have ended.
     ///
     /// A handler of `informer` must not wait for this future, because this future waits for the end of the
     /// handler.

@@ -112,7 +112,8 @@ pub enum Representation {
     /// The cache stores the bytes that the server sent for the object. The first read of the object decodes
     /// these bytes.
     Lazy,
-    /// The cache stores the object as compressed JSON. Each read decompresses and decodes it.
+    /// The cache stores the object as compressed JSON or protobuf. Each read decompresses and decodes the
+    /// object.
     Packed,
 }
 

@@ -223,7 +223,7 @@ impl<K> InformerOptions<K> {
     /// Returns an error if a request with the options `self` cannot share the informer that has the options
     /// `has`.
     ///
-    /// A request that sets no name can share an informer with any name.
+    /// A request that sets no name can share the informer, whatever the informer's name is.
     ///
     /// # Errors
     /// Returns [`OptionsConflict`], which names the first option that differs.

@@ -44,8 +44,8 @@ pub(super) struct Key {
 
 /// Function that runs an informer until the informer must end.
 ///
-/// The [`Lifetime`] signals when the informer must end. The returned future owns the lifetime until the
-/// informer's last task has ended. The function is called without the registry's lock, because it may
+/// The [`Lifetime`] signals when the informer must end. The returned future drops the `Lifetime` after the
+/// informer's last task has ended. The registry calls the function without its lock, because the function may
 /// register another informer.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
@@ -81,7 +81,8 @@ pub(super) struct EntryId(u64);
 pub(super) enum Want {
     /// The informer runs from the start of the factory until the factory is shut down.
     Pinned,
-    /// The informer runs until the returned [`Hold`](super::Hold) is dropped.
+    /// The informer runs until its last [`Hold`](super::Hold) is dropped and the idle grace period has
+    /// passed.
     Held,
 }
 
@@ -91,8 +92,8 @@ pub(super) enum Ending {
     NotHere,
     /// The informer is not running in this factory, and was removed from the registry.
     ///
-    /// The value is the informer's run function if the informer was never started. Dropping that function
-    /// ends the informer.
+    /// The value is the informer's run function if the informer was never started, and `None` for an adopted
+    /// informer. Dropping the function ends the informer.
     Left(Option<Run>),
     /// The informer was signalled to end through this channel. The channel closes when the informer's last
     /// task has ended.

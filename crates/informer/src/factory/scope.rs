@@ -52,9 +52,9 @@ pub(super) struct Level {
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
-/// The objects that an informer covers. Each section selects the objects of one namespace.
+/// The namespaces of an informer, each with the selectors that apply to its objects.
 ///
-/// A section contains the namespace and the selectors that apply to its objects.
+/// A section covers one namespace, or all namespaces that have no section of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
     /// The sections of the scope, ordered by namespace. There is at least one section.

@@ -37,9 +37,10 @@ pub(super) struct Generation<K> {
     free: Free<K>,
 }
 
-/// Minimum number of entries of a root that another task frees. A root is an old state of a store.
+/// Minimum number of entries at which another task frees a dropped root.
 ///
-/// The task that drops a smaller root frees it, which takes less than 1 ms.
+/// A root is an old state of a store. The task that drops a smaller root frees this root itself, in less than
+/// 1 ms.
 const FREED_IN_PLACE: usize = 1_000;
 
 impl<K> Generation<K> {

@@ -36,8 +36,8 @@ impl Listed {
     /// Returns the position of `name` in the list without duplicates. Must be called for each name of the
     /// list, in order.
     ///
-    /// `next` is the position of a new name. If the list contained `name` before, returns the earlier
-    /// position.
+    /// `next` is the position that a new name receives. If an earlier item of the list has the same name,
+    /// returns the position of that item.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,

@@ -52,8 +52,8 @@ enum Test {
     NotInNamespace(String),
     /// The object must not have this value in the index.
     Not(usize, Arc<str>),
-    /// If the flag is true, the object must have a non-empty value in the index. If it is false, it must have
-    /// none.
+    /// If the flag is true, the object must have a non-empty value in the index. If the flag is false, the
+    /// object must have no value or only the empty value.
     Filled(usize, bool),
     /// The object's `metadata.name` must equal this name if the flag is true, and differ if it is false.
     Named(String, bool),

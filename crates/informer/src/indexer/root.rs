@@ -28,8 +28,8 @@ pub(super) struct Root<K> {
     pub(super) indices: Arc<Vec<Index<K>>>,
     /// Revision that the store has reached for the first source (one list and watch of the informer).
     ///
-    /// Most informers have only this source. A write then changes this field, and does not copy the map
-    /// `revisions`.
+    /// Most informers have only this source. This separate field avoids a copy of the map `revisions` on each
+    /// write.
     first_revision: ResourceVersion,
     /// Revisions that the store has reached for all sources except the first one. Most informers have only
     /// one source.

@@ -87,7 +87,8 @@ impl<K> IndexerWriter<K> {
 
     /// Freezes [`Snapshot::unread_count`], the number of undecoded objects, of all existing snapshots.
     ///
-    /// Must be called before the objects of the store change, because the count then refers to other objects.
+    /// Must be called before the objects of the store change. Later changes of the counter refer to objects
+    /// that the existing snapshots do not contain.
     fn begin(&mut self) {
         if let Some(moment) = &self.root.unread {
             self.root.unread = Some(Arc::new(moment.next()));

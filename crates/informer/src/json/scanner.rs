@@ -66,10 +66,10 @@ impl Marks {
     }
 }
 
-/// Returns a mask of the bytes inside strings, for a block that starts outside of a string. `bits` is a mask
-/// of the unescaped quotes. An opening quote is inside its string, and a closing quote is not.
+/// Returns a mask of the bytes inside strings, for a block that starts outside of a string.
 ///
-/// Each bit of the result is the parity of the input bits at this position and below.
+/// `bits` is a mask of the unescaped quotes. An opening quote is inside its string, and a closing quote is
+/// not.
 #[inline(always)]
 fn odd(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {

@@ -96,9 +96,9 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Size in bytes of the memory that already counts for the current value, for example that of a field.
+    /// Size in bytes that is already counted for the value to decode, as part of the value that contains it.
     ///
-    /// A decoded struct that is larger must be in a `Box`. Its size is then counted as heap memory.
+    /// A struct that is larger than this size must be in a `Box`. Its size is then counted as heap memory.
     room: usize,
 }
 

@@ -21,9 +21,9 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum length in bytes of a JSON text after which the thread keeps its decoding buffers.
+/// Maximum length in bytes of a JSON text whose decoding buffers the thread keeps for the next text.
 ///
-/// The thread reuses the buffers for its next JSON text. After a longer text, it frees them.
+/// After a longer text, the buffers are freed.
 const KEPT_MAX: usize = 256 * 1024;
 
 /// Maximum length in bytes of a JSON text that `simd-json` decodes. Longer texts are decoded with

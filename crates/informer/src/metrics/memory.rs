@@ -18,7 +18,7 @@ pub struct Memory {
     /// Estimated memory of the objects and their handles, in bytes. See [`StoreSample::rest_bytes`] for the
     /// accuracy.
     pub rest_bytes: u64,
-    /// Number of JSON bytes that the server sent for the objects that are now in the cache.
+    /// Number of bytes that the server sent for the objects in the cache, in JSON or protobuf.
     pub wire_bytes: u64,
     /// Size in bytes of the compression dictionaries, and of the samples for the next dictionary. Zero for a
     /// cache that keeps objects uncompressed.

@@ -1,8 +1,7 @@
 //! Exports the library's metrics to a `prometheus_client` registry, or as text.
 //!
 //! Guarantees: series have client-go's names where client-go has the same metric. Times are in seconds, and
-//! sizes in bytes. After an informer has ended, a scrape no longer contains the informer's series. A scrape
-//! samples informers and queues without holding a lock of the collector.
+//! sizes in bytes. After an informer has ended, a scrape no longer contains the informer's series.
 
 mod encode;
 mod series;
@@ -167,9 +166,7 @@ impl Collector for Prometheus {
     }
 }
 
-/// Returns a copy of the map's entries.
-///
-/// The caller samples informers and queues from the copy, without holding the map's lock.
+/// Returns a copy of the map's entries, so that the map is not locked during a scrape.
 fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
     let all_series = all_series.lock();
     let series = all_series.iter();

@@ -21,7 +21,10 @@ pub struct InformerSample {
     /// Status of the informer. It contains the progress of each reflector, decode errors and index function
     /// errors.
     pub status: Status,
-    /// Number of changes in the channel from the reflectors and in the queue. A list counts as one change.
+    /// Number of changes in the channel from the reflectors and in the queue.
+    ///
+    /// A list counts as one change. In a [`DeltaFifo`](crate::queue::DeltaFifo) queue, it counts as one
+    /// change per object.
     pub queued: usize,
     /// The current values of the cache; `None` for a standalone reflector.
     pub store: Option<StoreSample>,
@@ -43,14 +46,15 @@ pub struct StoreSample {
     /// Estimated memory in bytes that the objects and their [`Object`](crate::object::Object) handles use.
     ///
     /// - The number is exact for packed objects, which the cache stores as compressed bytes.
-    /// - For objects that the cache stores decoded, the heap memory is counted while decoding. The number is
-    ///   within a few percent for Kubernetes' own types. It is less exact for types that convert decoded
-    ///   values, such as untagged enums.
-    /// - Fields that a transform drops are included.
+    /// - For objects that the cache stores decoded, the decoder counts the heap memory. The number is within
+    ///   a few percent for Kubernetes' own types. It is less exact for types that convert decoded values,
+    ///   such as untagged enums.
+    /// - The decoder counts before the transform runs. Fields that the transform drops are therefore
+    ///   included.
     /// - The heap memory is not included for objects that the program created with `Object::new`.
     /// - A lazy object is stored as bytes until its first read, and decoded after it. The heap memory of the
     ///   decoded object is not included.
-    /// - Indices, the tree of names and the allocator's overhead are not included.
+    /// - Indices, the map from names to objects and the allocator's overhead are not included.
     pub rest_bytes: u64,
     /// Size in bytes of the compression dictionaries and of the samples for the next dictionary.
     ///
@@ -86,10 +90,10 @@ pub struct IndexSample {
 pub struct HandlerSample {
     /// Name of the handler.
     pub name: Arc<str>,
-    /// Number of notifications that wait for the handler, including the one in progress. A list counts as one
-    /// notification.
+    /// Number of notifications that the handler has not handled completely, including the notification in
+    /// progress. A list counts as one notification.
     pub depth: usize,
-    /// Age of the oldest waiting notification; zero if no notification waits.
+    /// Age of the oldest notification that the handler has not handled completely; zero if there is none.
     ///
     /// The age begins when the cache has applied the notification's change.
     pub lag: Duration,
@@ -109,7 +113,7 @@ pub struct WorkQueueSample {
     /// Total number of times that the queue has accepted an item. An addition of an item that is already
     /// queued does not count.
     pub adds: u64,
-    /// Total number of additions with a delay. The delay is chosen by the rate limiter or the program.
+    /// Total number of additions with a delay, including the additions that the rate limiter delays.
     pub retries: u64,
     /// Sum, over all workers, of the time for which the worker has been processing its current item.
     pub unfinished: Duration,

@@ -56,7 +56,7 @@ pub(super) struct Layer<K> {
     written: BTreeMap<ObjectName, PendingWrite<K>>,
     /// The objects that were deleted through the overlay, by name and uid, with the time of each deletion.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Number of writes and deletions that were ever added. The last one has this number as its `order`.
+    /// Number of writes and deletions that were ever added. The newest one has this number as its `order`.
     came: u64,
     /// Value of [`Snapshot::rollbacks`] in the last snapshot that the layer received.
     ///
@@ -64,7 +64,8 @@ pub(super) struct Layer<K> {
     rollbacks: u64,
     /// Objects of the local writes that the layer rejected or dropped.
     ///
-    /// The caller takes them, and drops them only after it has released the overlay's lock.
+    /// The caller must drop these objects after it has released the overlay's lock, because the destructor of
+    /// an object may call the overlay.
     pub(super) released: Vec<Object<K>>,
     /// Names of the objects whose write or deletion lapsed since the last call of [`Layer::take_lapsed`]. A
     /// write or deletion lapses if it ends although the cache never contained its result.

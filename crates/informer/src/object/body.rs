@@ -382,7 +382,7 @@ impl<K> Form<K> {
 /// The store does not contain these objects yet.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
-/// A function that returns the object that follows the given name in the store's order. If the name is
+/// A function that returns the object that follows the given name in the order of names. If the name is
 /// `None`, the function returns the first object.
 pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<Object<K>>;
 
@@ -392,8 +392,8 @@ pub(crate) trait Housekeeping<K>: Send {
     /// adds the object to the informer's queue.
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// Starts the compression of all accepted objects. The reflector calls this method when it receives a
-    /// bookmark.
+    /// Starts the compression of all objects that were passed to [`handed_on`](Self::handed_on). The
+    /// reflector calls this method when it receives a bookmark.
     fn paused(&mut self);
 
     /// Trains a compression dictionary if one is needed. The reflector calls this method after it has decoded
@@ -412,6 +412,6 @@ pub(crate) trait Housekeeping<K>: Send {
 
     /// Compresses some objects of the store. One call takes about half a millisecond.
     ///
-    /// `after` returns the object that follows a given name in the store's order.
+    /// `after` returns the object that follows a given name in the order of names.
     fn step(&mut self, after: ObjectAfter<'_, K>);
 }

@@ -34,8 +34,8 @@ impl Epoch {
 
     /// Returns the epoch that starts when the reflector detects a restore of the server.
     ///
-    /// `known` is the epoch of the objects in the store. Repeated calls with the same `known` return the same
-    /// epoch.
+    /// `known` is the epoch of the objects in the store, which changes only with the next list. If the same
+    /// restore is detected again before that list, the result is the same epoch.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -45,8 +45,8 @@ impl Epoch {
 
     /// Returns the epoch that starts when a restore of the server is possible but not certain.
     ///
-    /// `known` is the epoch of the objects in the store. Repeated calls with the same `known` return the same
-    /// epoch.
+    /// `known` is the epoch of the objects in the store, which changes only with the next list. If the same
+    /// restore is suspected again before that list, the result is the same epoch.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),

@@ -66,7 +66,7 @@ impl ObjectName {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }
 
-    /// Returns the namespace and name from an object's identity; `None` if the identity has no name.
+    /// Returns the namespace and name from the metadata in `identity`; `None` if the metadata has no name.
     pub(crate) fn of(identity: &Identity<'_>) -> Option<Self> {
         let IdentityMetadata {
             name, namespace, ..

@@ -66,8 +66,8 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// Summary of the waiting notifications while they are expanded on the pool for blocking work, otherwise
-    /// `None`. During the expansion, the listener receives no notification.
+    /// Summary of the waiting notifications while a thread of the pool for blocking work splits them into
+    /// single events; otherwise `None`. Meanwhile, the listener receives no notification.
     unfolding: Option<Unfolding>,
     /// The notification whose events the listener is delivering to the handler; `None` between notifications.
     call: Option<CallInProgress>,
@@ -104,7 +104,7 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the notifications that the pool for blocking work is expanding.
+/// Summary of the notifications that a thread of the pool for blocking work splits into single events.
 struct Unfolding {
     messages: usize,
     /// Sequence number of the oldest waiting notification, and the time at which its changes were applied to

@@ -30,9 +30,9 @@ pub enum ListenerBuffer {
     /// | deleted | added | both, in this order, even if the uids are equal |
     ///
     /// An object keeps the position of its first waiting change. The order of changes of different objects is
-    /// not preserved. A merged update has the cause of its last change that was not a resync. A resync of an
-    /// object that already has a waiting change has no effect. `Synced` is delivered after all notifications
-    /// that were added before it.
+    /// not preserved. A merged update has the [`Cause`](crate::indexer::Cause) of its newest change that was
+    /// not a resync. A resync of an object that already has a waiting change has no effect. `Synced` is
+    /// delivered after all notifications that were added before it.
     ///
     /// A list is one notification if no other notification is waiting. Otherwise the list is expanded into
     /// one notification per object. Resyncs, and the objects that were in the cache at registration, are

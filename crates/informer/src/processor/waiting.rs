@@ -101,11 +101,10 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns the maximum number of single events that [`push`](Self::push) would process for `pushed`.
+    /// Returns an upper limit for the number of single events that [`push`](Self::push) must merge.
     ///
-    /// `push` expands a bulk message, such as a list, into single events if it must merge them. The number
-    /// includes the events of a waiting bulk message. The result is 0 if `push` would add the message without
-    /// merging.
+    /// If `pushed` or a waiting message contains the events of many objects, such as a list, `push` splits it
+    /// into single events before it merges them. The result is 0 if `push` would not merge `pushed`.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,

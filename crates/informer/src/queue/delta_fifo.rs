@@ -32,8 +32,8 @@ use crate::{
 /// - If two consecutive deltas of a key are deletions of the same source, the queue keeps only the older
 ///   deletion. Exception: if the final state in the older deletion is unknown, the queue keeps only the newer
 ///   deletion. No other deltas are merged.
-/// - A list queues its objects, and then a [`Deleted::FinalStateUnknown`] with the last known state for each
-///   queued or known object of the source that the list does not contain.
+/// - A list queues its objects. It then queues a [`Deleted::FinalStateUnknown`] for each other object of the
+///   source that is queued or in the store.
 /// - A resync skips keys with queued deltas, so that an old state never follows a newer one.
 ///
 /// The store of known objects is an argument of [`delete`](Self::delete), [`replace`](Queue::replace) and

@@ -168,11 +168,10 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 }
 
-/// Returns the capacity to which the queue is shrunk while it contains `left` changes; `None` to not shrink
-/// it.
+/// Returns the smaller capacity to which the queue is shrunk; `None` if the queue keeps its capacity.
 ///
-/// The queue is shrunk if `capacity` is more than `4 * BATCH` and less than a quarter of it is used. The new
-/// capacity is twice the number of changes in the queue.
+/// `left` is the number of changes in the queue. The queue is shrunk to twice this number if `capacity` is
+/// more than `4 * BATCH` and less than a quarter of it is used.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }

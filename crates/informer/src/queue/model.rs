@@ -203,8 +203,8 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records a list with `count` items. Returns true if the list is empty and is the first one of the
-    /// source.
+    /// Records a list with `count` items. Returns true if the list is the first one of the source and is
+    /// empty, because such a list is complete at once.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);

@@ -1,4 +1,4 @@
-//! Tests the error that a queue returns for listed objects without a key: its message and its source error.
+//! Tests the message and the cause of the error that a queue returns for listed objects without a key.
 
 use super::{
     KeyError, KeyErrors,

@@ -1,6 +1,6 @@
-//! Tracks the newest revision that the store has accepted, and detects that the server has gone back to an
-//! earlier state, for example after a restore from a backup.
+//! Tracks the last revision, which is the newest revision that the store has accepted.
 //!
+//! Also detects that the server has gone back to an earlier state, for example after a restore from a backup.
 //! The module does no I/O.
 
 use std::cmp::Ordering;
@@ -27,13 +27,13 @@ pub(super) struct History {
     /// Whether the server responded that it has not reached `last`. Equal revisions of an object may then
     /// mean different states.
     is_server_behind: bool,
-    /// Revision from which a watch expired, sent unreadable data, or sent data that the store rejected. If
-    /// several watches failed in these ways, the revision of the most recent one. `None` if no watch did.
+    /// Requested revision of the most recent watch that expired, sent unreadable data, or sent data that the
+    /// store rejected. `None` if there was no such watch.
     stuck_at: Option<ResourceVersion>,
 }
 
 impl History {
-    /// Sets the last revision at the start, if the store was already filled up to `revision`.
+    /// Sets the last revision to `revision`, up to which the store was filled before the reflector started.
     pub(super) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
         self.epoch = self.last.epoch();
@@ -82,8 +82,8 @@ impl History {
         !self.is_server_behind
     }
 
-    /// Records the revision of a complete list before the list is sent to the store. If the revision is below
-    /// the last one, the server has gone back to an earlier state, and another epoch starts.
+    /// Records the revision of a complete list before the list is sent to the store. If this revision is
+    /// older than the last revision, the server has gone back to an earlier state, and another epoch starts.
     pub(super) fn listed(&mut self, revision: &ResourceVersion) {
         if *revision < self.last {
             self.rolled_back();
@@ -100,7 +100,7 @@ impl History {
         self.is_server_behind = false;
     }
 
-    /// Records that the store has accepted an event at this revision. A revision below the last accepted
+    /// Records that the store has accepted an event at this revision. A revision that is older than the last
     /// revision has no effect.
     pub(super) fn observed(&mut self, revision: ResourceVersion) {
         if revision.partial_cmp(&self.last) != Some(Ordering::Less) {

@@ -43,7 +43,7 @@
 //! | lost its connection, got no response, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
 //! | was closed within five minutes, lost its connection, got no response, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
 //! | sent objects that the store rejected | another streaming list, after a pause |
-//! | is complete with objects taken from the cache, after a consistency check requested a list (also applies to a LIST) | a list at `""`, at once if healthy |
+//! | is complete, but contains cached objects that were not decoded again, and a consistency check has requested a list (also applies to a LIST) | a list at `""`, at once if healthy |
 //!
 //! # Watches
 //!
@@ -55,7 +55,7 @@
 //! | was rejected otherwise | a list, after a pause |
 //! | was rejected with 410, or ended with 410 inside the stream | a list, at once if healthy |
 //! | sent an event older than the object in the cache (client-go does not detect this) | a list at `""`, at once if healthy |
-//! | sent any other event or bookmark below the last revision | the event is applied, the watch continues, and a probe is sent in parallel: at most one answered probe until the next list |
+//! | sent any other event or bookmark older than the last revision | the event is applied, the watch continues, and a probe is sent in parallel: at most one answered probe until the next list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
 //! | ended with an internal error, within the time set with `internal_error_retry` | the same watch, at once if healthy |
 //! | broke (connection reset, truncated inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
@@ -168,7 +168,7 @@ enum State {
 #[derive(Debug)]
 struct Listing {
     pager: Pager,
-    /// Whether this list repeats a failed list at once, with revision `""` instead of the last revision.
+    /// Whether this list repeats a failed list at once, and requests the newest state (revision `""`).
     ///
     /// If this list fails too, the next list follows after a pause.
     retried_unset: bool,
@@ -178,7 +178,7 @@ struct Listing {
 struct Watch {
     /// Server-side timeout that the watch requested.
     lasts: Duration,
-    /// Whether the revisions of this watch's events increase the last revision; see [`Machine::observe`].
+    /// Whether the events of this watch increase the newest accepted revision; see [`Machine::observe`].
     advances: bool,
 }
 
@@ -204,9 +204,8 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no watch is requested. Set when a probe in parallel to an open watch has failed.
-    ///
-    /// `None` without such a failure during the last open watch.
+    /// Time before which no watch is requested, because a probe in parallel to the most recent open watch has
+    /// failed. `None` if no such probe has failed.
     held_until: Option<Instant>,
     /// Whether a watch was opened since the last list. Also true if the store was filled before the reflector
     /// started.
@@ -347,9 +346,9 @@ impl Machine {
     /// Records that the store has accepted an event. `revision` is `None` if the event's revision is
     /// unreadable.
     ///
-    /// The last revision never decreases. A watch from `""` or `"0"` first sends the existing objects as
-    /// `ADDED` events, in any order of revision. These events do not change the last revision. The first
-    /// event of another type, and all events after it, do.
+    /// The newest accepted revision never decreases. A watch from `""` or `"0"` first sends the existing
+    /// objects as `ADDED` events, in any order of revision. These events do not change the newest accepted
+    /// revision. The first event of another type and all events after it can increase it.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;
         let State::Watching(watch) = &mut self.state else {
@@ -381,8 +380,8 @@ impl Machine {
 
     /// Returns the step after a watch or a list ended for a harmless reason, such as an expired revision.
     ///
-    /// The first time after a healthy period or an outage, the step is `next` at once. Otherwise, the step is
-    /// a pause, which `next` follows.
+    /// The first time after a healthy period or an outage, `next` follows at once. Otherwise, `next` follows
+    /// after a pause.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {

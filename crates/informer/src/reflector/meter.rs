@@ -17,9 +17,7 @@ pub(super) struct ReflectorMeter {
     /// If the list is repeated at once after a failure, this time does not change. `None` if no list is in
     /// progress or metrics are disabled.
     listing: Option<Instant>,
-    /// Reason for the next list, for the metrics.
-    ///
-    /// `None` while the source has had no reason for a list after its first list.
+    /// Reason for the next list, for the metrics; `None` if the next list is the first one of the source.
     reason: Option<RelistReason>,
     /// Time at which the bytes of the current event were received; `None` if metrics are disabled.
     ///

@@ -140,10 +140,10 @@ macro_rules! request_methods {
         /// Sets the encoding that the reflector requests. By default, the source selects the encoding.
         ///
         /// [`ListWatch`](crate::transport::client::ListWatch) selects
-        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) for the built-in kinds of Kubernetes
-        /// whose type is a type of `k8s-openapi` of Kubernetes 1.36 or older, and for metadata of built-in kinds.
-        /// It selects JSON for other types: a newer server may send fields that this library does not know. With
-        /// protobuf, these fields are dropped. With JSON, a type such as `DynamicObject` keeps them.
+        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) for the types of `k8s-openapi` up to
+        /// Kubernetes 1.36, and for types that contain only metadata. It selects JSON for all other types,
+        /// because the protobuf decoder drops the fields that Kubernetes 1.36 does not define. With JSON, a
+        /// type such as `DynamicObject` keeps these fields.
         ///
         /// Custom resources have no protobuf encoding, so their informers always request JSON.
         pub fn encoding(mut self, encoding: crate::transport::Encoding) -> Self {

@@ -68,7 +68,7 @@ impl Probe {
         self.is_required = true;
     }
 
-    /// Records an event whose revision is below the last revision that the store has accepted. The first such
+    /// Records an event that is older than the newest revision that the store has accepted. The first such
     /// event since the last list marks a probe as required.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
@@ -102,8 +102,8 @@ impl Probe {
 
     /// Records that a probe was answered, or failed permanently. No probe is required anymore.
     ///
-    /// Returns true if the probe was required because of an event below the last revision. Events below the
-    /// last revision then require no probe until the next list.
+    /// Returns true if an event that was older than the newest accepted revision had required the probe.
+    /// Until the next list, such events then require no probe.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;
@@ -115,8 +115,8 @@ impl Probe {
         was_suspected
     }
 
-    /// Records that a list was completed. No probe is required anymore, and earlier failures no longer delay
-    /// probes.
+    /// Records that a list was completed. No probe is required anymore. The delay after the next failed probe
+    /// is the shortest one again.
     pub(super) fn listed(&mut self) {
         self.is_required = false;
         self.order = Order::Ordered;

@@ -9,18 +9,18 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// Time without an error after which the next error starts a new series of errors: `minResetPeriod` of
-/// client-go's `RetryWithDeadline`.
+/// Time without an error that ends a series of errors. client-go's `RetryWithDeadline` calls it
+/// `minResetPeriod`.
 const RESET_AFTER: Duration = Duration::from_secs(60);
 
-/// Allows retries for a limited time, counted from the first error of a series. The caller passes the current
-/// time.
+/// Allows retries for a limited time after the first error of a series. A series ends after 60 s without an
+/// error ([`RESET_AFTER`]). The caller passes the current time.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
     /// Maximum time between the first error of a series and an error that is retried; zero disables retries.
     max: Duration,
     /// Times of the first and the last error of the current series; `None` if there is no current series. The
-    /// second time includes the pause after the last error.
+    /// time of the last error includes the pause that follows the error.
     series: Option<(Instant, Instant)>,
 }
 
@@ -43,8 +43,8 @@ impl RetryBudget {
         allowed
     }
 
-    /// Adds the pause before the retry to the time of the last error. The time that the reflector paused does
-    /// then not count as time without an error.
+    /// Adds the pause before the retry to the time of the last error, so that the pause does not count as
+    /// time without an error.
     pub(crate) fn paused(&mut self, pause: Duration) {
         if let Some((_, last)) = &mut self.series {
             *last = clock::after(*last, pause);

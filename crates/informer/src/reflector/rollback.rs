@@ -11,9 +11,9 @@ pub enum RollbackDetection {
     /// If an event is older than the object in the cache, the reflector requests a list of the newest state.
     ///
     /// The reflector sends a probe in these cases, at most once per minute:
-    /// - An event or a bookmark has a revision below the newest received one, and the cache does not show
-    ///   which of the two states is newer. After a successful probe, such events cause no further probe until
-    ///   the next list.
+    /// - Another event, or a bookmark, is older than the newest revision that the reflector has received. If
+    ///   the probe shows that the server has not gone back, such events cause no further probe until the next
+    ///   list.
     /// - A watch lost its connection, or ended before the requested timeout.
     #[default]
     Enabled,

@@ -38,8 +38,8 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// Time for which the store may delay a change before the status reports the store as full. The delays that
-/// bursts of events cause are shorter.
+/// Time that the store may take to accept a change before the status reports the store as full. Bursts of
+/// events cause shorter delays.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
 /// The reason why the current list or watch does not continue.
@@ -54,10 +54,11 @@ enum Stop {
 
 /// The reason why the reflector requests a complete list again.
 enum Again {
-    /// A consistency check requested a list while this list was received. This list reused objects of the
-    /// cache instead of decoding them again, so this list would not correct a wrong object in the cache.
+    /// A consistency check requested a list while the reflector received this list. The received list can't
+    /// correct a wrong object in the cache, because it contains objects of the cache instead of decoded ones.
     Requested(RelistReason),
-    /// A streaming list contained no objects, although the cache contains objects.
+    /// A streaming list contained no objects, although the cache contains objects. A LIST must confirm that
+    /// these objects are deleted.
     Unconfirmed,
 }
 
@@ -79,8 +80,8 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// Objects of the received pages of an incomplete LIST. `None` if no LIST is in progress. Also `None`
-    /// while a page is being received, because the objects are then in a local variable.
+    /// Objects of the received pages of an incomplete LIST. `None` if no LIST is in progress, and while a
+    /// page is being received.
     list: Option<List<K>>,
     /// Limits the number of log lines about skipped or undecodable objects that a watch has sent.
     skips: LogLimiter,
@@ -323,11 +324,10 @@ where
         Ok(())
     }
 
-    /// Compresses stored objects in the background, if the cache keeps objects compressed. Called after
-    /// received bytes were decoded.
+    /// Compresses stored objects in the background, if the cache keeps objects compressed.
     ///
-    /// `list` is the list in progress; `None` if there is none. `more_comes` is whether the list expects more
-    /// objects.
+    /// `list` is the list in progress; `None` if there is none. `more_comes` is whether the server will send
+    /// more objects of this list.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -414,8 +414,9 @@ where
 
     /// Reports a failed request or watch to the log, the status and the error handler.
     ///
-    /// `open` is the watch that failed; `None` if no watch was open. The log line then contains the number of
-    /// events of the watch, and the time since the watch was requested.
+    /// `open` is the watch that failed, or `None` if a request failed before a watch was open. For an open
+    /// watch, the log line also contains the number of its events, and the time since the watch was
+    /// requested.
     fn failed(
         &mut self,
         error: transport::Error,
@@ -450,7 +451,8 @@ where
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// Stores the last accepted revision for the reflector that replaces this reflector.
+    /// Saves the last revision that the store accepted. A reflector that replaces this one continues from
+    /// there.
     fn drop(&mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "stopped");
@@ -460,8 +462,8 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Sets the reflector's activity in the status. Also sets whether the reflector has an open watch, for the
-/// consistency check that owns the other half of `relist`.
+/// Sets the reflector's activity in the status. Also shows the consistency check whether the reflector has an
+/// open watch.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

@@ -49,14 +49,14 @@ pub trait ReflectorStore<K>: Send + 'static {
     fn accept(&mut self, delta: Delta<K>) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Returns whether the store has more than `limit` objects of `source`, and `object` is not one of them.
-    ///
-    /// The reflector calls the method for each object that a watch sends. `limit` is then
-    /// [`Limits::objects`](crate::limits::Limits::objects). If the method returns `true`, the watch fails.
     /// Objects that failed to decode count too.
     ///
+    /// The reflector calls the method for each object that a watch sends, with the limit
+    /// [`Limits::objects`](crate::limits::Limits::objects). If the method returns `true`, the watch fails.
+    ///
     /// The reflector also calls the method after a streaming list without objects, with a limit of 0 and an
-    /// empty name. If the method returns `true`, the store has objects of the source. The reflector then
-    /// sends a LIST, to confirm that these objects are deleted.
+    /// empty name. If the method returns `true`, the reflector sends a LIST, to confirm that the stored
+    /// objects are deleted.
     ///
     /// The default implementation returns `false`, for a store that keeps no objects or has its own limit.
     fn is_full(&self, source: SourceId, object: &ObjectName, limit: usize) -> bool {

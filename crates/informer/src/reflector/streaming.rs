@@ -14,8 +14,10 @@ const ATTEMPTS: u32 = 3;
 
 /// Time for which the reflector sends LISTs instead of streaming lists.
 ///
-/// The time begins when the server rejects a streaming list or does not complete one in time, or after
-/// [`ATTEMPTS`] streaming lists that ended before their end bookmark.
+/// The time begins in these cases:
+/// - The server rejects a streaming list.
+/// - The server does not complete a streaming list in time.
+/// - [`ATTEMPTS`] consecutive streaming lists ended before their end bookmark.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The kind of request with which a reflector lists all objects, at the start and when a watch can't be
@@ -63,7 +65,7 @@ pub(super) struct Streaming {
     /// Number of consecutive streaming lists that ended before their end bookmark.
     failed: u32,
     /// Time before which no streaming list is requested; `None` if a streaming list may be requested at any
-    /// time. Set when the server rejects a streaming list, or does not complete one in time.
+    /// time.
     refused_until: Option<Instant>,
 }
 
@@ -142,9 +144,9 @@ impl Stream {
     /// Records an event of the streaming list. `is_new` is `true` if the stream has not sent the event's
     /// object before.
     ///
-    /// A new object extends the deadline of the list. The exception is an object at or after the first
-    /// change, which is the first event other than `Added`. A server that ignores `sendInitialEvents` sends
-    /// changes without end, and would otherwise never exceed the deadline.
+    /// A new object extends the deadline of the list, unless its revision is at or above that of the first
+    /// change (the first event other than `Added`). Otherwise, the list would never end with a server that
+    /// ignores `sendInitialEvents`, and sends changes but no end bookmark.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,

@@ -1,7 +1,7 @@
 //! Converts kube's selectors, and the `LabelSelector` in objects, into a [`Selector`].
 //!
 //! The conversion of a `LabelSelector` checks the keys and values by the rules of the server. The conversion
-//! of a kube selector does not. The server rejects a request whose selector has an invalid key or value.
+//! of a kube selector checks neither; for an invalid key or value, the server rejects the request.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 

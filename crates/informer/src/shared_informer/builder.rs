@@ -243,8 +243,8 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     status
 }
 
-/// Creates a mutation detector with copies of the objects in `known`, the cache before the first list.
-/// Returns `None` if the informer does not detect mutations.
+/// Creates a mutation detector, and copies the objects in `known` to it. `known` is the cache before the
+/// first list. Returns `None` if the informer does not detect mutations.
 fn copied<K>(
     detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,

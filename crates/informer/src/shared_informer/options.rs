@@ -68,9 +68,9 @@ macro_rules! loop_methods {
         /// Sets the maximum number of changes in the queue. The channel from the reflectors to the queue has
         /// a separate limit of the same number.
         ///
-        /// Each limit applies to the changes of all sources together. The default is two batches, and the
-        /// minimum is 1. When the queue and the channel are full, the reflector of each source keeps one more
-        /// change, and stops reading from its list or watch.
+        /// Each limit applies to the changes of all sources together. The default is twice the default
+        /// [`batch_size`](Self::batch_size), and the minimum is 1. When the queue and the channel are full,
+        /// the reflector of each source keeps one more change, and stops reading from its list or watch.
         ///
         /// A whole list is one change. In a [`DeltaFifo`](crate::queue::DeltaFifo), a list is one change per
         /// object, and may exceed the limit.

@@ -304,8 +304,8 @@ impl<K> Registration<K> {
 
     /// Returns the number of notifications in this handler's buffer, including the one in progress.
     ///
-    /// A list, a resync, and the objects that were in the cache at registration count as one notification
-    /// each.
+    /// Each event is one notification. A list, a resync, and the objects that were in the cache at
+    /// registration are also one notification each.
     pub fn depth(&self) -> usize {
         self.buffer.depth()
     }

@@ -1,8 +1,6 @@
 //! Waits until the cache contains a write, or no longer contains a deleted object (read-your-writes).
 //!
-//! A read after a completed wait returns the awaited state or a newer state, because the revision and the
-//! objects of a batch of changes become visible together. The waits do not poll at intervals: the controller
-//! notifies them after each batch.
+//! A read after a completed wait returns the state that the caller waited for, or a newer state.
 
 use std::{cmp::Ordering, time::Duration};
 
@@ -25,9 +23,9 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
-/// An informer of several namespaces has one revision per namespace. For a written object, only the revision
-/// of its own namespace must reach the object's revision. For a revision, the revisions of all namespaces
-/// must reach it. For an informer with one list and watch, both have the same effect.
+/// An informer of several namespaces has one revision per namespace. A wait for an object that the cache
+/// contains ends when the revision of the object's namespace has reached the write. Every other wait ends
+/// when the revisions of all namespaces have reached the write.
 ///
 /// The revision must belong to an object of the informer's kind, because a revision of another kind does not
 /// show whether the cache contains the write. An aggregated API server may send an object after the cache has

@@ -16,7 +16,7 @@ pub enum WarmStart {
         /// Number of objects loaded, including objects that failed to decode.
         objects: usize,
         /// The saved revision. If the informer has several sources, such as namespaces, this is the revision
-        /// of the first one.
+        /// of the first source.
         revision: ResourceVersion,
         /// Age of the saved store by the system clock; zero if the clock was set back.
         age: Duration,

@@ -19,10 +19,8 @@ use crate::codec::Encoding;
 pub(crate) struct Body {
     encoding: Encoding,
     chunks: ByteStream,
-    /// Timer that wakes a waiting read at its deadline. A new read does not move the timer to a later
-    /// deadline, so the timer may first fire at the deadline of an earlier read.
-    ///
-    /// `None` until a read waits with a deadline, and again after a read has failed at its deadline.
+    /// Timer that wakes a read at its deadline, or earlier if a previous read had an earlier deadline. `None`
+    /// if no read has needed a timer yet, or if the last read failed at its deadline.
     timer: Option<Pin<Box<Sleep>>>,
 }
 

@@ -106,8 +106,8 @@ struct RecordRef<'a, K> {
     broken: Option<Broken>,
 }
 
-/// The JSON of an object in a record. The JSON is serialized from the Rust type of the object, or copied from
-/// a cache that stores JSON.
+/// The JSON of an object in its line of the saved store. The JSON is serialized from the Rust type of the
+/// object, or copied from a cache that stores JSON.
 #[derive(Serialize)]
 #[serde(untagged, bound = "K: Storable")]
 enum SavedBody<'a, K> {
@@ -129,8 +129,8 @@ struct Record<'a> {
     broken: Option<Broken>,
 }
 
-/// The part of a record that replaces an object that failed to decode. It contains the object's uid and
-/// labels, and the decode error.
+/// The uid, the labels and the decode error of an object that failed to decode. Its line in the saved store
+/// contains this value instead of the object's JSON.
 #[derive(Serialize, Deserialize)]
 struct Broken {
     uid: String,
@@ -359,7 +359,8 @@ impl<R: BufRead> Reader<R> {
     /// list and its watch. `sources` is the number of sources. `decoder` determines whether the objects are
     /// kept decoded, as JSON, or compressed.
     ///
-    /// Calls `wanted` before each object. If `wanted` returns false, the method stops with an error.
+    /// Returns an error if `wanted` returns `false`, which means that the load was cancelled. The method
+    /// calls `wanted` before each object.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,

@@ -176,7 +176,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         })
     }
 
-    /// Sends the loaded lists to the informer's loop, and waits until the objects are in the cache.
+    /// Sends the loaded objects to the informer's loop, and waits until the objects are in the cache.
     async fn fill(&self, lists: Vec<Delta<K>>) {
         let (reply, filled) = oneshot::channel();
         // If the loop has ended, the informer also ends, so errors are ignored.

@@ -122,8 +122,8 @@ pub(crate) struct Unidentified;
 /// Content of a loaded store: the objects and revisions of each reflector, and the time since the save.
 #[derive(Debug)]
 pub(crate) struct Loaded<K> {
-    /// Objects and revision for each reflector of the informer, in the order in which the builder added the
-    /// collections.
+    /// Objects and revision of each source (one list and its watch), in the order in which the builder added
+    /// the sources.
     pub(crate) lists: Vec<(Vec<Object<K>>, ResourceVersion)>,
     pub(crate) age: Duration,
 }
@@ -245,8 +245,8 @@ impl<K> Snapshotter<K> {
     }
 
     /// Records the identity of the server, unless the identity is already known. `answers` contains the
-    /// identity that each `ListerWatcher` of the informer reports. If they report several identities, the
-    /// combination of the identities is recorded.
+    /// identity that each `ListerWatcher` of the informer reports. Different identities are combined into
+    /// one.
     ///
     /// # Errors
     /// Returns an error if one of the answers is `None`.

@@ -24,7 +24,7 @@ pub(super) struct DelayingQueue<T> {
     next_turn: u64,
 }
 
-/// Time at which a delayed item is queued, and the item's rank among delayed items with the same time.
+/// Time at which a delayed item is queued, and a sequence number that orders items with the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Duration,

@@ -52,8 +52,8 @@ pub(super) struct Queue<T> {
 pub(super) struct WakeUps {
     /// Number of items that were queued since the last call of [`Queue::take_wake_ups`].
     pub(super) pushed: usize,
-    /// Whether a shut-down has started since the last call of [`Queue::take_wake_ups`]. Also true if the work
-    /// on an item has ended since that call, while the queue was shutting down.
+    /// Whether, since the last call of [`Queue::take_wake_ups`], a shut-down has started, or the work on an
+    /// item has ended during a shut-down.
     pub(super) ending: bool,
 }
 

@@ -161,8 +161,8 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
 
     /// Waits for the next item and returns it. Returns `None` after a shut-down, when no item is left.
     ///
-    /// Several tasks may wait. Each item is returned to one of them. During a drain, an item in work may have
-    /// been added again. The method then returns `None` only after a worker has received this item.
+    /// Several tasks may wait. Each item is returned to one of them. During a drain, the method also returns
+    /// the items that were added again while they were in work, and only then `None`.
     ///
     /// The call requires a Tokio runtime with time enabled if an item is delayed.
     ///

@@ -18,7 +18,8 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// Times at which workers received the items in work. `started` contains the key of each item.
+    /// Times at which workers received the items in work, by the number that `started` contains for each
+    /// item.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }

@@ -87,11 +87,10 @@ fn owned_pod(name: &str, owner: &Value) -> Value {
     pod
 }
 
-/// Makes the server reject the next `times` list requests and the next `times` watch requests with
-/// status 503.
+/// Makes the server reject the next `times` lists and the next `times` watches with status 503.
 ///
-/// Only requests for `resource` in `namespace` are rejected. If `namespace` is empty, the requests for all
-/// namespaces are rejected.
+/// Only requests for `resource` in `namespace` are rejected. If `namespace` is empty, requests for `resource`
+/// are rejected regardless of their namespace.
 fn refuse(server: &Server, resource: &str, namespace: &str, times: u64) {
     for matches in [Match::list(resource), Match::watch(resource)] {
         let matches = match namespace {

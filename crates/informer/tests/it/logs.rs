@@ -19,9 +19,9 @@ pub(crate) struct Logs {
     _guard: DefaultGuard,
     /// A second subscriber, which captures nothing.
     ///
-    /// If a process has only one subscriber, `tracing` caches for each log statement whether the subscriber
-    /// of the first thread that executes the statement is interested in it. All other threads then use this
-    /// cached result. A second subscriber prevents the caching.
+    /// With only one subscriber in the process, `tracing` could disable a log statement for all threads
+    /// because a thread without this subscriber executed the statement first. A second subscriber prevents
+    /// this.
     _second: Dispatch,
 }
 

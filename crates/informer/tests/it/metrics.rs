@@ -1,7 +1,7 @@
-//! Tests of the metrics of informers: the reports to the metrics collector, and the samples.
+//! Tests of the metrics that informers report to a metrics collector, and of their samples.
 //!
-//! The tests also check that an informer drops its collector when it ends, and that its sampler then returns
-//! `None`.
+//! The tests also check that an informer drops its collector when the informer stops. After that, the
+//! informer has no more samples.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;
@@ -45,8 +45,8 @@ struct Recorded {
     told: Trace,
     samplers: Mutex<Vec<InformerSampler>>,
     queue_samplers: Mutex<Vec<WorkQueueSampler>>,
-    /// A reference that is shared with every [`Recording`]. Each [`Recording`] that has not been dropped
-    /// adds one to its reference count.
+    /// A reference that every [`Recording`] clones. The reference count shows how many recordings have not
+    /// been dropped.
     held: Arc<()>,
 }
 
@@ -452,7 +452,7 @@ async fn a_standalone_reflector_has_metrics() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// A metrics collector that accepts every informer, and panics on every report of an informer.
+/// A metrics collector that panics on every report of an informer.
 struct Panics;
 
 impl Metrics for Panics {

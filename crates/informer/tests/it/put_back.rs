@@ -248,10 +248,10 @@ async fn a_restored_source_does_not_affect_another_source() {
     }
 }
 
-/// While the informer lists again because its watch has expired, the consistency check finds that the cache
-/// differs from the server. The list in progress reuses each cached object that has the same uid and revision
-/// as the listed object, so it can't correct the difference. The informer must therefore repeat the list and
-/// decode all objects.
+/// Tests a difference that a consistency check finds while the informer lists after an expired watch.
+///
+/// The list in progress reuses each cached object whose uid and revision are unchanged, so it can't correct
+/// the difference. The informer must therefore repeat the list and decode all objects.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
@@ -285,9 +285,10 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
     }
 }
 
-/// While the informer lists again because its watch has expired, the consistency check finds that the cache
-/// differs from the server. This difference does not prove that the server was restored, so the pending wait
-/// for a revision and the pending write must not fail.
+/// Tests a difference that a consistency check finds while the informer lists after an expired watch.
+///
+/// The difference does not prove that the server was restored. Therefore, the pending wait for a revision
+/// must complete without an error, and the pending write must remain in the overlay.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);

@@ -1,5 +1,6 @@
-//! Tests of informers with each type of queue, and of the changes that a queue returns after a full handler
-//! buffer has blocked the informer.
+//! Tests of informers with each type of queue.
+//!
+//! The tests block an informer by a handler whose buffer is full, and check what the queue then returns.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 

@@ -13,7 +13,7 @@ use crate::setting::{LONG, Trace, in_json, labelled, listing, pod, requests, run
 
 /// Sleeps for two seconds. Tests call this function before they close a watch.
 ///
-/// The informer counts a watch that closes without an event in its first second as failed.
+/// If a watch closes without an event within its first second, the informer treats the watch as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

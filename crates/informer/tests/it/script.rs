@@ -238,8 +238,10 @@ pub(crate) fn error_event(status: &str) -> String {
     event("ERROR", status)
 }
 
-/// Yields to the other tasks once. Wakes the task immediately, unlike tokio's `yield_now`, which wakes the
-/// task only after the runtime has polled its drivers.
+/// Yields to the other tasks once.
+///
+/// Unlike tokio's `yield_now`, the calling task is ready to run again at once, before the runtime handles
+/// timers and I/O.
 async fn woken_at_once() {
     let mut is_woken = false;
     std::future::poll_fn(|cx| {

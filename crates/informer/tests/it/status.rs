@@ -179,8 +179,10 @@ async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     informer.stop().await;
 }
 
-/// A handler with a buffer of one event never returns from its first callback, so it blocks the delivery of
-/// further events. The lists of the informer's three sources must reach the cache nevertheless.
+/// Tests an informer with three sources and a handler whose first callback never returns.
+///
+/// The handler's buffer holds one event, so the handler blocks the delivery of further events. The lists of
+/// all three sources must reach the cache nevertheless.
 #[tokio::test(start_paused = true)]
 async fn a_full_handler_does_not_keep_the_first_list_out_of_the_cache() {
     let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);

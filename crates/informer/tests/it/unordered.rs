@@ -192,11 +192,11 @@ async fn disabled_detection_probes_nothing_and_keeps_the_last_revision() {
     informer.stop().await;
 }
 
-/// Tests an empty streaming list after the server rejected the last revision as expired.
+/// Tests an empty streaming list of an informer whose cache contains an object.
 ///
 /// An empty streaming list can be wrong: a proxy, or a server whose watch cache is not ready, can end the
-/// list before it has sent the objects. The informer must therefore confirm that the collection is empty
-/// by a list request.
+/// list before it has sent the objects. The informer must therefore send a list request, and empty the cache
+/// only if the response is also empty.
 #[tokio::test(start_paused = true)]
 async fn an_empty_streaming_list_empties_the_cache_only_if_a_list_confirms_it() {
     let first = || Answer::Body(streamed(10, &[pod("a", 5)]), Then::EndsAfter(SECOND * 400));

@@ -1,7 +1,7 @@
-//! Passes the fields of a message, or the entries of a map, to a visitor as a JSON object, with [`Members`].
+//! Passes the fields of a message or the entries of a map to a serde visitor, with [`Members`].
 //!
-//! Guarantees: a field after a field with a greater number is an error, and an error contains the JSON path of
-//! its field. Does not sort the fields.
+//! Guarantees: a field after a field with a greater number is an error, and an error contains the JSON path
+//! of its field. Does not sort the fields.
 
 use std::borrow::Cow;
 
@@ -30,12 +30,12 @@ pub(super) struct Members<'de, 'c> {
     slot: Slot<'de, 'c>,
     fields: WireFields<'de>,
     names: Names,
-    /// Index in [`Message::fields`] of the first field that can follow.
+    /// Index in [`Message::fields`] of the first field after the last field that was read or skipped.
     at: usize,
     /// The name of the member that the visitor received last, as bytes.
     name: &'de [u8],
-    /// The outer message, if the current message is an inline field. The members of an inline field are members
-    /// of the outer message's JSON object.
+    /// The outer message, if the current message is an inline field. The members of an inline field are
+    /// members of the outer message's JSON object.
     outer: Option<Outer<'de>>,
     /// The next member of the object's type meta.
     type_meta: TypeMeta,
@@ -105,7 +105,7 @@ impl<'de, 'c> Members<'de, 'c> {
         })
     }
 
-    /// Reads the next field of the message into `value`, and returns the field, or `None` after the last field.
+    /// Reads the next field of the message into `value`. Returns the field, or `None` after the last field.
     ///
     /// Is not inlined, because the code is large, and a copy per visitor would crowd the instruction cache.
     #[inline(never)]
@@ -150,9 +150,9 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Sets `value` to the value of the next field that the bytes do not contain and that Go writes as JSON.
+    /// Sets `value` for the next field that Go writes as JSON although the bytes do not contain the field.
     ///
-    /// Returns this field. Returns `None` if no such field has a number below `number`.
+    /// Returns this field, or `None` if no such field has a number below `number`.
     #[inline(never)]
     fn next_missing(&mut self, message: &'static Message, number: u32) -> Option<&'static Field> {
         while let Some(field) = message.fields.get(self.at)
@@ -169,7 +169,8 @@ impl<'de, 'c> Members<'de, 'c> {
 
     /// Skips the field at `start`, which the table does not contain.
     ///
-    /// Returns an error if the table contains the field: the field then follows a field with a greater number.
+    /// Returns an error if the table contains the field: the field then follows a field with a greater
+    /// number.
     #[cold]
     fn skip_unknown(
         &mut self,
@@ -186,7 +187,9 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Reads the fields of an inline message next, before the remaining fields of the current message.
+    /// Makes an inline message the current message, whose fields are read next.
+    ///
+    /// The rest of the outer message is read after the last field of the inline message.
     #[cold]
     fn enter(&mut self, message: &'static Message, bytes: &'de [u8]) {
         let outer = Outer {
@@ -198,7 +201,7 @@ impl<'de, 'c> Members<'de, 'c> {
         self.outer = Some(outer);
     }
 
-    /// Reads the remaining fields of the outer message next, after the last field of an inline message.
+    /// Makes the outer message the current message again, after an inline message has ended.
     #[cold]
     fn leave(&mut self, outer: Outer<'de>) {
         self.fields = outer.fields;
@@ -207,7 +210,7 @@ impl<'de, 'c> Members<'de, 'c> {
         self.outer = outer.around.map(|around| *around);
     }
 
-    /// Reads the next member of a message into `value`, and returns its name, or `None` after the last member.
+    /// Reads the next member of a message into `value`. Returns its name, or `None` after the last member.
     #[inline]
     fn next_name(&mut self, message: &'static Message) -> Result<Option<&'static str>, Error> {
         let are_missing_omitted = self.slot.context.options.missing == Missing::Nothing;
@@ -220,10 +223,11 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Reads the next member if its field is plain, has the usual wire type and follows in order. Otherwise returns
-    /// `None` and reads no field, or only empty ones that Go omits.
+    /// Reads the next member into `value`, and returns its name, if the member has the most frequent form.
     ///
-    /// Almost all members are of this form. [`next_of_any_form`](Self::next_of_any_form) reads them in the same way.
+    /// A member has this form if its field is plain ([`Message::plain_position`]), its tag has the field's
+    /// usual wire type, and no field that Go always writes is missing before it. For any other member,
+    /// returns `None`. [`next_of_any_form`](Self::next_of_any_form) must then read the member.
     #[inline(never)]
     fn next_plain(
         &mut self,
@@ -345,11 +349,12 @@ impl<'de, 'c> Members<'de, 'c> {
     }
 }
 
-/// Reads the value of a single-valued field whose tag has the field's usual wire type into `value`. Returns `None` if
-/// the bytes are invalid.
+/// Reads a value into `value`. The tag before the value must have the field's usual wire type.
 ///
-/// Each arm writes to `value` itself. A value that is first assembled on the stack is written in parts and copied as a
-/// whole, for which the processor waits; that took a third of the time.
+/// The field must be neither a list nor a map. Returns `None` if the bytes are invalid.
+///
+/// Writes each variant directly to `value`: a variant that is assembled on the stack and then copied takes a
+/// third of the decoding time.
 #[inline]
 fn usual_value<'de>(
     context: &Context<'de>,
@@ -379,7 +384,9 @@ fn usual_value<'de>(
     Some(())
 }
 
-/// Reads a list or a map whose first tag is before `fields`. The field begins at `start`.
+/// Reads all items of a list, or all entries of a map.
+///
+/// `start` is before the first tag, and `fields` is after this tag.
 #[inline]
 fn run<'de>(
     field: &Field,

@@ -132,7 +132,9 @@ fn numbers_are_accepted_single_and_packed() {
     );
 }
 
-/// Returns the JSON of a schema that `spec.versions[0].schema.openAPIV3Schema` of a CRD contains.
+/// Decodes a CRD that contains the encoded `schema`, and returns the schema as JSON.
+///
+/// The CRD contains the schema as `spec.versions[0].schema.openAPIV3Schema`.
 fn crd(schema: &[u8]) -> Result<Value, String> {
     let version = bytes(4, bytes(1, schema));
     let mut crd = decoded(CRD, &bytes(2, bytes(7, version)))?;

@@ -142,8 +142,9 @@ impl<'de> Value<'de> {
         }
     }
 
-    /// Returns the value of the message's only field in JSON, if the message has the form [`Form::List`] or
-    /// [`Form::Either`]. Returns any other value unchanged.
+    /// Returns the field's value that represents a message of the form [`Form::List`] or [`Form::Either`].
+    ///
+    /// Returns any other value unchanged.
     #[inline]
     pub(super) fn resolved(self, context: &Context<'de>) -> Result<Self, Error> {
         match self {
@@ -163,7 +164,7 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Returns the value of the message's last field in the bytes.
+/// Returns the value of the last field that the bytes of the message contain.
 ///
 /// If the bytes contain no field, returns the value that Go writes as JSON for the message's first field, or
 /// `None` if Go writes null.

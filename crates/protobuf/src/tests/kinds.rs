@@ -5,10 +5,11 @@ use std::fmt::Debug;
 
 use super::*;
 
-/// Decodes a message to its type in `k8s-openapi`, and compares the result with the one of
-/// the message's JSON.
+/// Decodes a message to its type in `k8s-openapi`, directly and from the message's JSON.
 ///
-/// Panics if the values differ, or if only one of the two decodings fails.
+/// # Panics
+///
+/// Panics if the two values differ, or if only one of the two decodings fails.
 pub(super) fn compare(pair: &Pair, raw: &[u8]) {
     let read = READERS
         .iter()

@@ -362,11 +362,12 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// Records which behaviors the received events of all handlers showed. The coverage report shows them.
+    /// Records for the coverage report which behaviors the received events of all handlers showed.
     ///
-    /// Also records a violated guarantee in two cases: the objects computed from the events of a synced
-    /// handler differ from the store, or a handler received an update without a change in a sequence
-    /// without resyncs.
+    /// Also records a violated guarantee in two cases:
+    /// - the objects computed from the events of a synced handler differ from the store;
+    /// - a handler received an update whose old and new objects are equal, although the sequence has no
+    ///   resyncs.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot

@@ -23,7 +23,7 @@ const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
 const PROBE: &str = "a_lost_connection_is_probed";
 /// Divergence: after a temporary rejection of a watch, the library retries the watch. client-go lists.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// Divergence: the library lists the newest state, where client-go lists a revision that can expire.
+/// Divergence: the library lists the newest state. client-go lists at a revision that can expire again.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
 /// Divergence: the library lists the newest state in pages. client-go lists it without pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
@@ -45,7 +45,7 @@ struct Pair<'a> {
     verb: &'a str,
     theirs: Vec<Request<'a>>,
     ours: Vec<Request<'a>>,
-    /// Revisions at which client-go sent lists in earlier operations.
+    /// Revisions at which client-go sent lists in earlier operations. The revisions may have expired.
     expired: Vec<String>,
     /// For each request in `ours`, whether the request may be a probe (a list of one object).
     owed: Vec<bool>,
@@ -79,8 +79,9 @@ impl Alignment {
     }
 }
 
-/// Returns the divergences that explain why client-go and the library gave different answers to the last
-/// operation, or `None` if a difference is unexplained.
+/// Returns the divergences that explain why the answers of client-go and the library differ.
+///
+/// Returns `None` if a difference is unexplained.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -117,9 +118,11 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Returns the divergences that explain client-go's requests from index `i` and the library's from `j`.
-    /// Returns `None` if a difference is unexplained. `newer` is whether, in an earlier request, the library
-    /// has listed the newest state and client-go has listed at a revision.
+    /// Returns the divergences that explain the differences between the remaining requests.
+    ///
+    /// These are client-go's requests from index `i`, and the library's requests from index `j`. `newer`
+    /// states whether an earlier list of the library had no revision, while the corresponding list of
+    /// client-go had one. Returns `None` if a difference is unexplained.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -192,15 +195,19 @@ impl<'a> Pair<'a> {
         (goes_on && watch.outcome == their.outcome).then_some((1, 2, names))
     }
 
-    /// Matches a probe (a list of one object) that the library sends after a pause, while its watch is open.
+    /// Matches a probe (a list of one object) that the library sends while its watch is open.
+    ///
+    /// client-go sends no corresponding request.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Returns the divergences if client-go sends a watch, while the library sends a probe (a list of one
-    /// object), receives status 504, and then lists the newest state. Otherwise returns `None`.
+    /// Returns the divergences if the library's probe fails with status 504, and the library then lists.
+    ///
+    /// A probe is a list of one object, which the library sends before it resumes a watch. client-go resumes
+    /// the watch directly. The library's list is a list of the newest state.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -223,9 +230,11 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Returns the divergences if the library retries a temporarily rejected watch, client-go lists, and the
-    /// two stores differ afterwards: client-go's list is newer than the library's watch, or client-go's watch
-    /// has expired and the library has listed the newest state.
+    /// Returns the divergences if the two stores differ after a temporary rejection of a watch.
+    ///
+    /// The library retries the watch, and client-go sends a list. The stores differ in two cases:
+    /// - client-go's list is newer than the library's watch;
+    /// - client-go's next watch expires, and the library lists the newest state.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -246,8 +255,10 @@ impl<'a> Pair<'a> {
         is_newer.then(|| vec![KEPT])
     }
 
-    /// Returns two numbers of requests until a rejected watch was open again, those of client-go and those of
-    /// the library, and whether the library's requests include a probe (a list of one object).
+    /// Counts the requests after a rejected watch, until each reflector has an open watch again.
+    ///
+    /// Returns the count of client-go, the count of the library, and whether the library's requests include a
+    /// probe (a list of one object). Returns `None` if a reflector sends other requests, or opens no watch.
     fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -270,8 +281,11 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Counts the library's requests from `j` until the watch `refused` is open. Also returns whether one of
-    /// them is a probe (a list of one object). If the watch expires, the next relist is counted too.
+    /// Counts the library's requests from index `j` until the rejected watch `refused` is open.
+    ///
+    /// If the retried watch expires, the requests of the next relist are also counted. Also returns whether
+    /// one of the requests is a probe (a list of one object). Returns `None` if the library sends any other
+    /// request first.
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -352,6 +366,8 @@ impl<'a> Pair<'a> {
     }
 
     /// Returns whether client-go sent a list at the revision `at` before the request `now`.
+    ///
+    /// If client-go lists at the same revision again, the revision may have expired.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs

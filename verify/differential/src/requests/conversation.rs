@@ -20,7 +20,9 @@ use crate::{
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
-    /// Instruction to execute one turn of an operation on the server. An operation consists of one or two
+    /// Instruction to execute one turn of an operation on the server.
+    ///
+    /// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two
     /// turns.
     Operates {
         at: u64,

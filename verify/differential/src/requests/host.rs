@@ -4,8 +4,8 @@
 //! same operations, so their revisions are equal. The clock of a host is paused, so the length of the
 //! reflector's pauses does not affect the host.
 //!
-//! The host never sends a watch event without a call. If a call causes an event, the return value of the call
-//! contains the event.
+//! Watch events are sent only during calls of [`Host::operate`] and [`Host::request`], whose results contain
+//! the events.
 
 use std::{
     collections::BTreeMap,
@@ -63,7 +63,9 @@ struct Stream {
     unfinished: bool,
 }
 
-/// The effects of one turn of an operation on the server. An operation consists of one or two turns.
+/// The effects of one turn of an operation on the server.
+///
+/// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two turns.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
@@ -125,8 +127,10 @@ impl Host {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes one turn of an operation, and returns its effects. An operation consists of
-    /// one or two turns.
+    /// Executes one turn of an operation, and returns its effects.
+    ///
+    /// A turn injects faults into the server, and then lets virtual time pass. The first turn also changes
+    /// the objects of the operation.
     ///
     /// `at` is the index of the operation, `turn` is the index of the turn, and `now` is the time on the
     /// reflector's clock.

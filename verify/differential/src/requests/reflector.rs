@@ -147,8 +147,10 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Runs one turn of the operation at index `at`, and returns whether the operation has another turn. An
-    /// operation consists of one or two turns.
+    /// Runs one turn of the operation at index `at`, and returns whether the operation has another turn.
+    ///
+    /// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two
+    /// turns.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
         let happened = self.server.host.lock().operate(at, turn, now);

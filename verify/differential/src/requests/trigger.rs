@@ -5,18 +5,19 @@
 
 use serde_json::{Value, json};
 
-/// Faults that one operation injects into the embedded server, and the virtual time after them.
+/// Faults that one operation injects into the embedded server, and the virtual time that then passes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trigger {
     /// Fault injection plan that is injected before the operation changes objects. The plan affects later
     /// requests.
     pub(super) rules: &'static str,
-    /// Fault injection plans that are injected after the operation has changed the objects, in order.
+    /// Fault injection plans of each turn. An operation has one or two turns.
     ///
-    /// The host executes an operation in one or two turns; the outer slice has one entry per turn. After each
-    /// plan, the server delivers the pending watch events.
+    /// In each turn, the host injects the plans in order, and then lets virtual time pass. In the first turn,
+    /// the host changes the objects of the operation before it injects the plans. After each plan, the server
+    /// delivers the pending watch events.
     pub(super) turns: &'static [&'static [&'static str]],
-    /// Virtual time that passes after each turn, in milliseconds. The slice has one entry per turn.
+    /// Virtual time that passes at the end of each turn, in milliseconds. Has one entry per turn.
     pub(super) pass: &'static [u64],
     /// Change to apply to the watch events of this operation; `None` for no change.
     pub(super) twist: Option<Twist>,

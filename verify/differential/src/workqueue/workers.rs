@@ -33,8 +33,10 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Virtual time that passes before each operation. Each operation therefore starts at its own time. Delays of
-/// whole milliseconds that start at different operations then end at different times.
+/// Virtual time that passes before each operation.
+///
+/// Delays are whole milliseconds. Because each operation starts at another microsecond, the delays of two
+/// operations never end at the same time. The order of items whose delays end at the same time is undefined.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -67,8 +69,10 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The work queue under test, its tasks, and the behaviours of the current operation. Worker tasks receive
-/// items, and drain tasks shut the queue down.
+/// The work queue under test, its tasks, and the names of the behaviors that the current operation has
+/// shown.
+///
+/// Worker tasks receive items, and drain tasks shut the queue down.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,
@@ -76,8 +80,8 @@ struct Workers {
     waiting: JoinSet<()>,
     /// Number of drain tasks started so far. A drain task calls `shut_down_with_drain`.
     drains: usize,
-    /// Whether the sequence called `shut_down` after its last call of `shut_down_with_drain`. A call of
-    /// `shut_down` ends the waiting drain tasks.
+    /// Whether `shut_down` has been called since the most recent call of `shut_down_with_drain`. `shut_down`
+    /// makes waiting calls of `shut_down_with_drain` return.
     released: bool,
     /// Items that are being processed by a worker and have been added to the queue again.
     again: BTreeSet<String>,
@@ -226,14 +230,10 @@ impl Workers {
         });
     }
 
-    /// Advances the paused clock by `time`.
+    /// Advances the paused clock by `time`, so that workers receive the items whose delays end in this time.
     ///
-    /// Operations start at fractions of a millisecond, but tokio's timers end at whole milliseconds. The
-    /// clock therefore advances in three steps: to the next whole millisecond, to the last whole millisecond
-    /// before the end of `time`, and to the end of `time`.
-    ///
-    /// Finally, the method calls `len` to poll the queue. Otherwise, a delay that ended during the last step
-    /// would wake a worker only at the next whole millisecond.
+    /// Operations start between whole milliseconds, but tokio's timers end at whole milliseconds. The clock
+    /// therefore also stops at whole milliseconds.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;
@@ -245,8 +245,8 @@ impl Workers {
         self.queue.len();
     }
 
-    /// Records for the coverage report which behaviours `operation` will show. Must be called before the
-    /// operation runs, because the behaviours depend on the state of the queue before the operation.
+    /// Records for the coverage report which behaviors `operation` will show. Must be called before the
+    /// operation runs, because the behaviors depend on the state of the queue before the operation.
     fn see(&mut self, operation: &Operation) {
         let item = &operation.text;
         let delayed = self.queue.delayed();
@@ -275,10 +275,10 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records for the coverage report which behaviours `events` show. `events` contains the events of the
-    /// operation with the verb `verb`.
+    /// Records which behaviors occurred in an operation with the verb `verb`.
     ///
-    /// `before` contains the numbers of items and tasks before the operation.
+    /// `events` are the events of the operation. `before` contains the numbers of items and tasks before the
+    /// operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();
@@ -342,10 +342,10 @@ impl Workers {
         }
     }
 
-    /// Records the behaviours of the drain tasks and of the waiting workers for the coverage report. Also
-    /// records the guarantees that the queue violated.
+    /// Records which behaviors of drain tasks and waiting workers occurred, and which guarantees the queue
+    /// violated.
     ///
-    /// `drained_before` is the number of returned drain tasks before the operation.
+    /// `drained_before` is the number of drain tasks that had ended before the operation.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
         let (queued, in_work) = (self.queue.len(), self.queue.processing());
         let Count { idle, drained, .. } = self.count();

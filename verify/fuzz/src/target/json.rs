@@ -70,11 +70,9 @@ fn ends_alike(data: &[u8]) -> &'static str {
     if whole.is_some() { "ends" } else { "goes on" }
 }
 
-/// Returns the input for the library's parser. The result differs from `data` only if the bug
-/// `LongNumberHidesRest` is planted.
-///
-/// The bug removes the bytes that follow a long number, up to the next comma or closing bracket. Digits are
-/// not removed.
+/// Returns the input for the library's parser. With the planted bug `LongNumberHidesRest`, the result differs
+/// from `data`: it lacks all characters, except digits, between a long number and the next comma or closing
+/// bracket.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {
         return data.to_vec();

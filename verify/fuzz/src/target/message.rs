@@ -1,7 +1,7 @@
 //! Fuzz target for the decoder of protobuf messages.
 //!
-//! A type must receive the same object from the bytes as from the JSON value that the bytes decode to, and the
-//! object must not change if it is encoded and decoded again.
+//! Decoding a message into a Kubernetes type must yield the same object as decoding the message into JSON,
+//! and then the JSON into the type. An object must not change if it is encoded and decoded again.
 
 mod script;
 
@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::planted::Bug;
 
-/// The limits of an object, as in the informer.
+/// Limits for decoding an object. The informer uses the same limits.
 const OPTIONS: Options = Options {
     depth: 127,
     containers: 100_000,
@@ -31,13 +31,13 @@ const OPTIONS: Options = Options {
     missing: Missing::Nothing,
 };
 
-/// Maximum length of an error message in bytes. The longest part is the path of a map's entry.
+/// Maximum length of an error message in bytes.
 const ERROR_BYTES: usize = 64 << 10;
 
-/// Decodes a message of a kind in several ways, and compares the results.
+/// Decodes a message into a Kubernetes type and into JSON, and compares the results.
 ///
-/// The first byte of the input selects the kind, and whether the rest of the input is the message itself or a script
-/// that writes one. A script writes messages whose nested lengths are correct, unlike most mutations of a message.
+/// The first byte of the input selects the Kubernetes type, and how the message is created from the rest of
+/// the input. Either the rest is the message, or [`script::message`] generates a message from the rest.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (first, rest) = data.split_first().unwrap_or((&0, &[]));
     let kind = first >> 1;
@@ -95,7 +95,7 @@ where
     way
 }
 
-/// Checks that an object does not change if it is encoded and decoded again, except for members that are null.
+/// Checks that encoding and decoding an object does not change it, except for members that are null.
 ///
 /// Go writes null for a pointer to an empty value, such as `fieldsV1`, and reads null as a missing pointer.
 fn encodes_alike(id: MessageId, bytes: &[u8]) {
@@ -137,8 +137,9 @@ fn is_presentable(error: &Error) {
     );
 }
 
-/// Returns the bytes from which the type is decoded. The result differs from `bytes` only if the bug
-/// `UnknownFieldEndsMessage` is planted: it ends before the first field that the table does not contain.
+/// Returns the bytes from which the Kubernetes type is decoded. With the planted bug
+/// `UnknownFieldEndsMessage`, the result ends before the first field that the definition of the message does
+/// not contain.
 fn spoilt(id: MessageId, bytes: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::UnknownFieldEndsMessage) {
         return bytes.to_vec();

@@ -1,8 +1,8 @@
 //! Fuzz target for the library's parser of watch responses, which splits a body into events.
 //!
 //! The parser receives each body as a single chunk, and then in several splits into smaller chunks. For a
-//! valid body, every split must yield the events that `serde_json` finds. For an invalid body, a split must
-//! yield the same events as the single chunk, or only the first of these events.
+//! valid body, every split must yield the events that `serde_json` finds. For an invalid body, the events of
+//! a split must be the events of the single chunk, or a prefix of them.
 
 use bytes::Bytes;
 use kube_informer::fuzzing::{Split, split_watch};
@@ -61,11 +61,11 @@ fn one(event: &RawValue) -> Option<(String, Bytes)> {
         .then_some((kind, object))
 }
 
-/// Compares two results for the same invalid body. The parser received the body in several chunks for `cut`,
-/// and in a single chunk for `whole`.
+/// Checks that two parses of the same invalid body are consistent. `whole` is the result for a single chunk,
+/// and `cut` is the result for several chunks.
 ///
-/// The parser may reject a body in several chunks earlier. The events before the rejection must be the first
-/// events of `whole`.
+/// The events in `cut` must be a prefix of the events in `whole`. `cut` may contain fewer events only if its
+/// next event is malformed.
 fn compare(cut: &Split, whole: &Split) {
     let (found, all) = (&cut.pieces, &whole.pieces);
     assert!(

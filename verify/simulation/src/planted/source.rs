@@ -12,7 +12,7 @@ use tokio::{task::JoinSet, time::sleep};
 use super::Bug;
 use crate::wire::is_old_object;
 
-/// Interval of the watch lines that [`Bug::EventLost`] drops: every seventh line. Bookmarks are not dropped.
+/// [`Bug::EventLost`] drops every seventh line of a watch, unless the line is a bookmark.
 const LOST: usize = 7;
 
 /// Maximum number of retries without a pause that [`Bug::RetriedAtOnce`] sends for one rejected watch.

@@ -11,7 +11,7 @@ use kube_informer::{
 use super::Bug;
 use crate::stored::Stored;
 
-/// Interval of the deletions that [`Bug::DeletionIgnored`] drops: every fifth deletion is not queued.
+/// [`Bug::DeletionIgnored`] drops every fifth deletion, so that it is not queued.
 const IGNORED: usize = 5;
 
 /// Sets `queue` as the queue of an informer's builder. If `bug` is set, wraps the queue and adds the planted

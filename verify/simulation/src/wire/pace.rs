@@ -19,8 +19,9 @@ const FIRST: Duration = Duration::from_millis(800);
 /// The minimum doubles with each consecutive failure until it reaches the cap.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Minimum time between the temporary rejection of a watch and the next list. During this time, the source
-/// must retry the watch.
+/// Time after a temporary failure of a watch, such as a timeout, in which the source must not list.
+///
+/// During this time, the source must retry the watch. If the retries fail too, the time does not start again.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Kind of a request that a source sends.
@@ -59,13 +60,13 @@ pub(super) struct Pace {
     /// the next request without a pause.
     refusals: u32,
     not_before: Option<Instant>,
-    /// Earliest time at which the source may list. Until this time, the source must retry the rejected watch.
+    /// Earliest time at which the source may list. Until this time, the source must retry the failed watch.
     ///
-    /// `None` if no watch has been rejected temporarily since the last successful request.
+    /// `None` unless the most recent request was a watch that failed temporarily: see [`keeps_its_revision`].
     no_list_before: Option<Instant>,
     /// Whether the informer compares its cache with the server. If `true`, the source may list at any time.
     compared: bool,
-    /// Whether the last watch line that the source received was an old object that the server sent again.
+    /// Whether the most recent line of a watch was an event of the fault "old object sent again".
     heard_old: bool,
 }
 

@@ -87,8 +87,8 @@ impl<K: Stored> World<'_, K> {
     /// Checks that the informer handles broken objects correctly. An object is broken if it fails to decode
     /// when it is read.
     ///
-    /// The informer's status must report as many broken objects as the snapshot contains. An object that
-    /// failed to decode must no longer be in the snapshot after virtual time has advanced.
+    /// The informer's status must report as many broken objects as the snapshot contains. If an object failed
+    /// to decode in a check at an earlier time, the snapshot must not contain this object.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -198,9 +198,12 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks that the cache equals the state that the server had at the cache's revision.
     ///
-    /// Each source has its own revision. The function therefore compares the objects of each source
-    /// separately. It checks nothing with [`Queue::DeltaFifo`], or if a fault has falsified, dropped or
-    /// reordered events, or restored the server.
+    /// Checks each source separately, because each source has its own revision. Checks nothing in these
+    /// cases:
+    ///
+    /// - The queue is a [`Queue::DeltaFifo`]. It applies changes per object, and not in the order of their
+    ///   revisions.
+    /// - A fault has falsified, dropped or reordered events, or restored the server.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -312,11 +315,12 @@ impl<K: Stored> World<'_, K> {
         revisions.all(|revision| revision.to_string() == newest)
     }
 
-    /// Waits until all handlers have received their events, and checks the final state.
+    /// Waits until all handlers have received their events, and checks the final state:
     ///
-    /// The state that each handler has received must equal the server's state, and so must the overlay of
-    /// local writes. All waits for the user's own writes must complete. The informer's consistency check must
-    /// not have found a difference between the cache and the server.
+    /// - The objects that each handler has received equal the objects on the server.
+    /// - The objects that are read through the overlay of local writes equal the objects on the server.
+    /// - All waits for the user's own writes have completed.
+    /// - The informer's consistency check has found no difference between the cache and the server.
     pub(super) async fn check_all(&mut self) -> Result<(), Wrong> {
         let informer = &self.informer.informer;
         let told = timeout(TOLD_WITHIN, informer.handlers_idle()).await;
@@ -412,7 +416,7 @@ impl<K: Stored> World<'_, K> {
     }
 }
 
-/// Checks that each index of a snapshot contains exactly its objects, with the correct values.
+/// Checks that each index of a snapshot contains the expected objects under the expected values.
 ///
 /// `reads_each_state` is whether the function of the index `app` decodes each object. The index then omits
 /// objects that fail to decode.

@@ -106,10 +106,11 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the rule by which JSON contains or omits this Go field, such as `sent` or `nullable`.
+    /// Returns the name of the rule by which JSON contains this field if the protobuf value is absent or
+    /// zero.
     ///
-    /// The rule applies if the protobuf value is absent or zero. `field` is the proto field with the same
-    /// number.
+    /// The rules are `always`, `nonzero`, `nullable`, `sent` and `inline`. `field` is the proto field with
+    /// the same number.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {

@@ -25,8 +25,7 @@ pub(super) struct ProtoField {
 }
 
 impl ProtoField {
-    /// Returns the type of a single value. This is the item type of a list, the value type of a map, or else
-    /// the type itself.
+    /// Returns the item type of a repeated field, the value type of a map, or the type of any other field.
     pub(super) fn inner(&self) -> &str {
         self.value.trim_start_matches("[]").trim_start_matches("{}")
     }

@@ -156,8 +156,9 @@ fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     tokens.len()
 }
 
-/// Returns the index of the token after a bracketed range. The range starts with the bracket at the index
-/// `open`.
+/// Returns the index of the token after the bracket that closes the bracket at the index `open`.
+///
+/// Returns the number of tokens if there is no closing bracket.
 fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {

@@ -1,8 +1,6 @@
 //! Edits the events of a watch in protobuf: four bytes with the length of the event, and the event.
 //!
-//! Guarantees: a changed event has the length of its changed bytes, so a client can split the body.
-//!
-//! Does not change an event that is not an event of this server.
+//! Guarantees: the length of a changed event is correct, so a client can find the next event.
 
 use bytes::Bytes;
 use kube_informer_protobuf::{Envelope, WireFields, WireValue, put_bytes, put_varint};
@@ -18,10 +16,10 @@ const METADATA: u32 = 1;
 /// Number of the field `annotations` of an object's metadata.
 const ANNOTATIONS: u32 = 12;
 
-/// The entry of the annotation of the bookmark that ends the initial events of a streaming list, as bytes.
+/// Protobuf bytes of the annotation that marks the bookmark at the end of a streaming list's initial events.
 const END: &[u8] = b"k8s.io/initial-events-end\x12\x04true";
 
-/// An event: its type, and its object in an envelope.
+/// An event: its type, and the bytes of its object with the envelope (`runtime.Unknown`).
 struct Event<'a> {
     event_type: &'a [u8],
     object: &'a [u8],
@@ -63,7 +61,7 @@ fn framed(event: &[u8]) -> Bytes {
     [&length.to_be_bytes(), event].concat().into()
 }
 
-/// Returns the number of bytes of the first event in `bytes`, with its length.
+/// Returns the number of bytes of the first event in `bytes`, including the four bytes with its length.
 ///
 /// Returns `None` if `bytes` do not contain the whole event.
 pub(in crate::fault) fn frame_length(bytes: &[u8]) -> Option<usize> {

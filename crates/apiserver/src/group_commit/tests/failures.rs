@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// Repeats a write until it succeeds. In each attempt, one more disk call succeeds than before.
+/// Repeats a write on a full disk until the write succeeds.
 ///
-/// All later disk calls of the attempt fail, as on a full disk. In the first attempt, every disk call fails.
-///
+/// In the first attempt, every disk call fails. In each further attempt, one more disk call succeeds before
+/// the disk is full.
 /// Each failed write must be rejected and stay invisible, and must not affect later writes.
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_rejects_writes_and_loses_none() {

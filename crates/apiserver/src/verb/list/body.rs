@@ -53,10 +53,10 @@ struct JsonItems {
 }
 
 impl Chunks {
-    /// Returns `chunk`, or only its first [`CHUNK_BYTES`] bytes if the chunk is longer than twice this
-    /// length.
+    /// Returns `chunk`, or the first part of a long chunk.
     ///
-    /// The remaining bytes are stored in `rest`.
+    /// The first part of a chunk with more than twice [`CHUNK_BYTES`] has [`CHUNK_BYTES`] bytes. The
+    /// remaining bytes are stored in `rest`.
     fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
         if chunk.len() <= 2 * CHUNK_BYTES {
             return chunk.into();

@@ -24,7 +24,8 @@ const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Maximum number of values visited or moved by all operations of a patch.
 ///
-/// An insertion into a list, for example, counts every item of the list. Kubernetes has no such limit.
+/// For example, an insertion into a list counts as many values as the list has items. Kubernetes has no such
+/// limit.
 const STEPS_MAX: usize = 100_000_000;
 
 /// Cost of the operations of one patch so far: the copied bytes, and the values visited or moved.

@@ -1,5 +1,7 @@
 //! Encodes the events of a watch: in JSON as lines, and in protobuf as messages with a length.
 //!
+//! A frame is one encoded event.
+//!
 //! Guarantees:
 //! - in JSON, every line contains one event and ends with a line feed;
 //! - in protobuf, an event whose object does not fit the message of its kind is replaced by an ERROR event;
@@ -46,7 +48,7 @@ impl Framer {
         }
     }
 
-    /// Returns the frame of a live or replayed event.
+    /// Returns the frame of a stored event.
     ///
     /// The event caches the frame for other watches that request the same format.
     ///
@@ -129,7 +131,7 @@ impl Framer {
 
     /// Returns the representation of the object in the next frame.
     ///
-    /// In a watch of tables, only the first line includes the column definitions.
+    /// In a watch of tables, only the first frame includes the column definitions.
     fn next_shape(&mut self) -> Shape {
         match self.representation {
             Representation::Object => Shape::Object(self.encoding()),

@@ -133,10 +133,7 @@ impl Backlog {
         Backlog::Events(told.into_iter())
     }
 
-    /// Returns the number of slots that the backlog reserves in the response budget.
-    ///
-    /// The response budget limits the memory of all open responses, counted in slots of equal size. An event
-    /// of the backlog occupies two slots.
+    /// Returns the number of slots that the backlog reserves in the [`ResponseBudget`].
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {

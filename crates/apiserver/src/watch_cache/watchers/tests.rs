@@ -37,7 +37,7 @@ fn pods() -> Arc<Resource> {
     Arc::clone(pods.expect("pods are built in"))
 }
 
-/// Returns the request that each watcher of these tests records as its own.
+/// Returns the logged request that all watchers of these tests use.
 fn request() -> LoggedRequest {
     LoggedRequest {
         sequence: 0,
@@ -136,10 +136,10 @@ proptest! {
 
 /// Returns the names of the watchers that the index selects for an event of pod `x/a`.
 ///
-/// The event changes the pod from the state `old` to the state `new`. The number of a state is explained at
-/// [`state`]. `None` means that the pod does not exist.
+/// The event changes the pod from the state `old` to the state `new`. [`state()`] explains the numbers.
+/// `None` means that the pod does not exist.
 ///
-/// The index contains four watchers: two require a node, one requires a namespace, and one requires nothing.
+/// The index contains four watchers: for pods on node `n1`, on node `n2`, in namespace `y`, and for all pods.
 fn called(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {
     let pods = pods();
     let mut index = Watchers::default();

@@ -1,4 +1,6 @@
-//! Tests that after each failure, kube-rs's reflector store equals the server's objects again.
+//! Tests that kube-rs's reflector store equals the server's objects again after errors.
+//!
+//! The errors are closed watches, expired history, error responses and malformed events.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Tests updates with PUT: conflicts, immutable fields, the generation and subresources.
+//! Tests updates with PUT: conflicts, immutable fields, `metadata.generation`, and subresources.
 //!
 //! Also tests the kinds for which PUT creates a missing object.
 

@@ -5,9 +5,9 @@
 //! - the times of the lines never decrease. A step that was observed before the step of the previous line is
 //!   printed with the time of the previous line;
 //! - with at most [`FEW`] pods, every step has a line;
-//! - with more pods, the first [`FIRST`] steps of each kind and loop have a line. After these, every nth step
-//!   has a line, which states the number of steps so far;
-//! - as an exception, a node agent has only one line for all pods without a node ([`Kind::NotMine`]).
+//! - with more pods, the first [`FIRST`] steps of each kind and loop have a line. Later steps share summary
+//!   lines, which state the number of steps so far;
+//! - the steps of one node agent for pods without a node ([`Kind::NotMine`]) have only one line in total.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

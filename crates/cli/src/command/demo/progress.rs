@@ -1,8 +1,8 @@
 //! Tracks the progress of the demo, based on the steps that the control loops report.
 //!
-//! A milestone is reached when enough objects have had a step of one kind, for example when all pods are
-//! bound. The demo must reach all milestones. If the user leaves out a loop, the demo must reach only the
-//! milestones before the first milestone of that loop.
+//! A step is one observation or action of a loop. A milestone is reached when enough objects have had a step
+//! of one kind, for example when all pods are bound. The demo must reach all milestones. If the user leaves
+//! out a loop, the demo must reach only the milestones before the first milestone of that loop.
 //!
 //! Guarantees: an object counts only once per kind of step.
 
@@ -18,10 +18,7 @@ use crate::control_plane::step::{Kind, Loop, Step};
 pub(super) struct Goal {
     pub(super) replicas: u32,
     pub(super) failures: u32,
-    /// Whether the loops write to the server.
-    ///
-    /// If false, the loops only observe, and no loop reports [`Kind::Content`]. This kind is then not
-    /// required.
+    /// Whether the loops write to the server. If false, the loops only observe.
     pub(super) acts: bool,
     /// The loop that is left out, or `None` if all loops run.
     pub(super) without: Option<Loop>,

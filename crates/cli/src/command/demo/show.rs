@@ -35,7 +35,7 @@ pub(super) enum Verdict {
     ///
     /// The text describes what can't happen without that loop.
     Stopped(String),
-    /// The demo ended before its goal was reached. The text states the first missing milestone and advice.
+    /// The demo ended before its goal was reached. The text states what is missing, and advice.
     NotReached(String),
 }
 
@@ -117,7 +117,7 @@ impl Show {
 
     /// Returns how long the demo waits for the next step before it ends.
     ///
-    /// The duration depends on the progress so far.
+    /// If the goal is not reached and no pod is pending, the demo waits until its deadline.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {

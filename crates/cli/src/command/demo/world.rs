@@ -48,7 +48,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Maximum time to remove the demo's objects from a real server.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// The API server of a demo. Contains the connection settings, and the label and name prefix of its objects.
+/// The API server of a demo. Contains the connection settings, and the label and name prefix of the demo's
+/// objects.
 pub(super) struct World {
     config: Config,
     namespace: String,
@@ -127,8 +128,8 @@ impl World {
 
     /// Checks that the real server responds and that the demo's namespace exists.
     ///
-    /// If the request for the namespace fails with another error than 404, the namespace is assumed to exist.
-    /// The user may not be allowed to read namespaces.
+    /// Only a 404 response means that the namespace does not exist. Other errors are ignored, because the
+    /// user may not be allowed to read namespaces.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;

@@ -45,10 +45,10 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Minimum number of seeded objects of this kind that `--churn` keeps. At most one more object exists.
+    /// Number of seeded objects of this kind that `--churn` maintains. One additional object can exist.
     ///
-    /// The minimum is usually the requested number. If the server has stored more objects, the minimum is
-    /// their number minus one, because the churn of an earlier run may have left one additional object.
+    /// This is usually the requested number. If the server has stored more objects, it is the number of
+    /// stored objects minus one, because one of them may be the additional object of an earlier run.
     pub(super) count: u32,
     /// Numbers in the names of all seeded objects of the kind that exist on the server.
     pub(super) alive: Vec<u32>,

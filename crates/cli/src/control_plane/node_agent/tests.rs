@@ -21,7 +21,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
 
 /// Starts the agent of the node `node`, and returns after one second of virtual time.
 ///
-/// During this second, the first `doomed` containers that start also fail.
+/// The first `doomed` containers that start will fail, and do so within this second.
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

@@ -163,16 +163,15 @@ fn find_in(
 /// Serde visitor that searches one JSON map for the members that the pruning rules drop.
 struct Search<'s> {
     members: &'s Members,
-    /// Number of members that have a pruning rule and that the search has not found yet.
+    /// Number of members with a rule of their own that the search has not found yet.
     ///
-    /// `None` if the rules drop all members that have no rule. The search then reads the whole map.
+    /// `None` if the rules also drop all members without a rule. The search then reads the whole map.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,
-    /// Set to true by the search when it has found all members that have a pruning rule.
+    /// Set to true when the search has found all members that have a pruning rule.
     ///
-    /// The search then returns an error, because only an error stops the deserializer before the end of the
-    /// map.
+    /// The search then ends early and returns an error. The caller must ignore this error.
     found_all: &'s mut bool,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct WatchSplitter {
 
 /// Records how often the current, unfinished event was checked.
 ///
-/// `count` is the number of checks, and `bytes` is the length of the event at the last check.
+/// `count` is the number of checks, and `bytes` is the length of the event at the most recent check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
@@ -46,7 +46,7 @@ struct Looks {
 
 /// Number of checks of an unfinished event that are made without a condition.
 ///
-/// Each further check is made only when the event has at least twice the length of the last check. A check
+/// Each further check is made only if the length of the event has doubled since the previous check. A check
 /// reads the whole event, so frequent checks of a long event would be expensive.
 const LOOKS: u32 = 3;
 

@@ -121,8 +121,7 @@ fn put_kept(
 
 /// Applies the rules in `members` to the value of a field, and appends the field to `to`.
 ///
-/// Each rule is for a member of the value, which is a message or a map. A field with any other value is
-/// appended unchanged.
+/// The rules apply to the members of a message or a map. A field with any other value is appended unchanged.
 fn put_partly(
     members: &Members,
     field: &'static Field,

@@ -43,7 +43,7 @@ enum State {
     Tag,
     /// The next byte is part of the varint after the tag. The varint is the length of the value or a number.
     Varint(Tag),
-    /// The next byte is part of the value of the field. The number is the length of the value in bytes.
+    /// The next byte is part of the value of the field. The `usize` is the length of the value in bytes.
     Value(Tag, usize),
 }
 
@@ -70,7 +70,7 @@ struct Head {
     list_seen: bool,
 }
 
-/// Maximum number of bytes that an error message contains of the list's kind.
+/// Maximum length in bytes of the list's kind in an error message.
 const KIND_BYTES: usize = 64;
 
 fn not_protobuf(error: WireError) -> SplitError {
@@ -225,8 +225,8 @@ impl ListSplitter {
 
     /// Selects the next state after the varint of a field.
     ///
-    /// The varint `value` is the length of the field's value. If the wire type is `VARINT`, it is the value
-    /// itself, which is skipped.
+    /// `value` is the decoded varint. For the wire type `VARINT`, it is the value of the field and is
+    /// ignored. For other wire types, it is the length of the field's value.
     fn measured(&mut self, tag: Tag, value: u64) -> Result<(), SplitError> {
         if tag & 7 == VARINT {
             self.state = State::Tag;

@@ -21,7 +21,7 @@ use crate::limits::one_line;
 /// Number of bytes that precede each event and state its length, as a big-endian integer.
 const LENGTH_BYTES: usize = 4;
 
-/// Maximum number of bytes that an error message contains of an event type or of a kind.
+/// Maximum length in bytes of an event type or of a kind in an error message.
 const NAME_BYTES: usize = 64;
 
 /// Splits the body of a watch response into its events while the body is received.

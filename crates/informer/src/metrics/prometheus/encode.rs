@@ -13,7 +13,7 @@ use super::{
 };
 use crate::object::ResourceVersion;
 
-/// Number of last digits of a revision that are exported, as in client-go. A float represents this many
+/// Number of digits at the end of a revision that are exported, as in client-go. A float represents this many
 /// digits exactly.
 const REVISION_DIGITS: usize = 15;
 
@@ -209,7 +209,7 @@ fn last_digits(revision: &ResourceVersion) -> u64 {
     text.get(last..).unwrap_or_default().parse().unwrap_or(0)
 }
 
-/// An entry of a scrape that has Prometheus labels: informers or work queues with equal labels.
+/// Provides the Prometheus labels of a group of informers or work queues with equal labels.
 trait Labelled {
     fn labels(&self) -> Labels<'_>;
 

@@ -12,10 +12,10 @@ use super::super::{
     WorkQueueSampler,
 };
 
-/// Upper bounds of the histogram buckets for two times of a batch, in seconds, as in client-go.
+/// Upper bounds of the buckets of two latency histograms, in seconds, as in client-go.
 ///
-/// The times are the time to process the batch, and the time from the receipt of a watch event until the
-/// cache contains the event.
+/// One histogram contains the time to process a batch. The other one contains the time from the receipt of a
+/// watch event until the cache contains the event.
 const LATENCY: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
@@ -166,7 +166,8 @@ impl Tally {
     }
 }
 
-/// The samplers of all informers or work queues that have the same labels.
+/// The samplers of all informers or work queues that have the same labels. A sampler reads the current values
+/// of one informer or queue.
 #[derive_where(Default)]
 pub(super) struct Samplers<S>(Mutex<Vec<S>>);
 
@@ -178,8 +179,8 @@ impl<S: Clone> Samplers<S> {
         samplers.push(sampler);
     }
 
-    /// Samples all informers or queues that have not ended. The lock of the list of samplers is not held
-    /// during the calls of `sample`.
+    /// Calls `sample` for each informer or queue that has not ended, and returns the results. No lock is held
+    /// during these calls.
     pub(super) fn sample<R>(&self, sample: fn(&S) -> Option<R>) -> Vec<R> {
         let samplers = self.0.lock().clone();
         samplers.iter().filter_map(sample).collect()

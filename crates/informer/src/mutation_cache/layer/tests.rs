@@ -1,5 +1,5 @@
 //! Tests the state that readers of an overlay see while the cache does not yet contain the local writes and
-//! deletions. Each test is a script, which `check` runs.
+//! deletions. Each test runs a script with `check`, which documents the commands.
 
 mod lapsed;
 
@@ -139,8 +139,20 @@ impl Bench {
     }
 }
 
-/// Runs the script line by line, and reads the objects `a`, `b` and `c` through the layer after each line.
-/// Compares the text of these reads with `expected`.
+/// Runs a script, and compares the states that the layer returns after each line with `expected`.
+///
+/// A line contains one or more commands, separated by `; `:
+///
+/// ```text
+/// put a u1 5          adds a local write of the object a with uid u1 at revision 5
+/// delete a u1         adds a local deletion of the object a with uid u1
+/// at 6 has a u1 6     applies an update to the cache; the first reflector reaches revision 6
+/// at 6 lost a u1 6    applies a deletion to the cache; the first reflector reaches revision 6
+/// at 6, second at 6   applies a bookmark of the first or the second reflector
+/// back at 3           applies a bookmark at revision 3 after the server was restored from a backup
+/// wait 10             advances the clock by 10 seconds
+/// look                does nothing
+/// ```
 async fn check(absent: Absent, sources: u32, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, sources);
     let mut trace = String::new();

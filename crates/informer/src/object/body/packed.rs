@@ -49,8 +49,7 @@ type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 /// Encoding of an object's stored bytes if the object was encoded again after a transform.
 const WRITTEN: Codec = Codec::Json;
 
-/// The options of a packed cache, which stores objects as compressed bytes. The user of the informer selects
-/// the options.
+/// The options of a packed cache, which stores objects as compressed bytes.
 #[derive_where(Clone, Copy)]
 pub(crate) struct PackOptions<K> {
     /// Number of objects from which each compression dictionary is trained.
@@ -327,8 +326,8 @@ impl<K> PackedBody<K> {
 
     /// Returns whether the decoder still has a weak reference to this object's decoded form.
     ///
-    /// The decoder stores the reference when it decodes the object, until it decodes certain other objects.
-    /// The decoded object may already have been dropped.
+    /// The decoder keeps the reference until a reference to another decoded object replaces it. The decoded
+    /// object may already have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }
@@ -372,8 +371,8 @@ impl<K> PackedBody<K> {
         Ok(object)
     }
 
-    /// Returns the decoded object before a reader needs it. Decodes the stored bytes unless the object is in
-    /// memory.
+    /// Returns the decoded object to a caller that prepares a later read. Decodes the stored bytes unless the
+    /// object is in memory.
     ///
     /// Unlike [`open`](Self::open), this method does not keep the decoded object in memory. The caller must
     /// hold the result until the reader calls `open`.

@@ -41,7 +41,8 @@ impl<K> Popped<K> {
 impl<K> DeltaFifo<K> {
     /// Removes and returns the oldest `room` deltas of a key.
     ///
-    /// If the key has at most `room` deltas, returns `None` and leaves the deltas in the queue.
+    /// If the key has at most `room` deltas, returns `None` and leaves the deltas in the queue. The caller
+    /// then removes the key with all its deltas ([`take`](Self::take)).
     pub(super) fn take_part(&mut self, name: &ObjectName, room: usize) -> Option<Vec<Delta<K>>> {
         let deltas = self.items.get_mut(name)?;
         if deltas.len() <= room {

@@ -8,10 +8,10 @@
 //! | --- | --- |
 //! | an event older than the object in the cache | the server has gone back |
 //! | a probe, a list or an end bookmark older than the last revision | the server has gone back |
-//! | any other event or bookmark below the last revision | undecided: an aggregated API server may send old objects late; a probe decides |
+//! | any other event or bookmark older than the last revision | undecided: an aggregated API server may send old objects late; a probe decides |
 //! | "too large resource version" in response to any request | undecided: the server may lag behind; the revision of the next list decides |
 //! | a request for a list by a consistency check | the server may have gone back |
-//! | the start of a reflector after an earlier reflector of the same source | the server may have gone back during the time of the earlier reflector |
+//! | the start of a reflector after an earlier reflector of the same source | the server may have gone back while the earlier reflector ran |
 
 use tokio::time::Instant;
 
@@ -42,7 +42,7 @@ impl Machine {
         self.has_watched = true;
     }
 
-    /// Returns whether the revision of an event is below the last revision that the store has accepted.
+    /// Returns whether an event is older than the newest revision that the store has accepted.
     ///
     /// The result is false for revisions that can't be compared. The result is also false for the existing
     /// objects that a watch from `""` or `"0"` sends at its beginning.
@@ -52,15 +52,15 @@ impl Machine {
         counts && revision < self.last_revision()
     }
 
-    /// Checks an event whose revision is below the last revision that the store has accepted.
+    /// Checks an event that is older than the newest revision that the store has accepted.
     ///
     /// `cached` is the revision of the same object in the cache; `None` if the cache does not contain the
     /// object. The method ignores `cached` if it belongs to an earlier epoch, because revisions of different
     /// epochs are not comparable. If the method returns no error, the caller applies the event.
     ///
-    /// Aggregated API servers send events below the last revision regularly, for example when access to an
-    /// old object is granted. The first one after a list requires a probe. If the response to the probe shows
-    /// that the server knows the last revision, the following ones require no probe until the next list.
+    /// Aggregated API servers regularly send such events, for example when access to an old object is
+    /// granted. The first such event after a list requires a probe. If the response to the probe shows that
+    /// the server has not gone back, later such events require no probe until the next list.
     ///
     /// # Errors
     /// Returns an error if the cache has a newer revision of the object, which shows that the server has gone
@@ -90,8 +90,9 @@ impl Machine {
         self.history.epoch()
     }
 
-    /// Records the revision of a complete list before the list is sent to the store. A revision below the
-    /// last one shows that the server has gone back to an earlier state.
+    /// Records the revision of a complete list before the list is sent to the store. If this revision is
+    /// older than the newest revision that the store has accepted, the server has gone back to an earlier
+    /// state.
     pub(crate) fn listed(&mut self, revision: &ResourceVersion) {
         self.history.listed(revision);
     }

@@ -1,6 +1,6 @@
 //! Decides when a probe is sent: before a watch, or in parallel to an open watch.
 //!
-//! A probe is a LIST of one object. It requests at least the last revision that the store has accepted. The
+//! A probe is a LIST of one object. It requests at least the newest revision that the store has accepted. The
 //! response shows whether the server still knows this revision.
 //!
 //! A probe is required after a watch
@@ -8,7 +8,7 @@
 //! - lost its connection, was refused a connection, or received no response headers;
 //! - was closed before its server-side timeout;
 //! - was rejected with 502, 503 or 504;
-//! - sent an event below the last revision.
+//! - sent an event that is older than the newest revision that the store has accepted.
 //!
 //! A required probe is sent at once, but not within one minute after the last answered probe. If a watch is
 //! open at that time, the probe is sent in parallel to the watch. Otherwise, the probe is sent before the
@@ -22,7 +22,7 @@
 //! | was refused a connection | the same probe, after a pause |
 //! | failed with 401, 429, 502, 503 or 504, lost its connection, or got no response | the watch, after a pause; another probe one minute after the pause; each further failure doubles this minute, up to one hour |
 //! | was rejected otherwise | the watch, at once |
-//! | failed in parallel to an open watch, with another error than "too large resource version" | the watch continues; if it ends within the pause that a row above requires, the next watch follows after the rest of the pause |
+//! | failed in parallel to an open watch, with another error than "too large resource version" | the watch continues; if it ends during a pause that a row above requires, the next watch is requested at the end of the pause |
 
 use tokio::time::Instant;
 
@@ -35,8 +35,8 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns the step with which the reflector resumes watching from the last revision: the rest of a
-    /// pause, a probe if a required probe is due, or the watch itself.
+    /// Returns the step that continues to watch: the rest of a pause, a probe if a required probe is due, or
+    /// a watch from the newest revision that the store has accepted.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -52,7 +52,7 @@ impl Machine {
     }
 
     /// Disables all probes, for a source that may not support revisions in requests. A probe is a request for
-    /// one object, with the last accepted revision as the minimum revision.
+    /// one object, and sets a minimum revision for the response.
     pub(crate) fn skip_probes(&mut self) {
         self.probe.disable();
     }
@@ -66,8 +66,8 @@ impl Machine {
     /// Returns the time at which the probe of the open watch is due, and the options of its request. Returns
     /// `None` if no probe is required.
     ///
-    /// The options contain the last revision, which changes with the events of the watch. The caller must
-    /// therefore call this method again when the probe is due.
+    /// The options contain the newest revision that the store has accepted, which increases with the events
+    /// of the watch. The caller must therefore call this method again when the probe is due.
     pub(crate) fn watch_probe(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
         Some((due, probe_options(self.last_revision().clone())))
@@ -91,12 +91,12 @@ impl Machine {
 
     /// Records the response to the probe of an open watch.
     ///
-    /// `asked` is the requested revision, and `revision` is the revision of the response. The watch may have
-    /// reached a newer revision since the request.
+    /// `asked` is the revision that the probe requested, and `revision` is the revision of the response. The
+    /// store may have accepted newer revisions since the request.
     ///
-    /// Returns true if an event below the last revision required the probe. The response then shows that the
-    /// server does not send events in the order of their revisions. Later events below the last revision
-    /// require no probe until the next list.
+    /// Returns true if the probe was sent because an event was older than the newest revision that the store
+    /// had accepted. The server has not gone back to an earlier state, so it must have sent its events out of
+    /// order. Until the next list, such events require no further probe.
     ///
     /// # Errors
     /// Returns an error if the server has gone back to an earlier state. The caller reports the error, ends

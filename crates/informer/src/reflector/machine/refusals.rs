@@ -21,8 +21,8 @@ const HEADERS_MIN: Duration = Duration::from_millis(1);
 /// Records, since a watch was last opened, which watches were rejected or received no response headers.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// Time of the first rejected watch since a watch was opened or a list was accepted; `None` if there is
-    /// none.
+    /// Time of the first rejected watch since the most recent opened watch or accepted list; `None` if no
+    /// watch was rejected since then.
     ///
     /// Rejected watches are requested again until [`RETRIED_FOR`] after this time.
     since: Option<Instant>,

@@ -62,11 +62,11 @@ impl Machine {
         }
     }
 
-    /// Checks that the revision of an end bookmark is not older than the last revision that the store has
-    /// accepted. If the streaming list has requested the newest state, any revision is valid.
+    /// Checks that an end bookmark is not older than the newest revision that the store has accepted. If the
+    /// streaming list has requested the newest state, any revision is valid.
     ///
     /// # Errors
-    /// Returns an error if the revision is older. The caller reports the error and ends the watch.
+    /// Returns an error if the end bookmark is older. The caller reports the error and ends the watch.
     pub(crate) fn end_in_order(&self, revision: &ResourceVersion) -> Result<(), Error> {
         if self.history.is_unavailable() {
             return Ok(());

@@ -20,8 +20,8 @@ use crate::{
 /// reading task, because waking a thread takes as long as decoding one or two pods.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// Maximum number of bytes in the batch that one parallel task decodes. The last object of the batch can
-/// exceed this limit.
+/// Number of bytes after which a batch for one parallel task is complete. A batch always contains whole
+/// events and list items.
 const BATCH_BYTES: usize = 512 * 1024;
 
 /// Number of bytes after which the reading task yields, if it decodes the bytes itself. Decoding and
@@ -42,8 +42,8 @@ struct Undecoded {
     received: Option<Instant>,
 }
 
-/// A decoder with the objects in the store. If the store has a received object at the same revision, the
-/// stored object is reused instead of decoding the received one. Each parallel task owns a clone.
+/// A decoder with the objects of the store. If a received object has the same revision as the stored object,
+/// the stored object is reused, and the received one is not decoded.
 #[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
@@ -153,8 +153,8 @@ where
         self.fill();
     }
 
-    /// Returns whether the caller must read more bytes before it calls [`next`](Self::next), because the
-    /// waiting bytes are too few for a parallel task.
+    /// Returns whether the caller must read more of the response body before it calls [`next`](Self::next),
+    /// because the queue has too few bytes for a parallel task.
     pub(super) fn gathers(&self) -> bool {
         let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.tasks.is_empty();
         waits && !self.is_due && !self.tasks.is_without()
@@ -178,8 +178,8 @@ where
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether the last call of [`next`](Self::next) returned the last element of a batch. A batch
-    /// contains the events and list items that one parallel task decoded together, or the whole queue.
+    /// Returns whether the last call of [`next`](Self::next) returned the last element of a batch: the events
+    /// and list items that one parallel task decoded together. Also returns `true` if the queue is empty.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }

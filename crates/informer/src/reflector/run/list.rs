@@ -34,12 +34,11 @@ pub(super) struct List<K> {
     /// Number of errors in the list. An object that failed to decode, an object of another kind and an event
     /// of an unknown type each count as one error.
     skipped: usize,
-    /// Current [`Epoch`] of the reflector when the list last reused a stored object. `None` if every received
-    /// object was decoded.
+    /// Epoch of the reflector when the list last reused a stored object; `None` if every received object was
+    /// decoded.
     ///
-    /// A stored object is reused if it has the uid and the revision of a received object. If the reflector
-    /// begins a new epoch during the list, the server may have used the revision again for a different state,
-    /// so the list fails.
+    /// The list fails if the reflector's epoch changes later. The server may then have used the revision of
+    /// the reused object again for a different state.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -130,8 +129,7 @@ impl<K> List<K> {
         usable(decoded, report, |error| self.report(error, report))
     }
 
-    /// Sends an error to the error handler, and logs the error if it is one of the first [`LINES_PER_WINDOW`]
-    /// errors of the list. If the list has more errors, [`List::end`] logs their total number.
+    /// Sends an error to the error handler. Also logs the error, up to [`LINES_PER_WINDOW`] errors per list.
     pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
         self.skipped += 1;
         if self.skipped <= LINES_PER_WINDOW {
@@ -140,9 +138,8 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// If the list took more than ten seconds, logs the times spent waiting for responses, reading the
-    /// responses, and waiting for the store. If [`report`](Self::report) did not log every error of the list,
-    /// logs the total number of errors.
+    /// Logs a summary of the list, if the list took more than ten seconds or had errors that
+    /// [`report`](Self::report) did not log.
     ///
     /// `objects` is the number of objects in the list. `handed_on` is `true` if the store has accepted the
     /// list, and `false` if the list has failed.

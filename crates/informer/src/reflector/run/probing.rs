@@ -56,11 +56,12 @@ where
         }
     }
 
-    /// Processes the value that [`WatchProbe::answer`] returned for the open watch.
+    /// Processes the end of the wait for a probe of the open watch. `answered` is the result of
+    /// [`WatchProbe::answer`].
     ///
-    /// `None` means that a scheduled probe is due: the function sends the probe. Otherwise, the value
-    /// contains the minimum revision that the probe requested, and the result of the probe: the function
-    /// checks whether the server has gone back to an earlier state.
+    /// If `answered` is `None`, a scheduled probe is due, and the function sends the probe. Otherwise,
+    /// `answered` contains the revision that the probe requested and the response, and the function returns
+    /// [`Next::Ended`] if the response shows that the server may have gone back to an earlier state.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,

@@ -100,9 +100,9 @@ impl<K> OpenWatch<K> {
     /// Returns the latest time at which the watch may still be open. After this time, the connection counts
     /// as broken, because the server should have ended the watch.
     ///
-    /// The time is `WATCH_GRACE` (30 s) after the requested timeout or after the last processed event,
-    /// whichever is later. The last event counts because the reflector does not read the connection while it
-    /// waits for the store to accept a change.
+    /// The time is 30 s (`WATCH_GRACE`) after the requested timeout. While the reflector still processes
+    /// events, the time is at least 30 s after the last one, because a slow store delays the end of the
+    /// watch.
     fn outlived(&self) -> Instant {
         self.deadline.max(self.heard + WATCH_GRACE)
     }
@@ -114,10 +114,9 @@ impl<K> OpenWatch<K> {
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the time by which the next event must arrive: the earlier of two deadlines.
-    ///
-    /// The first deadline is that of the initial events for a streaming list, and [`silent`](Self::silent)
-    /// for a watch. The second deadline is [`outlived`](Self::outlived).
+    /// Returns the time by which the next event must arrive. A streaming list has a deadline for its initial
+    /// events, and a watch has the deadline [`silent`](Self::silent). Neither can be later than
+    /// [`outlived`](Self::outlived).
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -431,8 +430,8 @@ where
     /// Sends a bookmark with the reflector's last revision to the store. The bookmark confirms to the store
     /// that the server still has this revision.
     ///
-    /// Called if the reflector started from a saved revision, and the watch received no event in its first
-    /// second. For an expired revision, the server would have sent an error at once.
+    /// Used after a start from a saved revision, if the watch sends no event in its first second. A server
+    /// that no longer has the revision responds with an error within this second.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

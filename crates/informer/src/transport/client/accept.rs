@@ -1,6 +1,6 @@
 //! Defines the `Accept` header of each type of request ([`Wanted`]).
 //!
-//! A server selects the first media type of the header that the server supports.
+//! The header lists media types in order of preference. The server uses the first one that it supports.
 
 use crate::transport::Encoding;
 

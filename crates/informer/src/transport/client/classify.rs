@@ -13,9 +13,6 @@ use crate::{
 };
 
 /// Converts an error of a kube client to an [`Error`] with a [`Class`].
-///
-/// Each layer of kube's client wraps the errors of the layer below. The function therefore searches the chain
-/// of sources for the original error.
 pub(crate) fn classify(error: kube_client::Error) -> Error {
     if let kube_client::Error::Api(status) = &error {
         let body = serde_json::to_vec(status).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! Selects the encoding of requests: the default of a type, and JSON for a server that rejects protobuf.
+//! Selects the encoding of requests: the default encoding of the object type, or JSON if the server rejects
+//! protobuf.
 //!
-//! Guarantees: a server that rejects the media types of protobuf receives the same request again, which accepts
-//! only JSON. Requests are otherwise sent once. The module does not read the bodies of responses.
+//! Guarantees: if the server rejects the media types of protobuf, the module sends the request once more, and
+//! accepts only JSON. No other request is sent twice. The module does not read the bodies of responses.
 
 use std::{any::type_name, sync::atomic::Ordering};
 
@@ -42,9 +43,9 @@ k8s_openapi::k8s_if_ge_1_37! { const HAS_ALL_FIELDS: bool = false; }
 
 /// Returns the encoding that a `ListWatch` of the type `K` requests by default.
 ///
-/// Protobuf is the default only if the library's table of messages has every field of the type, so that the type
-/// decodes to the same values from both encodings. Another type, such as `DynamicObject`, may keep fields of a
-/// newer server that the table does not contain.
+/// The default is protobuf for metadata, and for the types of `k8s-openapi` up to Kubernetes 1.36. For other
+/// types, such as `DynamicObject`, the default is JSON, because the library's protobuf decoder drops the
+/// fields that Kubernetes 1.36 does not define.
 pub(super) fn default_encoding<K: Resource>() -> Encoding {
     let name = type_name::<K>();
     let pruned = name.strip_prefix("kube_informer::pruning::pruned::Pruned<");
@@ -60,7 +61,7 @@ impl<K> ListWatch<K> {
     /// Sends a request. If the server rejects the media types of protobuf with a 406, sends the request again
     /// and accepts only JSON.
     ///
-    /// If JSON is accepted, all later requests accept only JSON.
+    /// If the second request succeeds, all later requests accept only JSON.
     pub(super) async fn negotiate(
         &self,
         options: &ListOptions,

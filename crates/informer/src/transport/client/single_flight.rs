@@ -29,8 +29,8 @@ use tower::{BoxError, Service};
 /// the waiting request is sent too, because the server may never respond to the other one.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Tower service that sends one request alone: the first request, and the next request after a failure. All
-/// other requests wait until the response to that request arrives, but for at most [`WAIT_MAX`].
+/// Tower service that delays requests until the first request of the client has a response, but for at most
+/// [`WAIT_MAX`]. After a failure, the next request counts as the first one.
 #[derive(Clone)]
 pub(super) struct SingleFlight<S> {
     inner: S,
@@ -42,7 +42,7 @@ struct Gate {
     /// Whether the last request succeeded and no response body has failed since. If true, requests are sent
     /// without waiting.
     open: AtomicBool,
-    /// Lock that a request sent alone holds until its response arrives or the request fails.
+    /// Lock for the request that is sent alone, held until its response arrives or the request fails.
     first: Mutex<()>,
 }
 

@@ -79,7 +79,8 @@ async fn other_types_are_requested_in_protobuf_only_on_request_and_custom_resour
     assert!(!is_of_protobuf(accepted(&names, &none)));
 }
 
-/// A server that rejects the media types of protobuf with a 406, and lists of metadata in any encoding.
+/// Returns a client of a test server that responds with 406 to requests that accept protobuf, and to requests
+/// for only metadata. `requests` receives the first media type of each `Accept` header.
 fn without_protobuf(requests: &Arc<Mutex<Vec<String>>>) -> Client {
     let requests = Arc::clone(requests);
     let service = tower::service_fn(move |request: http::Request<Body>| {

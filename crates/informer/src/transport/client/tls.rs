@@ -138,8 +138,8 @@ mod ring {
     }
 }
 
-/// Converts the return type of a `default_provider` function to an `Option`: a [`CryptoProvider`] to `Some`,
-/// and [`Absent`] to `None`.
+/// Converts the result of a `default_provider` function to an `Option`: a [`CryptoProvider`] to `Some`, and
+/// [`Absent`] to `None`.
 trait Provider {
     fn provider(self) -> Option<CryptoProvider>;
 }
@@ -170,8 +170,8 @@ impl<C: ConfigExt> WithoutRustls for &C {
     }
 }
 
-/// Converts the return type of `rustls_client_config`. The result of kube's method becomes `Ok(Some(…))` or
-/// an error, and [`Absent`] becomes `Ok(None)`.
+/// Converts the result of `rustls_client_config`. The result of kube's method becomes `Ok(Some(…))` or an
+/// error, and [`Absent`] becomes `Ok(None)`.
 trait Rustls {
     /// Whether `kube-client` was built with feature `rustls-tls`.
     const BUILT_IN: bool;

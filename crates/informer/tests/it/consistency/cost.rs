@@ -17,8 +17,8 @@ use crate::setting::requests;
 
 /// Returns one line for each request that a consistency check has sent to the server.
 ///
-/// A line contains the query parameters for revision, revision match and limit, and the status code of the
-/// response.
+/// A line contains the parameters `resourceVersion`, `resourceVersionMatch`, `limit` and `continue` of the
+/// request, and the status code of the response.
 fn asked(server: &Server) -> String {
     let line = |request: &LoggedRequest| {
         let options = &request.options;

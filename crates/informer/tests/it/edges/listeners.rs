@@ -34,11 +34,10 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that frees the buffer of the handler [`Stepping`] while the informer calls `pop_batch`.
+/// A queue that unblocks the handler [`Stepping`] while the informer calls `pop_batch` with a full handler
+/// buffer. `pop_batch` returns after the handler has received another event.
 ///
-/// The informer calls `pop_batch` while the handler's buffer is full. The queue then unblocks the handler,
-/// and returns from `pop_batch` after the handler has received another event. The informer must notice the
-/// free space in the buffer afterwards.
+/// The tests check that the informer then notices the free space in the buffer.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -83,8 +82,7 @@ impl Queue<Pod> for RoomMadeMeanwhile {
 
 /// Number of the event, counted from 1, in whose callback the handler [`Stepping`] blocks.
 ///
-/// Event 1 is the addition of the listed pod, and event 2 is the sync marker. Event 3 is the first later
-/// change.
+/// Event 1 is the addition of the listed pod, and event 2 is `Synced`. Event 3 is the first later change.
 const HELD: usize = 3;
 
 /// A handler that blocks in the callback of event number [`HELD`] until the queue [`RoomMadeMeanwhile`]

@@ -275,8 +275,9 @@ async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_d
     }
 }
 
-/// Calls `ask` in a new thread, and returns without waiting for the thread. If `ask` deadlocked, a wait for
-/// the thread would block the test forever.
+/// Calls `ask` with the factory and the barrier in a new thread, and does not wait for the thread.
+///
+/// A wait for the thread would block the test forever if `ask` deadlocked.
 fn in_a_thread<T>(
     factory: &SharedInformerFactory,
     together: &Arc<Barrier>,

@@ -1,6 +1,7 @@
 //! Tests of removed handlers and of stopped informers.
 //!
-//! A callback that is running completes. Pending events are discarded, unless the handler drains its buffer.
+//! In both cases, a callback that is running completes. Events that the handler has not received yet are
+//! discarded, unless the informer stops and its controller was configured with `drain_at_shutdown`.
 
 use std::{sync::Arc, time::Duration};
 

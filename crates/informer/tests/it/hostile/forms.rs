@@ -1,11 +1,8 @@
-//! Tests that decoded, packed and lazy caches have the same content when a server sends invalid objects.
+//! Tests that all types of caches have the same content when a server sends invalid objects.
 //!
-//! All types of caches must list the same objects, and report the same errors for objects that cannot be
-//! decoded. After each response the test reads every listed object, because a packed or lazy cache decodes an
-//! object only when the object is read.
-//!
-//! The invalid objects have fields of a wrong type, no metadata, another kind, duplicate keys, deep nesting
-//! or invalid UTF-8.
+//! Decoded, packed and lazy caches must contain the same objects, and report the same error for an object
+//! that cannot be decoded. The invalid objects have fields of a wrong type, no metadata, another kind,
+//! duplicate keys, deep nesting or invalid UTF-8.
 
 mod steps;
 
@@ -251,8 +248,9 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Told {
 
 /// Runs [`steps::script`] with a decoded cache, two packed caches and a lazy cache.
 ///
-/// Asserts that all four caches have the same content, and that the packed and lazy caches deliver the same
-/// events. Returns the results of the decoded cache and of one packed cache.
+/// Asserts that all four caches have the same content. Also asserts that the packed and lazy caches deliver
+/// the same events. The events of the decoded cache can differ, so the function returns the results of both
+/// the decoded cache and a packed cache.
 async fn same_in_every_form<K>(
     what: &str,
     builder: impl Fn(Hostile) -> Builder<K>,

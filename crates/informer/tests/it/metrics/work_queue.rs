@@ -120,7 +120,7 @@ async fn the_metrics_of_a_queue_are_dropped_with_its_last_handle_and_item() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// A metrics collector that accepts every work queue, and panics on every report of a work queue.
+/// A metrics collector that panics on every report of a work queue.
 struct Panics;
 
 impl Metrics for Panics {

@@ -11,7 +11,7 @@ use crate::script::{Answer, Then, body, error_event, event, hangs, list};
 /// One test case: a response or an event that proves or suggests that the server was restored.
 pub(super) struct Notice {
     pub(super) what: &'static str,
-    /// Events of the watch that follows the list at revision 5, and the way in which the watch ends.
+    /// Events of the first watch, and how the watch ends. The list before this watch has revision 5.
     pub(super) watch: (String, Then),
     /// Returns the server's answers to the requests between the watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,

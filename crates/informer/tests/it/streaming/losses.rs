@@ -185,11 +185,10 @@ async fn white_space_between_events_does_not_reset_the_silence_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
-    /// Runs an informer, blocks all data on its watches for 15 minutes, and returns the number of watches
-    /// that the informer has opened.
+    /// Runs an informer whose watches send no data for 15 minutes, and returns the number of its watches.
     ///
-    /// `silence` is the informer's maximum time between two events or bookmarks of a watch. `bookmarks`
-    /// states whether the server sends bookmarks before the 15 minutes.
+    /// `silence` is the informer's maximum time between two events or bookmarks of a watch. If `bookmarks` is
+    /// true, the server sends bookmarks before the 15 minutes begin.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
             ""

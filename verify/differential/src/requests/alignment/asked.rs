@@ -36,8 +36,10 @@ pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The previous request and its result; `None` for the first request of a turn. An operation consists of
-    /// one or two turns.
+    /// The previous request of the turn and its result. `None` for the first request of a turn.
+    ///
+    /// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two
+    /// turns.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
     /// Whether the library may send the request without a pause, because a watch has expired or a streaming
@@ -184,7 +186,7 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// Returns the revisions at which client-go sent lists in earlier operations.
+/// Returns the revisions at which client-go sent lists in earlier operations. They may have expired.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
     let texts = before.filter_map(|answer| answer.text());

@@ -1,22 +1,23 @@
-//! Writes protobuf messages that any bytes select: a script.
+//! Generates protobuf messages from the bytes of a fuzz input. These bytes are called the script.
 //!
-//! Guarantees: the length of each nested message is correct, and the nesting depth is limited. The fields can be in
-//! any order, be repeated, have a wire type that does not fit, or be missing in the table.
+//! The length of each nested message is correct, unlike in most mutations of a message. The nesting depth is
+//! limited. Fields can be in any order, occur several times, be unknown, or have a wrong wire type.
 
 use kube_informer_protobuf::{
     Container, Field, Form, Message, Messages, Type, put_bytes, put_fixed64, put_varint,
 };
 
-/// Maximum nesting depth of the written messages. JSON allows 127.
+/// Maximum nesting depth of the generated messages. It exceeds the decoder's limit of 127.
 const DEPTH_MAX: usize = 150;
 
-/// A field number that no message of the table has.
+/// A field number that no Kubernetes message uses.
 const UNKNOWN: u32 = 1_000;
 
-/// The numbers that a script can write: the ones at which encodings and types change.
+/// Numbers that a generated message can contain: limits of varint lengths and of integer types, and a time.
 const NUMBERS: [u64; 8] = [0, 1, 127, 128, 1 << 31, 1 << 32, 1_700_000_000, u64::MAX];
 
-/// Returns the message of this definition that the script writes.
+/// Generates a message with the fields of `definition`. The bytes in `script` determine the fields and
+/// values.
 pub(super) fn message(definition: &Message, script: &[u8]) -> Vec<u8> {
     let mut script = Script { rest: script };
     script.message(definition, DEPTH_MAX)

@@ -251,13 +251,12 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     )))
 }
 
-/// Returns the items of the object's list in the order that Kubernetes uses for `$setElementOrder`.
+/// Returns the order of the object's list that Kubernetes uses for `$setElementOrder`.
 ///
 /// Without a merge key, the result is `original`.
-/// With a merge key, the result omits the items that the patch deletes.
-/// For each deleted item, the result can end with one item that only the patch contains.
-/// The reason is that Kubernetes writes such items over the deleted items of a Go slice, and then reads the
-/// order from this slice.
+/// With a merge key, the result omits the items that the patch deletes, and then contains up to the same
+/// number of items that only the patch contains.
+/// Kubernetes has this effect because it overwrites the deleted items in a Go slice.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -281,13 +280,11 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
 
 /// Sorts a merged list by the positions in `places` and `server_places`.
 ///
-/// Both maps contain the indexes of items by [`identity`].
-/// `places` is the order in the patch or in `$setElementOrder`. `server_places` is the order in the object's
-/// list.
+/// `places` contains the positions in the patch or in `$setElementOrder`, and `server_places` the positions
+/// in the object's list, both by [`identity`].
 ///
-/// Items in `places` are sorted by their index in `places`, and other items by their index in
-/// `server_places`.
-/// Each other item is placed before the first item of `places` that has a higher index in `server_places`.
+/// The items in `places` have the order of `places`. All other items have the order of `server_places`: such
+/// an item is placed before the first item of `places` that has a higher position in `server_places`.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,

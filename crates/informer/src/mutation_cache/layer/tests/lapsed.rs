@@ -3,8 +3,8 @@
 
 use super::*;
 
-/// Runs the script line by line, and records the names of the objects whose write or deletion lapses in each
-/// line. Compares these names with `expected`.
+/// Runs a script with the commands of `check`, and compares the names of the objects whose write or deletion
+/// lapses in each line with `expected`.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

@@ -1,10 +1,9 @@
 //! [`Packing`] compresses the bytes of an informer's objects, which are JSON or protobuf.
 //!
-//! It compresses them with a dictionary, which it trains from samples of these objects.
-//!
-//! Objects stay uncompressed until there are enough samples for a dictionary. Another dictionary is trained
-//! when new objects no longer compress well with the current one. At most two dictionaries are in use: before
-//! a third one is trained, all objects that use the oldest dictionary must be compressed again.
+//! It trains a compression dictionary from samples of these objects. Objects stay uncompressed until there
+//! are enough samples. Another dictionary is trained when new objects no longer compress well with the
+//! current one. At most two dictionaries are in use: before a third one is trained, all objects that use the
+//! oldest dictionary must be compressed again.
 //!
 //! Guarantees: an object that can't be compressed is stored uncompressed. No object is rejected or lost.
 
@@ -24,10 +23,10 @@ use self::{
 /// Default number of objects from which a dictionary is trained. For pods, one training takes some 20 ms.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum number of times that the backoff after failed trainings doubles.
+/// Maximum number of times that failed trainings double the number of skipped objects.
 ///
-/// A training fails if it yields no dictionary. Each failed training doubles the backoff. The backoff is the
-/// number of objects that are then skipped before the next samples are collected.
+/// A training fails if it yields no dictionary. After a failure, a number of objects is skipped before
+/// samples are collected again. Each further failure doubles this number.
 const PAUSES: u32 = 12;
 
 /// Compresses the objects of one informer, and trains the compression dictionaries.

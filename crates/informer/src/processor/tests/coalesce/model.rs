@@ -90,10 +90,10 @@ struct Both {
     world: World,
     revision: u64,
     listeners: Option<[Listener; 2]>,
-    /// Names of the objects that were in the cache when the `Synced` event was pushed. `None` before that
-    /// push.
+    /// Names of the objects that were in the cache when the `Synced` event was pushed, without the objects
+    /// that were deleted later. `None` before that push.
     ///
-    /// A name is removed when the object is deleted.
+    /// The `Coalesce` listener must receive these objects before `Synced`.
     beginning: Option<BTreeSet<String>>,
     ids: Vec<ListenerId>,
 }

@@ -1,5 +1,5 @@
-//! Tests which events below the last revision require a probe, and which ones show that the server has gone
-//! back to an earlier state.
+//! Tests which events require a probe because they are older than the newest revision that the store has
+//! accepted. Also tests which events show that the server has gone back to an earlier state.
 
 use super::*;
 use crate::object::Epoch;

@@ -1,5 +1,6 @@
-//! Tests of a factory's informers before the start and after the shutdown of the factory, and of adopted
-//! informers, which the factory neither starts nor stops.
+//! Tests of a factory's informers before the factory starts and after it shuts down.
+//!
+//! Also tests adopted informers: the factory shares them, but neither starts nor stops them.
 
 use std::fmt::Write;
 

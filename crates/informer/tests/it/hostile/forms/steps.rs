@@ -143,10 +143,9 @@ fn kinds() -> Vec<Step> {
     ]
 }
 
-/// Returns steps that store JSON values without metadata, and one step with a valid object before and
-/// after them.
+/// Returns steps that store JSON values without metadata.
 ///
-/// A JSON value without metadata has no object name.
+/// A JSON value without metadata has no object name. The first and the last step store a valid object.
 fn without_metadata() -> Vec<Step> {
     vec![
         ("healthy before no metadata", "write", good("")),

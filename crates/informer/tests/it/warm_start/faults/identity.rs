@@ -1,6 +1,7 @@
-//! Tests of the server identity that a saved store contains. A warm start compares the saved identity with
-//! the identity that the server reports. The informer requests no identity if the program names the server
-//! with `SavedStore::server`.
+//! Tests of the server identity that a saved store contains.
+//!
+//! A warm start compares the saved identity with the identity that the server reports. If the program sets an
+//! identity with `SavedStore::server`, the informer does not request the server's identity.
 
 use std::future::{pending, ready};
 

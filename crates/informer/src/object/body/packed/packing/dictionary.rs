@@ -69,8 +69,8 @@ impl Dictionary {
 
     /// Compresses `json`, the encoded bytes of an object, with this dictionary.
     ///
-    /// Returns `None` if compression fails. Compression fails if the result does not fit the output buffer,
-    /// which has room for at least the length of `json`.
+    /// Returns `None` if compression fails, for example because the result is too large for the output
+    /// buffer.
     pub(super) fn compress(&self, json: &[u8]) -> Option<Box<[u8]>> {
         let idle = self.compressors.lock().pop();
         let mut compressing = idle.or_else(|| self.compressing())?;

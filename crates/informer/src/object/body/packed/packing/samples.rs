@@ -13,12 +13,12 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// as long.
 const TAKEN_MAX: usize = 64;
 
-/// Total bytes of added objects at which a dictionary may be trained from fewer objects than requested.
+/// Total bytes of added objects at which fewer objects suffice to train a dictionary.
 ///
 /// This bounds the memory of objects that wait uncompressed for the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Factor that increases the requested number of objects while a list is still being received.
+/// Factor by which a training requires more objects while a list is still being received.
 ///
 /// A list contains the objects of one workload one after the other. With the factor, the samples come from
 /// more workloads. For pods, this saves 9 % of memory.
@@ -77,23 +77,24 @@ impl Samples {
 
     /// Returns whether a dictionary can be trained when no more objects of the list follow.
     ///
-    /// This requires `objects` added objects. [`fill_the_room`](Self::fill_the_room) allows fewer objects.
+    /// The result is true if at least `objects` objects were added, or if
+    /// [`fill_the_room`](Self::fill_the_room) returns true.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
     /// Returns whether a dictionary can be trained although more objects of the list follow.
     ///
-    /// This requires [`SPREAD`] times `objects` added objects. [`fill_the_room`](Self::fill_the_room) allows
-    /// fewer objects.
+    /// The result is true if at least [`SPREAD`] times `objects` objects were added, or if
+    /// [`fill_the_room`](Self::fill_the_room) returns true.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
     /// Returns whether the added objects are so large that fewer than `objects` of them are enough.
     ///
-    /// This requires a total size of [`SEEN_BYTES_MAX`]. It also requires `objects` or [`TAKEN_MAX`] added
-    /// objects, whichever number is smaller.
+    /// The result is true if their total size is at least [`SEEN_BYTES_MAX`], and their number is at least
+    /// [`TAKEN_MAX`] or at least `objects`.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }

@@ -280,7 +280,21 @@ macro_rules! forward {
 impl<'de> de::Deserializer<'de> for Deserializer<'de, '_> {
     type Error = Error;
 
-    forward! { any: deserialize_any deserialize_bytes deserialize_byte_buf deserialize_unit }
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        // The types of JSON values call this method. Few other types do, so that it is compiled rarely.
+        match self.0.value {
+            Value::Message(message, bytes) if message.form == Form::Json => {
+                match Scalar::special(Form::Json, bytes)? {
+                    Scalar::Json(json) => scalar::visit_text(json, visitor),
+                    other => other.visit(visitor),
+                }
+            }
+            _ => self.any(visitor),
+        }
+    }
+
+    forward! { any: deserialize_bytes deserialize_byte_buf deserialize_unit }
     forward! { text: deserialize_char deserialize_str deserialize_string deserialize_identifier }
     forward! {
         number: deserialize_bool

@@ -83,11 +83,15 @@ impl Match {
     pub(crate) fn covers(&self, narrower: &Match) -> bool {
         let is =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+        let is_part = |part: &String| {
+            let longer = narrower.user_agent.as_ref();
+            longer.is_some_and(|longer| longer.contains(part.as_str()))
+        };
         (self.verb.is_none() || self.verb == narrower.verb)
             && is(&self.resource, &narrower.resource)
             && is(&self.name, &narrower.name)
             && is(&self.namespace, &narrower.namespace)
-            && is(&self.user_agent, &narrower.user_agent)
+            && self.user_agent.as_ref().is_none_or(is_part)
     }
 
     pub(crate) fn matches(&self, request: &LoggedRequest) -> bool {
@@ -141,5 +145,20 @@ impl fmt::Display for Word<'_> {
             return f.write_str(self.0);
         }
         write!(f, "{}", serde_json::Value::from(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_covers_the_requests_of_a_longer_user_agent() {
+        let watches = |agent| Match::watch("pods").from_user_agent(agent);
+        assert!(watches("kubectl").covers(&watches("kubectl/1.36")));
+        assert!(!watches("kubectl/1.36").covers(&watches("kubectl")));
+        assert!(!watches("kubectl").covers(&Match::watch("pods")));
+        assert!(Match::watch("pods").covers(&watches("kubectl")));
+        assert!(!Match::watch("pods").named("a").covers(&watches("kubectl")));
     }
 }

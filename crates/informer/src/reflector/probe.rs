@@ -115,13 +115,16 @@ impl Probe {
         was_suspected
     }
 
-    /// Records that a list was completed. No probe is required anymore. The delay after the next failed probe
-    /// is the shortest one again.
+    /// Records that a list was completed. No probe is required anymore, and earlier failed probes delay no
+    /// further probe.
     pub(super) fn listed(&mut self) {
         self.is_required = false;
         self.order = Order::Ordered;
-        // The server responds again, so earlier failures do not delay the next probe.
-        self.put_off = Duration::ZERO;
+        if !self.put_off.is_zero() {
+            // The server responds again. The next restart must not remain unnoticed for up to an hour.
+            self.put_off = Duration::ZERO;
+            self.not_before = None;
+        }
     }
 }
 
@@ -175,6 +178,30 @@ mod tests {
         fn watch(&self, _: &ListOptions) -> BoxFuture<'_, Result<Response, Error>> {
             std::future::pending().boxed()
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_ends_the_delay_after_failed_probes() {
+        let now = Instant::now();
+        let mut probe = Probe::new(RollbackDetection::Enabled);
+        for _ in 0..8 {
+            probe.put_off(now);
+        }
+        probe.require();
+        assert_eq!(probe.due_at(now), Some(now + PUT_OFF_MAX));
+        probe.listed();
+        assert!(!probe.is_required());
+        probe.require();
+        assert!(probe.is_due(now), "the next restart is detected at once");
+
+        probe.answered(now);
+        probe.listed();
+        probe.require();
+        assert_eq!(
+            probe.due_at(now),
+            Some(now + EVERY),
+            "the minimum between two probes"
+        );
     }
 
     #[tokio::test(start_paused = true)]

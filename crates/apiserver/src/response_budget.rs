@@ -46,7 +46,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits the total memory of the response bodies that clients have not finished reading.
 ///
-/// Each response reserves its memory in this budget, counted in slots of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes.
+/// Each response reserves its memory in this budget, in slots of
+/// [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes.
 /// Dropping or evicting the content of the response, a [`Reserved`], frees the slots.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
@@ -96,11 +97,11 @@ impl Default for ResponseBudget {
 }
 
 impl ResponseBudget {
-    /// Reserves slots for the body `bytes` and for one chunk of it, and returns the reserved body.
+    /// Reserves memory for the response body `bytes` and for sending one chunk of it, and returns the body.
     ///
     /// # Errors
     ///
-    /// Returns a 429 error if too few slots are free.
+    /// Returns a 429 error if the budget has too little free memory.
     pub(crate) fn hold_bytes(self: &Arc<Self>, bytes: Bytes) -> Result<Reserved<Bytes>, ApiError> {
         let slots = bytes.len() / ResponseBudget::SLOT_BYTES;
         self.reserve(slots + slots.min(SLOTS_OF_CHUNK), bytes)

@@ -397,10 +397,9 @@ impl<K> SharedInformer<K> {
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
-    /// In an informer of several namespaces, the cache has one revision per namespace. If `written` is an
-    /// object that the cache contains, the method waits only for the revision of the object's namespace.
-    /// Otherwise, the method waits for the revisions of all namespaces. The revision of a namespace without
-    /// changes advances only with bookmarks, about once a minute.
+    /// An informer of several namespaces has one revision per namespace. If `written` is an object that the
+    /// cache contains, the method waits only for the revision of its namespace, and otherwise for all. A
+    /// namespace without changes advances only with bookmarks, about once a minute.
     ///
     /// # Errors
     /// Returns a [`RevisionError`], whose variants are the causes of a failed wait.
@@ -424,9 +423,8 @@ impl<K> SharedInformer<K> {
     /// Use the method after a delete request, whose response does not contain the revision of the deletion.
     /// If finalizers or a grace period delay the deletion, the wait ends when the object is finally deleted.
     ///
-    /// After the first list, an object that is not in the cache counts as deleted. If the object was only
-    /// just created, first wait for its revision with [`wait_for_revision`](Self::wait_for_revision). A
-    /// transform must preserve the uid.
+    /// After the first list, an object that is not in the cache counts as deleted. If the object is new,
+    /// first wait for its revision. A transform must preserve the uid.
     ///
     /// # Errors
     /// Returns an error if the deadline has passed, or if the informer has stopped.

@@ -46,8 +46,6 @@ fn uid(pod: &Pod) -> &str {
 }
 
 /// Returns a running informer that has synced and whose watch has been open for two seconds.
-///
-/// If a watch closes without an event within its first second, the informer treats the watch as failed.
 async fn watching(builder: Builder<Pod>, server: &Server) -> Running {
     let informer = run(builder);
     informer.caught_up(server).await;

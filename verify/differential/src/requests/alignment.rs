@@ -79,9 +79,8 @@ impl Alignment {
     }
 }
 
-/// Returns the divergences that explain why the answers of client-go and the library differ.
-///
-/// Returns `None` if a difference is unexplained.
+/// Returns the divergences that explain why the answers of client-go and the library differ, or `None` if a
+/// difference is unexplained.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -118,11 +117,9 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Returns the divergences that explain the differences between the remaining requests.
-    ///
-    /// These are client-go's requests from index `i`, and the library's requests from index `j`. `newer`
-    /// states whether an earlier list of the library had no revision, while the corresponding list of
-    /// client-go had one. Returns `None` if a difference is unexplained.
+    /// Returns the divergences that explain the differences between client-go's requests from index `i` and
+    /// the library's from index `j`. `newer` states whether an earlier list of the library had no revision,
+    /// while that of client-go had one. Returns `None` if a difference is unexplained.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -196,8 +193,6 @@ impl<'a> Pair<'a> {
     }
 
     /// Matches a probe (a list of one object) that the library sends while its watch is open.
-    ///
-    /// client-go sends no corresponding request.
     fn made_up_for(&self, _: usize, j: usize) -> Option<Matched> {
         let our = self.ours.get(j)?;
         let is_made_up_for = our.pause == Pause::Minute && our.outcome == "200" && self.owed[j];
@@ -206,8 +201,7 @@ impl<'a> Pair<'a> {
 
     /// Returns the divergences if the library's probe fails with status 504, and the library then lists.
     ///
-    /// A probe is a list of one object, which the library sends before it resumes a watch. client-go resumes
-    /// the watch directly. The library's list is a list of the newest state.
+    /// A probe is a list of one object before a watch is resumed. client-go resumes the watch directly.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -230,11 +224,8 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Returns the divergences if the two stores differ after a temporary rejection of a watch.
-    ///
-    /// The library retries the watch, and client-go sends a list. The stores differ in two cases:
-    /// - client-go's list is newer than the library's watch;
-    /// - client-go's next watch expires, and the library lists the newest state.
+    /// Returns the divergences if the two stores differ after a temporary rejection of a watch: client-go's
+    /// list is newer than the library's watch, or client-go's next watch expires and the library lists.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -255,10 +246,8 @@ impl<'a> Pair<'a> {
         is_newer.then(|| vec![KEPT])
     }
 
-    /// Counts the requests after a rejected watch, until each reflector has an open watch again.
-    ///
-    /// Returns the count of client-go, the count of the library, and whether the library's requests include a
-    /// probe (a list of one object). Returns `None` if a reflector sends other requests, or opens no watch.
+    /// Counts the requests of client-go and of the library after a rejected watch, until the next open watch.
+    /// Also returns whether the library sends a probe (a list of one object).
     fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -284,8 +273,7 @@ impl<'a> Pair<'a> {
     /// Counts the library's requests from index `j` until the rejected watch `refused` is open.
     ///
     /// If the retried watch expires, the requests of the next relist are also counted. Also returns whether
-    /// one of the requests is a probe (a list of one object). Returns `None` if the library sends any other
-    /// request first.
+    /// one of the requests is a probe (a list of one object).
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -366,8 +354,6 @@ impl<'a> Pair<'a> {
     }
 
     /// Returns whether client-go sent a list at the revision `at` before the request `now`.
-    ///
-    /// If client-go lists at the same revision again, the revision may have expired.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs

@@ -71,7 +71,7 @@ const SERVED: &str = "served";
 
 /// Name, program and arguments of each measured case. Cases whose names differ only after the last comma
 /// measure the same client with different initial lists.
-const CASES: [(&str, Program, &str); 13] = [
+const CASES: [(&str, Program, &str); 15] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (
         "client-go, protobuf, whole",
@@ -124,6 +124,16 @@ const CASES: [(&str, Program, &str); 13] = [
         "ours packed in protobuf, whole",
         Program::Subject,
         "--store packed --encoding protobuf --list whole",
+    ),
+    (
+        "ours packed in protobuf with keys, streaming",
+        Program::Subject,
+        "--store packed --encoding protobuf --handler keys --list streaming",
+    ),
+    (
+        "ours packed in protobuf with keys, whole",
+        Program::Subject,
+        "--store packed --encoding protobuf --handler keys --list whole",
     ),
 ];
 

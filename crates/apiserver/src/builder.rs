@@ -74,13 +74,13 @@ impl Builder {
         }
     }
 
-    /// Adds initial objects, called seeds, with the revisions 1, 2, … in this order.
+    /// Adds initial objects, called seeds. Their revisions are 1, 2, …, in the order in which they are added.
     ///
     /// The server stores a seed in the same way as an object that is passed to [`Server::create`]. A seed
     /// replaces the [system object](crate#system-objects) of the same kind, namespace and name.
     ///
-    /// Unless [`Builder::enforce_namespaces`] is false, the server also creates the namespaces of the seeds,
-    /// at revision 1. A namespace that is itself a seed is not created twice.
+    /// Unless [`Builder::enforce_namespaces`] is false, the server also creates the namespaces of the seeds.
+    /// All these namespaces have revision 1. A namespace that is itself a seed is not created twice.
     pub fn seed(mut self, objects: impl IntoIterator<Item = Value>) -> Builder {
         self.bootstrap.seeds.extend(objects);
         self

@@ -46,7 +46,7 @@ const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Minimum size in bytes of a file that [`Disk::load`] compacts.
 ///
-/// A file is compacted only if it is also more than four times as large as its content.
+/// A file is compacted only if more than three quarters of it are also unused space.
 const COMPACT_BYTES_MIN: u64 = 16 * 1024 * 1024;
 
 const LOCK: &str = "lock";

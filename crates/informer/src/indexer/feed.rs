@@ -73,7 +73,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
     }
 }
 
-/// Copies broken objects and index errors of a store to the status and the log of a reflector or informer.
+/// Reports the broken objects and the index errors of a store in the status and in the log.
 ///
 /// A broken object is an object that can't be decoded.
 #[derive_where(Debug)]

@@ -102,8 +102,8 @@ impl Class {
 pub enum Retry {
     /// The reflector waits, and then opens the watch again at the same revision.
     Resume,
-    /// The reflector lists again at once. If the next list or watch fails too, the reflector waits before it
-    /// lists.
+    /// The reflector lists again without a wait. If this list or the watch after it fails too, the reflector
+    /// waits before it lists once more.
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,

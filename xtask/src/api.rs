@@ -95,9 +95,8 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
 
 /// Runs rustdoc if Cargo has started this program instead of rustdoc. Returns `None` otherwise.
 ///
-/// Stable rustdoc writes JSON only if `RUSTC_BOOTSTRAP` is set. The function sets the variable only for
-/// rustdoc. If the variable were set for Cargo, Cargo would rebuild each dependency whose build script reads
-/// it.
+/// The function sets `RUSTC_BOOTSTRAP` for rustdoc, because stable rustdoc otherwise writes no JSON. Cargo
+/// does not have the variable, because Cargo would then rebuild each dependency whose build script reads it.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);

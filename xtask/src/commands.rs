@@ -44,8 +44,8 @@ const PROGRAMS: [&str; 2] = ["curl", "kubectl"];
 ///
 /// # Errors
 ///
-/// Returns an error if a command fails, if a command in any document has no action, or if a document in
-/// `documents` has no commands.
+/// Returns an error if a command fails, or if a document in `documents` has no commands. Also returns an
+/// error if a command has no action, even in a document that is not selected.
 pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result<()> {
     let mut steps = plan(root)?;
     for document in documents {

@@ -212,7 +212,9 @@ fn is_stable(version: &str) -> bool {
 
 type Rows = BTreeMap<(String, String, String), String>;
 
-/// Adds the table rows of one group and version to `rows`.
+/// Reads the discovery document `document` of one group and version, and adds its resources to `rows`.
+///
+/// `preferred` is whether the version is the preferred version of the group.
 fn read_version(
     source: &dyn Source,
     document: &str,

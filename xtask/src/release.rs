@@ -194,8 +194,8 @@ impl<'a> Release<'a> {
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes the software bill of materials (SBOM) of [`PROGRAM`], and a file with licences. The second file
-    /// contains the licences of the third-party packages that [`PROGRAM`] contains.
+    /// Writes the software bill of materials (SBOM) of [`PROGRAM`], and a file with the licences of the
+    /// third-party packages that [`PROGRAM`] contains.
     ///
     /// Returns the paths of the SBOM and of the licences, in this order.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {
@@ -273,11 +273,11 @@ fn heading(section: &Section, version: &str) -> String {
     }
 }
 
-/// Checks the manifests of all published packages.
+/// Checks that the manifests of all published packages meet the requirements of crates.io and docs.rs.
 ///
 /// # Errors
 ///
-/// Returns an error if a manifest has a problem. The error lists the problems of all manifests.
+/// Returns an error that lists the problems of all manifests if there are any.
 fn check_manifests(metadata: &Metadata) -> Result<()> {
     let findings: Vec<_> = metadata.published().flat_map(manifests::findings).collect();
     ensure!(findings.is_empty(), "{}", findings.join("\n"));

@@ -69,10 +69,10 @@ impl Tree {
         self.paths.contains(path)
     }
 
-    /// Returns whether `path` is the path of a file or a folder, relative to any folder of the workspace.
+    /// Returns whether `path`, relative to any folder of the workspace, is a file or a folder with files.
     ///
-    /// For example, `queue/in_order.rs` exists relative to the folder `crates/informer/src`. The method does
-    /// not find files whose extension is not in [`ENDINGS`].
+    /// For example, `queue/in_order.rs` exists relative to the folder `crates/informer/src`. Only files with
+    /// an extension in [`ENDINGS`] are found.
     pub(crate) fn contains_below(&self, path: &str) -> bool {
         let path = format!("/{}", path.trim_end_matches('/'));
         let folder = format!("{path}/");

@@ -21,8 +21,8 @@ pub struct Flags {
     /// Remove `managedFields` from each object before the cache stores the object
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// Kind of request with which the client lists all objects, at the start and after its watch has expired;
-    /// by default, kube-rs uses `streaming`, and kube-informer uses its own default
+    /// Request with which the client lists all objects, at the start and after its watch has expired;
+    /// default: `streaming` for kube-rs, the library's default for kube-informer
     #[arg(long, value_enum)]
     pub list: Option<List>,
     /// Part of each event's object that the handler reads
@@ -62,7 +62,7 @@ impl Flags {
     }
 }
 
-/// The kind of request with which a measured client gets the initial list of objects.
+/// The kind of request with which a measured client lists all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum List {
     /// A watch that starts with an `ADDED` event for each object (`sendInitialEvents`).

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// of all threads of the program, including the threads of a garbage collector. Memory is the resident memory
 /// of the process in KiB, as reported by the kernel: `VmRSS` for current memory, and `VmHWM` for peak memory.
 /// The program resets the peak at the start of the watch phase and at the start of the relist phase. The
-/// fields of a phase that was not run are `null`.
+/// measurements of a phase that was not run are `null`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// Number of objects that the handler received during the sync.
@@ -37,9 +37,9 @@ pub struct Line {
     pub events_per_s: Option<f64>,
     /// CPU time of the watch phase divided by the number of its events, in microseconds.
     pub cpu_us_per_event: Option<f64>,
-    /// Median latency of the events in the watch phase, in microseconds. The latency of an event is the
-    /// period from the change of the object, whose time is in the annotation `bench/ts`, to the time at which
-    /// the handler reads the object. `null` if the handler reads only keys.
+    /// Median latency of the events in the watch phase, in microseconds. The latency is the time from the
+    /// change of an object to the time at which the handler reads the changed object. The annotation
+    /// `bench/ts` contains the time of the change. `null` if the handler reads only keys.
     pub p50_us: Option<f64>,
     /// 99th percentile of the event latency in the watch phase, in microseconds. The field `p50_us` defines
     /// the latency.
@@ -50,9 +50,9 @@ pub struct Line {
     pub watch_peak_kib: Option<u64>,
     /// Number of relists in the relist phase: the value of the flag `--relist`.
     pub relists: u64,
-    /// Mean wall time of a relist, in seconds, including the time that the client waits for its backoff. A
-    /// relist starts when the server expires all revisions and ends the watch. The relist ends when the
-    /// client has listed all objects again and its handler receives the next change.
+    /// Mean wall time of a relist, in seconds, including the client's backoff. A relist starts when the
+    /// server expires all revisions and ends the watch. When the client has a new watch, the program requests
+    /// one event. The relist ends when the handler receives this event.
     pub relist_s: Option<f64>,
     /// Mean CPU time that the measured program uses during a relist, in seconds.
     pub relist_cpu_s: Option<f64>,

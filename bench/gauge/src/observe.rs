@@ -64,11 +64,11 @@ impl Start {
 /// Waits for the sync, runs the phases that the flags select, and prints the result as a line of JSON.
 ///
 /// The caller must create `start` before it creates the client. The future `synced` must complete when the
-/// informer has synced and its handler has received all objects.
+/// informer has synced and its handler has recorded all objects in `told`.
 ///
 /// # Errors
-/// Returns an error if the sync fails, the handler received no object during the sync, the server rejects a
-/// command, an event is not delivered, or the memory of the process can't be read.
+/// Returns an error if the sync fails, `told` contains no object after the sync, the source of the objects
+/// rejects a request, an event is not delivered, or the memory of the process can't be read.
 pub async fn observe(
     flags: &Flags,
     told: &Told,
@@ -132,9 +132,9 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
 
 /// Measures `times` relists, and writes their mean cost and their peak memory to `line`.
 ///
-/// For each relist, this function makes the source expire all revisions and end the watch. It waits until the
-/// source has accepted a new watch, and then requests one event. The relist ends when the handler receives
-/// this event, because the client first delivers all changes of the new list.
+/// A relist starts when the source expires all revisions and ends the watch. It ends when the handler
+/// receives a further event, which the source sends after the client has started a new watch. The client
+/// delivers all changes of the new list before this event.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the number of relists is far below 2^52"

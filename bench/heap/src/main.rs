@@ -4,7 +4,7 @@
 //! The program prints a table with one row per kind of object. The column `floor` shows the memory of clones
 //! of the decoded objects. This is the minimum memory of these objects, because cloned strings and vectors
 //! have no spare capacity. The column `our count` shows the informer's own estimate of the memory of the
-//! objects that it decoded. All other memory figures are bytes requested from the allocator.
+//! objects that it decoded. All memory figures except `our count` are bytes requested from the allocator.
 //!
 //! This program does not measure a running informer. The program `subject` measures a running informer.
 

@@ -19,10 +19,11 @@ pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 /// is the system's instead of jemalloc.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// Name of the case that measures the minimum memory of decoded pods, as bytes requested from the allocator.
+/// Name of the case that measures the memory of decoded pods without an informer, as bytes requested from the
+/// allocator.
 pub(crate) const FLOOR: &str = "floor of the types";
 
-/// Name of the case that measures the minimum memory of decoded pods, as resident memory.
+/// Name of the case that measures the memory of decoded pods without an informer, as resident memory.
 pub(crate) const FLOOR_RESIDENT: &str = "floor of the types, resident";
 
 /// A benchmark program that the runner builds and starts. A Rust program uses jemalloc unless the name of its
@@ -39,8 +40,7 @@ pub(crate) enum Program {
     KubeRsSystem,
     /// The program `heap`, which runs no informer. It measures the memory of clones of decoded objects.
     Heap,
-    /// The program `source`, the server of generated objects. In a case, it only prints the sizes of the
-    /// objects and exits.
+    /// The program `source`, which generates objects. A case runs it only to print the sizes of the objects.
     Source,
 }
 
@@ -53,11 +53,11 @@ pub(crate) struct Case {
     /// Number of pods in the source, the server of generated objects. `None` if the program runs without a
     /// source.
     pub(crate) source: Option<u32>,
-    /// Maximum number of rounds in which the runner measures this case. A round measures a case at most once.
+    /// Maximum number of times that the runner measures this case.
     pub(crate) rounds: usize,
-    /// Name of a case that runs the same program with fewer pods, and the number of pods of this case divided
-    /// by that of the smaller case. [`has_room`](Self::has_room) estimates the memory of this case from them.
-    /// `None` if the memory is not estimated.
+    /// Name of a case that runs the same program with fewer pods, and the factor by which this case has more
+    /// pods. [`has_room`](Self::has_room) estimates the memory of this case from the memory of that case.
+    /// `None` if there is no estimate.
     smaller: Option<(String, u32)>,
 }
 
@@ -190,7 +190,7 @@ fn observed(plan: &Plan) -> Vec<Case> {
 }
 
 /// Returns the cases that print the sizes of generated objects, one case for each kind of object. Each case
-/// runs in one round only, because its result is the same in every round.
+/// is measured only once, because every measurement has the same result.
 fn corpora(plan: &Plan) -> [Case; 4] {
     [
         ("pods", "pods"),
@@ -207,8 +207,8 @@ fn corpora(plan: &Plan) -> [Case; 4] {
     })
 }
 
-/// Returns the two cases that measure the minimum memory of decoded pods: as bytes requested from the
-/// allocator, and as resident memory. The runner measures each case only once.
+/// Returns the two cases that measure the memory of decoded pods without an informer: as bytes requested from
+/// the allocator, and as resident memory. The runner measures each case only once.
 fn floors(plan: &Plan) -> [Case; 2] {
     let asked = format!("--floor {}", plan.pods);
     [(FLOOR, ""), (FLOOR_RESIDENT, "--resident")].map(|(name, more)| Case {

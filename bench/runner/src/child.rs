@@ -43,7 +43,7 @@ pub(crate) enum Chunks {
     /// Chunks with the same boundaries as those of kube-apiserver
     #[default]
     Server,
-    /// Larger chunks, which contain several objects
+    /// Chunks of at least 64 KiB, which contain several objects
     Large,
 }
 
@@ -66,8 +66,9 @@ impl Programs {
         }
     }
 
-    /// Builds the client-go program, and Rust packages of `bench` in release mode. `selected` contains the
-    /// `cargo build` arguments that select the Rust packages, such as `--workspace`.
+    /// Builds the benchmark program that uses client-go, and Rust packages of `bench` in release mode.
+    ///
+    /// `selected` contains the `cargo build` arguments that select the Rust packages, such as `--workspace`.
     ///
     /// # Errors
     /// Returns an error if a build fails.

@@ -56,8 +56,8 @@ struct Options {
     /// Measure only this topic; may be repeated for several topics
     #[arg(long, value_enum, value_name = "TOPIC")]
     only: Vec<Topic>,
-    /// Rule by which the source splits list and watch responses into chunks; the runner writes results to
-    /// BENCHMARKING.md only with `server`
+    /// Rule by which the source splits list and watch responses into chunks; results are written to
+    /// BENCHMARKING.md only with the default, `server`
     #[arg(long, value_enum, default_value_t = Chunks::Server)]
     chunks: Chunks,
     /// Run one small round with 2,000 pods and write no results; takes less than two minutes after the build
@@ -129,8 +129,10 @@ fn run(options: &Options) -> Result<()> {
     readme.write()
 }
 
-/// Runs the cases of `plan` for which `wanted` returns true, once in each round, and returns their results.
-/// Skips a case that needs more memory than is available.
+/// Runs the measurements (cases) of `plan` for which `wanted` returns true, and returns their results.
+///
+/// Each round runs every case once, until the case's own number of rounds is reached. A case that needs more
+/// memory than is available is skipped.
 fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> Result<Samples> {
     let mut samples = Samples::default();
     let cases: Vec<_> = case::cases(plan).into_iter().filter(wanted).collect();

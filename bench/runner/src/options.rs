@@ -13,8 +13,8 @@ pub(crate) struct Common {
     /// Measure only the cases whose name contains this text, such as `kube-rs`
     #[arg(long, default_value = "", value_name = "TEXT")]
     pub(crate) program: String,
-    /// Measure nothing; read the results of an earlier run from this file, to which the standard error of
-    /// that run was written; the run may have been interrupted
+    /// Measure nothing; read the results from this file, which contains the standard error of an earlier
+    /// complete or interrupted run
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Build nothing; use the programs of the last build
@@ -23,13 +23,12 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Returns whether the runner must build the programs: neither `--built` nor `--log` is set.
+    /// Returns whether the runner must build the programs, because neither `--built` nor `--log` is set.
     pub(crate) fn builds(&self) -> bool {
         !self.built && self.log.is_none()
     }
 
-    /// Returns the samples in the log file that `--log` names: the standard error of an earlier run. Returns
-    /// `None` if `--log` is not set.
+    /// Returns the samples in the file that `--log` names, or `None` if `--log` is not set.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or is not the log of a run.

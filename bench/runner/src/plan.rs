@@ -1,13 +1,14 @@
 //! Defines the topics that a run measures, and the numbers of rounds, objects and events of the run.
 //!
-//! This module does not define the measured programs. The module `case` defines them.
+//! A round measures each program once. This module does not define the measured programs. The module `case`
+//! defines them.
 
 use clap::ValueEnum;
 
 /// A group of measurements. `BENCHMARKING.md` has one section of tables for each topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Topic {
-    /// Sizes of the objects that the server of generated objects serves.
+    /// Mean size of a generated object as JSON, as protobuf and as compressed JSON.
     Corpora,
     /// Wall time and CPU time until a newly started informer has synced.
     Sync,
@@ -20,8 +21,7 @@ pub(crate) enum Topic {
     Relist,
     /// Cache reads per second and pod changes per second, while several readers list the cache.
     Reads,
-    /// Cost per key in the work queue, and cost per event that is delivered to one handler and to many
-    /// handlers.
+    /// Time per key of the work queue, and time per event that is delivered to one or to many handlers.
     Queue,
     /// Time and memory of the sync for 10,000 to 1,000,000 objects.
     Scale,

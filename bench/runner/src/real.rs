@@ -35,8 +35,8 @@ use crate::{
 /// Command-line options of `cargo xtask bench real`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Number of rounds; a round has one block of runs for each client program, kind of initial list and
-    /// number of clients
+    /// Number of rounds; a round has one block for each combination of client program, kind of initial list
+    /// and number of clients
     #[arg(long, default_value_t = 2, value_name = "N")]
     rounds: usize,
     /// Number of consecutive runs in each block
@@ -54,7 +54,8 @@ pub(crate) struct Options {
     /// Number of clients that list at the same time; may be repeated to measure several numbers
     #[arg(long, default_values_t = [1, 16], value_name = "N")]
     clients: Vec<usize>,
-    /// Check only that everything works: one run with 500 pods for 1 and 2 clients; writes no results
+    /// Check only that everything works: make one run of each measurement with 1 client and one with 2
+    /// clients, on 500 pods; write no results
     #[arg(long)]
     quick: bool,
     #[command(flatten)]

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
-/// The measured numbers of all rounds. The key consists of the name of the case and the name of the field.
+/// The measured numbers of all runs. The key is the name of the case and the name of the field.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(BTreeMap<(String, String), Vec<f64>>);
 
-/// The minimum, the median and the maximum of one field of one case in all rounds.
+/// The minimum, the median and the maximum of one field in all runs of one case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) least: f64,

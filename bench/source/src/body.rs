@@ -33,8 +33,10 @@ const MADE: usize = 64 * 1024;
 /// bytes of JSON.
 const BATCH: usize = 8;
 
-/// Capacity in bytes that a body reserves. It is more than the usual maximum of twice [`MADE`]: almost
-/// [`MADE`] bytes, and one more batch of pods.
+/// Initial capacity in bytes of a body's buffer, which is enough for pods of usual size.
+///
+/// The buffer can contain almost [`MADE`] bytes before the body writes one more batch of about [`MADE`]
+/// bytes.
 const CAPACITY: usize = 3 * MADE;
 
 /// Body of every response that the source sends.

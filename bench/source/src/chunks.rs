@@ -7,8 +7,8 @@
 //!
 //! Go's HTTP server has one buffer per response (`bufio.Writer`). The buffer has 2,048 bytes over HTTP/1.1
 //! (`bufferBeforeChunkingSize` in `net/http`) and 4,096 bytes over HTTP/2 (`handlerChunkBytes`). The buffer
-//! collects small writes, and the server sends each full buffer as one chunk. A write that is larger than the
-//! empty buffer is one chunk. The same applies to the rest of a write that has filled the buffer.
+//! collects small writes, and the server sends each full buffer as one chunk. If the buffer is empty and the
+//! remaining bytes of a write do not fit into it, the server sends these bytes as one chunk.
 
 use std::collections::VecDeque;
 

@@ -27,8 +27,7 @@ use workload::Workload;
 /// template.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Mean number of objects per workload in a corpus of at least five and at most 10,000 objects. A larger
-/// corpus has [`WORKLOADS_MAX`] workloads with more objects each.
+/// Minimum mean number of objects per workload, in a corpus of at least five objects.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
 /// Mean number of pods on each node of the simulated cluster.
@@ -142,8 +141,8 @@ impl Corpus {
         out
     }
 
-    /// Returns, for each workload with objects in the index range `range`, the length of one object in bytes
-    /// and the number of these objects. All objects of a workload have the same length.
+    /// Returns, for each workload with objects in the index range `range`, the length in bytes of each of its
+    /// objects and the number of its objects in the range.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,

@@ -20,7 +20,7 @@ const ENVELOPE_END: [u8; 4] = [0x1a, 0, 0x22, 0];
 /// Name of the annotation in the bookmark that marks the end of the initial events.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// The type of a watch event. There is no `DELETED`, because the source never deletes an object.
+/// The type of a watch event. There is no `DELETED`, because the benchmark's server never deletes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -116,7 +116,7 @@ impl Framing {
         field_len(object)
     }
 
-    /// Writes one item of a list. `object` has the index and the version of the item's object.
+    /// Writes one item of a list. `object` is the index of the item's object, and its revision and timestamp.
     pub(crate) fn item(
         &self,
         is_first: bool,
@@ -164,8 +164,8 @@ impl Framing {
         });
     }
 
-    /// Writes a watch event of the type `event`. `object` has the index and the version of the event's
-    /// object.
+    /// Writes a watch event of the type `event`. `object` is the index of the event's object, and its
+    /// revision and timestamp.
     pub(crate) fn event(
         &self,
         event: EventType,
@@ -248,8 +248,9 @@ impl Framing {
 impl ListMeta {
     /// Returns the list metadata as a JSON object whose members have the order `order`.
     ///
-    /// `order` starts with `resourceVersion` for a list of built-in objects, and with another name for a list
-    /// of custom resources. Only a list of custom resources contains a `continue` that is empty.
+    /// For a list of built-in objects, `order` starts with `resourceVersion`, and the last page has no
+    /// `continue`. For a list of custom resources, `order` starts with another name, and the last page has an
+    /// empty `continue`.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {

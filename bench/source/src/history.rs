@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - Each change has its own revision, which is higher than all earlier revisions.
 //! - Objects change in a fixed cyclic order.
-//! - The record has at most [`KEPT`] entries plus one entry per object. An entry has 16 bytes.
+//! - The record of changes has at most [`KEPT`] entries plus one entry per object. An entry has 16 bytes.
 //!
 //! This module does not store the content of objects.
 
@@ -23,8 +23,9 @@ const BEFORE_FIRST: u64 = 4_000_000_000;
 #[derive(Debug)]
 pub(crate) struct History {
     order: Order,
-    /// The most recent changes, in ascending order of their revisions. At most [`KEPT`] changes are kept,
-    /// plus one per object.
+    /// The most recent changes, in ascending order of their revisions. At most [`KEPT`] plus one per object.
+    ///
+    /// The additional changes contain the version of each object before the last [`KEPT`] changes.
     kept: VecDeque<Version>,
     /// Number of all recorded changes, including the changes that are no longer in `kept`.
     count: u64,
@@ -135,8 +136,9 @@ impl History {
         self.check(moment).map(|()| moment)
     }
 
-    /// Checks that a list or a watch can start from the state `moment`: at most [`KEPT`] changes follow the
-    /// state, and its revision has not expired.
+    /// Checks that a list or a watch can start from the state `moment`.
+    ///
+    /// At most [`KEPT`] changes may have followed the state, and its revision must not have expired.
     ///
     /// # Errors
     /// Returns an error if the state is too old. The error contains the lowest revision from which a list or

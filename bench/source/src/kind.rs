@@ -36,8 +36,9 @@ pub struct Kind {
     /// Whether objects of the kind can be encoded as protobuf. This is possible for kinds that are built into
     /// Kubernetes.
     pub has_protobuf: bool,
-    /// JSON text that Go writes after the member `metadata` in the object of a bookmark event: the members
-    /// `spec` and `status` without content. Empty if Go writes only the metadata.
+    /// JSON text that follows the member `metadata` in the object of a bookmark event.
+    ///
+    /// The text is `spec` and `status` without content if Go writes these members, and otherwise empty.
     pub(crate) empty: &'static str,
 }
 

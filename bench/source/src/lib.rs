@@ -5,10 +5,11 @@
 //! not support.
 //!
 //! Guarantees:
-//! - Every client receives the same objects. The responses have the same order of objects and the same chunks
-//!   as those of kube-apiserver.
-//! - The bytes of an object are generated from a template when the object is sent.
-//! - The record of changes has at most one entry per object plus 65,536 entries. An entry has 16 bytes.
+//! - Every client receives the same objects, in the order of kube-apiserver.
+//! - By default, a response has the same HTTP chunks (over HTTP/2, DATA frames) as a response of
+//!   kube-apiserver.
+//! - The source does not store encoded objects. It stores only the changes, in entries of 16 bytes: at most
+//!   one entry per object plus 65,536 entries.
 
 mod kind;
 mod protobuf;

@@ -38,8 +38,7 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Returns the `Status` object of this error response as JSON text, with the order of members that Go
-    /// writes.
+    /// Returns the `Status` object as JSON text, with its members in the order that Go's encoder uses.
     pub(crate) fn json(&self) -> String {
         format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"{}","message":{},"reason":"{}","code":{}}}"#,

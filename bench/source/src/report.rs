@@ -1,7 +1,7 @@
 //! Measures the sizes of generated objects in bytes: as JSON, as protobuf, and as compressed JSON.
 //!
-//! Guarantees: if a corpus has more than [`SAMPLE_MAX`] objects, only a sample of evenly spaced objects is
-//! measured.
+//! Guarantees: if there are more than [`SAMPLE_MAX`] generated objects, only a sample of evenly spaced
+//! objects is measured.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::corpus::{Corpus, Version};
 use crate::slot::Encoding;
 
-/// Maximum number of objects of a corpus that are measured.
+/// Maximum number of generated objects that are measured.
 const SAMPLE_MAX: usize = 50_000;
 
 /// Maximum number of objects that train the compression dictionary. They are the first objects of the corpus.

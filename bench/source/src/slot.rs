@@ -23,7 +23,7 @@ pub(crate) const SUFFIXES: u64 = 27 * 27 * 27 * 27 * 27;
 /// Number of digits of an object's `resourceVersion`.
 pub(crate) const REVISION_WIDTH: usize = 10;
 
-/// Number of digits of a change's time, in nanoseconds since 1970. The number is constant from 2001 to 2286.
+/// Number of decimal digits of a time between 2001 and 2286, in nanoseconds since 1970.
 pub(crate) const STAMP_WIDTH: usize = 19;
 
 /// Latest creation time of an object, in seconds since 1970: 2026-06-01T00:00:00Z.
@@ -34,10 +34,10 @@ const NEWEST: i64 = 1_780_272_000;
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Earliest time that is a placeholder of a [`Slot::Time`] in a template, in seconds since 1970.
+/// Placeholder of a [`Slot::Time`] that is the first slot of a template, in seconds since 1970.
 ///
-/// The placeholder of the slot with index n is n seconds later. All times that are not placeholders are
-/// earlier.
+/// For the slot with index n, the placeholder is n seconds later. All other times in a template are before
+/// this time.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
 /// The encoding of an object in lists and watch events.
@@ -73,7 +73,8 @@ pub(crate) enum Slot {
     /// object. The second field is the number of digits.
     Hex(u8, usize),
     /// Random bytes, which JSON contains in base64. The first field is an id, which distinguishes several
-    /// such values of an object. The second field is the number of bytes, a multiple of three.
+    /// such values of an object. The second field is the number of bytes. It is a multiple of three, so the
+    /// base64 text has no padding.
     Data(u8, usize),
     /// The object's `resourceVersion`.
     Revision,
@@ -165,8 +166,7 @@ impl Slot {
         }
     }
 
-    /// Returns the length in bytes of the slot's value in JSON. For [`Slot::Data`], this is the number of
-    /// random bytes before the base64 encoding.
+    /// Returns the length in bytes of the slot's value in JSON, or of the random bytes of a [`Slot::Data`].
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,
@@ -279,9 +279,7 @@ fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
 // === impl Identity ===
 
 impl Identity {
-    /// Returns a random number generator for one of the object's values.
-    ///
-    /// Generators of the same object with different `purpose` return unrelated numbers.
+    /// Returns the random number generator for one of the object's values. `purpose` identifies the value.
     fn random(&self, purpose: u64) -> Rng {
         Rng::with_seed(mix(self.seed ^ mix(purpose)))
     }

@@ -204,8 +204,8 @@ impl Source {
 
     /// Makes all existing revisions too old for new lists and watches.
     ///
-    /// Increases the current revision by one. Returns the newest position in the sequence of changes, which
-    /// has the increased revision.
+    /// Increases the current revision by one, and returns the position of this revision in the sequence of
+    /// changes.
     pub(crate) fn expire(&self) -> Moment {
         let mut state = self.state.lock();
         state.history.expire();

@@ -1,7 +1,7 @@
 //! Measures the mean time to deliver one event of an informer to many handlers.
 //!
-//! Events are written as fast as the informer reads them. The measurement ends when every handler has
-//! received every event.
+//! A source in the same process sends the events as fast as the informer reads them. The measurement ends
+//! when every handler has received every event.
 
 use std::sync::{
     Arc,

@@ -37,7 +37,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure reads and writes per second while readers list a namespace and one writer changes pods
+    /// Measure reads and writes per second while readers read all pods of the cache and one writer changes
+    /// pods
     Reads(readers::Options),
     /// Measure the time that a key needs to pass through a work queue: add, get and done
     Queue(queue::Options),

@@ -92,7 +92,7 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// A handler that counts the received events in `told`.
+/// A handler that counts the events that it receives. `told` contains the counters.
 struct Counting {
     told: Arc<Told>,
     /// Whether the handler reads the content of each object. If the cache is packed, reading decodes the

@@ -1,6 +1,6 @@
 //! Measures the time that a key needs to pass through a work queue: add, get and done.
 //!
-//! The queue contains only one key at a time, one thread uses the queue, and there are no delays.
+//! The queue contains only one key at a time, one thread uses the queue, and no key is delayed.
 
 use std::{hint::black_box, sync::Arc};
 

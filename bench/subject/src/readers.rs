@@ -2,9 +2,9 @@
 //!
 //! This is a port of client-go's `BenchmarkSharedIndexInformer`.
 //!
-//! Guarantees: each read accesses every pod. A write counts if the handler receives its event and then finds
-//! the same or a newer revision of the pod in the cache. At most [`WINDOW`] writes wait for the handler at a
-//! time.
+//! Guarantees: each read accesses every pod. A write is counted if the cache contains the changed pod, or a
+//! newer revision of it, when the handler receives the event of the write. At most [`WINDOW`] writes are in
+//! progress at a time, which means that the handler has not received their events yet.
 
 use std::{
     hint::black_box,

@@ -5,8 +5,8 @@
 //!   server without access rules allows all users every request.
 //! - After the first token is granted, a request with neither a known token nor a client certificate receives
 //!   401, even after the last token is revoked.
-//! - A loopback port that requires neither a token nor TLS rejects requests of web pages from other hosts,
-//!   unless the builder allows remote clients (see [`browser`]).
+//! - On a server without tokens, a loopback port without TLS rejects a request that a browser sends for a web
+//!   page of another host, unless the builder allows remote clients (see [`browser`]).
 //! - A change of tokens or rules applies to every request that arrives after the change. It does not close
 //!   open watches, as in Kubernetes.
 //! - Tokens are compared in constant time, and no `Debug` output, log or message contains them.
@@ -94,8 +94,8 @@ pub(crate) struct Peer(pub(crate) Arc<User>);
 
 /// Marks a request that arrived without TLS on a loopback port of a server without `allow_remote`.
 ///
-/// The connection adds this value to the extensions of the request. If the server has no tokens, [`browser`]
-/// checks such a request.
+/// The connection adds this value to the extensions of the request. On a server without tokens, [`browser`]
+/// rejects such a request if a web page of another host caused it.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnMachine;
 

@@ -13,8 +13,9 @@ use http_body::{Frame, SizeHint};
 use crate::response_budget::{FREE_BYTES, Reserved, ResponseBudget};
 use crate::status::ApiError;
 
-/// Length in bytes at which the server ends a chunk of a response body and sends the chunk. A chunk can be
-/// longer, because the object that reaches this length is still a part of it.
+/// Length in bytes at which the server ends a chunk of a response body and sends the chunk.
+///
+/// A chunk can be longer, because it usually ends with a complete object.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// An error of any type, as tower and hyper represent it.

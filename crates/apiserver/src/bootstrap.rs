@@ -1,10 +1,11 @@
-//! Creates the objects with which a new server starts: the system objects of Kubernetes, and the seeds.
+//! Creates the objects with which a server starts: the system objects of Kubernetes, and the seeds.
 //!
 //! Seeds are the initial objects that are passed to the builder.
 //!
 //! Guarantees:
-//! - The seeds have the revisions 1, 2, … in their order. The system objects have revision 1. A server
-//!   without seeds starts at revision 1.
+//! - The seeds have the revisions 1, 2, … in the order in which they were passed.
+//! - All system objects have revision 1, even if the first seed also has it. A server without seeds starts at
+//!   revision 1.
 //! - A seed replaces the system object of the same kind, namespace and name.
 //! - If the server enforces namespaces, the namespace of each seed exists.
 //!

@@ -2,7 +2,8 @@
 //!
 //! Guarantees:
 //! - Settings can be made in any order before [`Builder::build`].
-//! - Seeds, the initial objects of the server, get the revisions 1, 2, … in their order.
+//! - Seeds, the initial objects of the server, get the revisions 1, 2, … in the order in which they are
+//!   added.
 
 use std::mem;
 use std::sync::Arc;
@@ -74,13 +75,15 @@ impl Builder {
         }
     }
 
-    /// Adds initial objects, called seeds. Their revisions are 1, 2, …, in the order in which they are added.
+    /// Adds initial objects, called seeds.
     ///
-    /// The server stores a seed in the same way as an object that is passed to [`Server::create`]. A seed
-    /// replaces the [system object](crate#system-objects) of the same kind, namespace and name.
+    /// The first seed has revision 1, the second has revision 2, and so on. The server stores a seed in the
+    /// same way as an object that is passed to [`Server::create`]. A seed replaces the [system
+    /// object](crate#system-objects) of the same kind, namespace and name.
     ///
     /// Unless [`Builder::enforce_namespaces`] is false, the server also creates the namespaces of the seeds.
-    /// All these namespaces have revision 1. A namespace that is itself a seed is not created twice.
+    /// These namespaces have revision 1 and do not change the revisions of the seeds. A namespace that is
+    /// itself a seed is not created twice.
     pub fn seed(mut self, objects: impl IntoIterator<Item = Value>) -> Builder {
         self.bootstrap.seeds.extend(objects);
         self
@@ -238,7 +241,7 @@ impl Builder {
     ///
     /// - The server rejects a seed.
     /// - A resource in [`Builder::watch_cache_for`] is not served.
-    /// - A fault plan restarts the server at an unavailable revision.
+    /// - The server can't restore the revision in a `restart at` or `restart back` statement of a fault plan.
     pub fn build(mut self) -> Server {
         let bootstrap = mem::take(&mut self.bootstrap);
         let plans = mem::take(&mut self.fault_plans);
@@ -268,8 +271,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory is not writable, is in use, or does not contain an intact store. No
-    /// stored data is deleted.
+    /// Returns an error if the directory is not writable or is in use, or if its database file is damaged or
+    /// has an unsupported format. No stored data is deleted.
     ///
     /// # Panics
     ///
@@ -309,9 +312,10 @@ impl Builder {
         Ok(server)
     }
 
-    /// Creates a server without objects.
+    /// Creates a server without objects, for a store at `revision`.
     ///
-    /// The random values of the server depend on [`Builder::rng_seed`] and on `revision`.
+    /// The revision is added to the seed of the random values. Otherwise a restarted server would assign the
+    /// uids of its first start again.
     fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];

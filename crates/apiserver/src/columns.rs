@@ -319,7 +319,7 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns the value of an Event that the core API and the events API store in different fields.
+/// Returns a value of an Event for which the core API and the events API use different fields.
 ///
 /// `core` and `events` are the JSON pointers of the two fields. If the field `core` is absent, empty or 0,
 /// returns the value of the field `events`.

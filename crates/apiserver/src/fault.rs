@@ -1,12 +1,12 @@
 //! Defines faults: the grammar of fault plans, the active rules, and the effects on response bodies.
 //!
 //! Guarantees:
-//! - A rule affects requests as soon as it is added. It affects at most as many requests as its limits allow.
+//! - A rule affects requests as soon as it is added. Its limits restrict the number of affected requests.
 //! - Rules apply in the order in which they were added.
 //! - A rule changes requests and their responses, never the store.
 //!
-//! The module does not respond to requests and does not change the state of the server. The module
-//! [`fault_injection`](crate::fault_injection) does both.
+//! This module does not serve requests. The module [`fault_injection`](crate::fault_injection) serves the
+//! requests that add and remove rules.
 
 mod disturbance;
 mod edit;

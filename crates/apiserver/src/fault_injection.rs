@@ -2,8 +2,6 @@
 //!
 //! A fault is a deliberate failure, such as an error response, a delay or a watch that ends early.
 //!
-//! The submodules build the responses that faults send, and serve the fault plan over HTTP.
-//!
 //! Guarantees:
 //! - a fault is active when the call that adds it returns, and affects at most as many requests as its limits
 //!   allow;
@@ -67,7 +65,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 ///
 /// Some faults replace the response by an error or a connection reset.
 /// If several matching rules have such a fault, only the rule that was added first replaces the response.
-/// Of the other matching rules, only the fault `delay [answer]` takes effect.
+/// If a rule replaces the response, no other fault affects the request except `delay [answer]`.
 ///
 /// | Fault | Effect |
 /// | --- | --- |
@@ -79,7 +77,7 @@ pub(crate) use endpoint::{PATH, serve_plan};
 /// | `delay [answer] 5s` | The request is executed, and the response is sent after this delay. |
 /// | `delay first byte 5s` | Status and headers are sent immediately. The first byte of the body is delayed. |
 /// | `delay each event 100ms` | The server pauses for this time before it sends each event of a watch. |
-/// | `cut [after N events\|bytes]` | The body ends without an error after the `N`th event or byte, even within an object. By default, the body ends at its start. |
+/// | `cut [after N events\|bytes]` | The body ends without an error after the `N`th event or byte, even within an object. Without `after`, the body is empty. |
 /// | `break [after N events\|bytes]` | The body ends with an error, as after a reset of the connection or the HTTP/2 stream. |
 /// | `freeze [after N events\|bytes]` | Nothing more of the body is sent until all faults are removed or, for a watch, until a `thaw`. A frozen watch does not end at its deadline. |
 /// | `split every N bytes`, `split at N,N,…` | A chunk of the body ends after every `N` bytes, or at these offsets. The bytes are unchanged. |
@@ -213,12 +211,11 @@ impl Faults {
 
     /// Returns all active faults as a [fault plan](#fault-plans), starting with the seed.
     ///
-    /// A new server with this plan produces the same faults for the same requests.
-    /// Random decisions can differ if rules were removed, or if a rule was added before the last `seed`
-    /// action.
+    /// A new server with this plan produces the same faults for the same requests, with one exception:
+    /// random decisions can differ if a rule was removed, or was added before the last `seed` action.
     ///
-    /// Each rule in the plan has its original limits.
-    /// If a rule has already affected requests, a comment states how many more requests it can affect.
+    /// The limit `xN` of a rule in the plan includes the requests that the rule has already affected. A
+    /// comment after such a rule states how many more requests it can affect.
     pub fn plan(&self) -> String {
         self.shared.faults.plan()
     }

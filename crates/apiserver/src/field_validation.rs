@@ -145,7 +145,7 @@ impl Complaints {
         self.0.is_empty()
     }
 
-    /// Returns these complaints, followed by the complaints in `found` that `old` does not contain.
+    /// Appends the complaints in `found` that `old` does not contain, and returns the result.
     pub(crate) fn and_new(mut self, found: Complaints, old: &Complaints) -> Complaints {
         let new = found.0.into_iter().filter(|text| !old.0.contains(text));
         self.0.extend(new);

@@ -77,7 +77,8 @@ impl Shared {
     ///
     /// # Cancel safety
     ///
-    /// The writes are stored even if the future is dropped after its first poll.
+    /// The server stores the writes even if the future is dropped after its first poll. If the future is
+    /// never polled, the server stores the writes together with the next write.
     pub(crate) async fn settled(self: &Arc<Shared>, before: Before) -> Result<(), ApiError> {
         let Some((mut ticket, first)) = self.ticket(before)? else {
             return Ok(());

@@ -120,11 +120,9 @@ impl Server {
 }
 
 impl Server {
-    /// Returns [`OwnMachine`] if only programs on this machine can reach the port.
+    /// Returns [`OwnMachine`] if the server must reject requests from web pages of other machines.
     ///
-    /// With this value, the server rejects requests from web pages of other machines.
-    /// Returns `None` if the port uses TLS, the address is not a loopback address, or the builder allows
-    /// remote clients.
+    /// This is necessary on a loopback address without TLS, unless the builder allows remote clients.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
         // A web page can't send requests for the name in a certificate.
         let is_plain = matches!(security, Security::Plain);
@@ -219,9 +217,9 @@ impl Accepting {
 
 /// Waits for the next connection and returns it.
 ///
-/// Returns `None` if there is no listener, too many connections are open, or accepting fails.
-/// Before it returns `None`, the function waits until `refused`, the time at which a fault stops refusing
-/// connections. If `refused` is `None`, it waits for [`PAUSE`].
+/// Returns `None` after a pause if there is no listener, too many connections are open, or accepting fails.
+/// The pause ends at `refused`, the time at which a fault stops refusing connections. If `refused` is `None`,
+/// the pause lasts for [`PAUSE`].
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

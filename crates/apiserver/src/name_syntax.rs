@@ -1,7 +1,7 @@
 //! Checks object names, label keys and label values against Kubernetes' syntax rules.
 //!
-//! Guarantees: the rules are those of apimachinery's `util/validation`, and the messages are those of a 1.36
-//! API server.
+//! Guarantees: the rules are those of apimachinery's `util/validation`, and the error messages are those of
+//! kube-apiserver 1.36.
 
 /// Maximum length of an object's name in bytes, which is Kubernetes' `DNS1123SubdomainMaxLength`.
 const NAME_MAX: usize = 253;
@@ -114,7 +114,7 @@ pub(crate) fn value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// Returns whether `text` has the syntax of a label value, apart from the maximum length.
+/// Returns whether `text` is a label value that is not empty. The maximum length is not checked.
 ///
 /// A label value contains only ASCII letters, digits and `-_.`, and starts and ends with a letter or digit.
 fn is_name(text: &str) -> bool {

@@ -64,7 +64,7 @@ pub(crate) enum IncludeObject {
 }
 
 impl Format {
-    /// Returns the schema of the objects in the response. Returns `None` if the response is JSON.
+    /// Returns the protobuf schema of the objects in the response, or `None` if the response is JSON.
     pub(crate) fn schema(self, kind: &Kind) -> Option<Schema> {
         match (self.encoding, self.representation) {
             (Encoding::Protobuf, Representation::Object) => Schema::of_objects(kind),
@@ -198,7 +198,7 @@ pub(crate) fn negotiate(
 
 /// Returns the encoding of an error response to a request for objects of this kind.
 ///
-/// The encoding is that of the first alternative in the `Accept` header whose media type the server supports.
+/// The first supported media type in the `Accept` header determines the encoding. The default is JSON.
 pub(crate) fn errors_in(headers: &HeaderMap, kind: &Kind) -> Encoding {
     let accept = accept(headers);
     let mut alternatives = accept.split(',').map(Alternative::parse);

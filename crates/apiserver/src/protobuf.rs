@@ -26,8 +26,8 @@ use crate::status::ApiError;
 
 /// Limits for decoding one request body.
 ///
-/// With these limits, decoding a protobuf body needs at most two thirds of the memory that the largest
-/// accepted JSON body of 3 MiB can need. This ratio was measured.
+/// In measurements with these limits, a protobuf body needed at most two thirds of the memory that a JSON
+/// body of the maximum size (3 MiB) can need.
 const OPTIONS: Options = Options {
     depth: DEPTH_MAX,
     containers: 500_000,

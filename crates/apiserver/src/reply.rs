@@ -1,4 +1,4 @@
-//! Defines [`Reply`], the response to an accepted request before the conversion to an HTTP response.
+//! Defines [`Reply`], the response to a request before the conversion to an HTTP response.
 //!
 //! This module does not build error responses.
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::body::Body;
 use crate::protobuf;
 
-/// Response to an accepted request before the conversion to an HTTP response.
+/// Response to a successful request before the conversion to an HTTP response.
 ///
-/// The revision is recorded in the request log.
+/// The request log records `revision`.
 pub(crate) struct Reply {
     pub(crate) code: StatusCode,
     pub(crate) body: Body,
@@ -41,9 +41,9 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// Returns the `Status` response that Kubernetes sends if there is no object to return.
+    /// Returns a Kubernetes `Status` object that reports success.
     ///
-    /// The response contains `details` if given, and otherwise the status code.
+    /// The object contains `details` if given, and otherwise `code`.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
         let mut status = json!({
             "kind": "Status",

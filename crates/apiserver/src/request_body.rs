@@ -18,13 +18,12 @@ const JSON: &str = "application/json";
 /// Media type of protobuf bodies, which Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Parses a request body to a JSON value.
+/// Parses a request body to a JSON value, and checks the field names in a JSON body.
 ///
-/// Also returns complaints about unknown fields and duplicate members.
+/// Returns the value, and complaints about unknown and duplicate fields. `known` defines which fields are
+/// known. A protobuf body results in no complaints.
 ///
-/// A protobuf body results in no complaints.
-/// `known` contains the members that are accepted without a complaint.
-/// `protobuf` is the type of the object in a protobuf body. `None` means that only JSON is accepted.
+/// `protobuf` is the type of the object in a protobuf body. With `None`, a protobuf body is rejected.
 ///
 /// # Errors
 ///

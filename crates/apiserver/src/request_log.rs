@@ -71,10 +71,11 @@ pub struct LoggedRequest {
     pub status: Option<u16>,
     /// Revision of the list or object in the response. `None` for any other response.
     pub revision: Option<u64>,
-    /// Faults that have affected the request, without duplicates, in order of their first effect.
-    ///
-    /// A fault that affects the body later, such as after 3 events, is included only after it has taken
+    /// Faults that have affected the request or its response, without duplicates, in order of their first
     /// effect.
+    ///
+    /// For example, a fault that ends the response body after 3 events is included only after it has ended
+    /// the body.
     pub faults: Vec<String>,
 }
 

@@ -33,9 +33,9 @@ const SLOTS_MAX: usize = 64 * 1024 * 1024;
 /// The slots are 64 KiB on a 64-bit platform, the size of a chunk.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Maximum size in bytes of a response body that reserves no slots.
+/// Maximum size in bytes of a response body that reserves no slots if it is complete in memory.
 ///
-/// A body of this size that is not complete in memory reserves slots.
+/// A body that is written in parts while it is sent always reserves slots.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
 /// Minimum age of the responses that the budget evicts to free slots for a new response.
@@ -97,7 +97,7 @@ impl Default for ResponseBudget {
 }
 
 impl ResponseBudget {
-    /// Reserves memory for the response body `bytes` and for sending one chunk of it, and returns the body.
+    /// Reserves slots for the complete response body `bytes` and for one chunk of it, and returns the body.
     ///
     /// # Errors
     ///

@@ -66,9 +66,8 @@ impl<'a> Kept<'a> {
 }
 
 impl Shared {
-    /// Returns one write per stored object, and the current revision of the store.
-    ///
-    /// A new data directory is created with these values.
+    /// Returns the initial content of a new data directory: one write per stored object, and the store's
+    /// revision.
     pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
         let state = self.lock();
         let collections = (0..self.registry.collections()).map(CollectionId);

@@ -162,7 +162,9 @@ impl Arrived {
             && compress::is_accepted(&self.parts.headers)
     }
 
-    /// Returns the encoding of an error response.
+    /// Returns the encoding of the error response, if the request fails.
+    ///
+    /// The `Accept` header of the request selects the encoding. It is JSON for a path that names no resource.
     fn error_encoding(&self) -> Encoding {
         match self.destination.target() {
             Some(target) => errors_in(&self.parts.headers, &target.resource.kind),
@@ -235,9 +237,8 @@ fn user_agent(headers: &HeaderMap) -> String {
 
 /// Reserves memory for the body of `response`, and returns the response.
 ///
-/// Returns a 429 response instead if too little memory is free.
-/// The response to a successful write is never replaced by a 429 response, because the write is already
-/// stored. If too little memory is free for such a response, reading its body fails.
+/// Returns a 429 response instead if too little memory is free, unless `response` reports a successful write.
+/// This write is already stored, so the response keeps its status, but its body ends with an error.
 fn within_bounds(
     shared: &Shared,
     verb: Verb,
@@ -256,7 +257,7 @@ fn within_bounds(
     }
 }
 
-/// Returns the HTTP response for an answer. An error is encoded in `encoding`.
+/// Converts the result of a request to an HTTP response. An error is encoded in `encoding`.
 fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body> {
     let (code, content_type, body, retry_after) = match answer {
         Ok(reply) => (reply.code, reply.content_type, reply.body, None),

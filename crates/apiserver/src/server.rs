@@ -158,13 +158,12 @@ impl Server {
 
     /// Deletes an object and returns its last state.
     ///
-    /// If the object has finalizers, the call sets `deletionTimestamp` and returns the object.
-    /// Otherwise the call removes the object and returns it with the revision of the deletion.
-    /// A namespace is removed with its contents, as described in [Namespaces](crate#namespaces).
+    /// If the object has finalizers, the call sets `deletionTimestamp` and returns the object. Otherwise the
+    /// call removes the object and returns it with the revision of the deletion. A namespace is removed with
+    /// its contents, as described in [Namespaces](crate#namespaces).
     ///
-    /// The call uses no grace period: it removes a pod immediately, with one DELETED event.
-    /// A client's DELETE request first sets the pod's `deletionTimestamp`, and does not remove a pod that
-    /// runs on a node.
+    /// The call uses no grace period: it also removes a pod that runs on a node, immediately and with one
+    /// DELETED event. By default, a client's DELETE request only sets the `deletionTimestamp` of such a pod.
     ///
     /// `name` is `namespace/name`, or `name` for a cluster-scoped object.
     ///

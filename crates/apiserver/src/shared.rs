@@ -182,11 +182,10 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends slow lists and watches if they hold too much memory for old object states.
+    /// Ends the lists and watches that still need object states that the history has dropped.
     ///
-    /// `forgotten_at` is the commit time of the newest event that the history has dropped.
-    /// This method ends the lists that started at or before this time, and the watches whose queues contain
-    /// a dropped event. This frees the memory of the states that the history no longer contains.
+    /// `forgotten_at` is the commit time of the newest dropped event. This method ends the lists that
+    /// started at or before this time, and the watches whose queues contain a dropped event.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {

@@ -208,7 +208,8 @@ impl ApiError {
 
     /// Returns the 403 error for a user who lacks the permission for the resource `plural` of `group`.
     ///
-    /// `name` is the name of the object, or empty for a request to the whole collection.
+    /// `name` is the name of the object, or empty for a request to the whole collection. `why` is the reason
+    /// in the message.
     pub(crate) fn denied((group, plural): (&str, &str), name: &str, why: &str) -> ApiError {
         let dot = if group.is_empty() { "" } else { "." };
         let subject = match name {
@@ -253,9 +254,9 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Returns the 409 error for a request with `generateName` if no unused name was generated.
+    /// Returns the 409 error for a request with `generateName` if all generated names are in use.
     ///
-    /// `name` is the last name that the server generated. An object with this name exists.
+    /// `name` is the last generated name.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",

@@ -55,7 +55,7 @@ pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 /// The value is the interval at which the API server compacts etcd (`--etcd-compaction-interval`).
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// Number of newest events per collection whose encoded watch events stay in memory.
+/// Number of events per collection, counted from the newest, whose encoded form stays in memory.
 ///
 /// The value is the default maximum number of events in the queue of one watcher.
 const FRAMES_KEPT: usize = 1_000;
@@ -197,8 +197,8 @@ impl Storage {
 
     /// Returns the events of a collection above `revision`, oldest first.
     ///
-    /// The caller must first check that `revision` is not below [`Storage::horizon`], because older events
-    /// are missing.
+    /// The caller must first check that `revision` is not below [`Storage::horizon`]. Below the horizon, the
+    /// log does not contain all events.
     pub(crate) fn events_after(&self, collection: CollectionId, revision: u64) -> Vec<Arc<Event>> {
         let log = &self.collections[collection.0].log;
         let first = log.partition_point(|event| event.revision <= revision);
@@ -264,13 +264,14 @@ impl Storage {
         }
     }
 
-    /// Returns the commit time of the newest dropped event if old object states need too much memory.
+    /// Checks the memory that lists and watches need for old object states.
     ///
     /// A list or watch can still hold the state of an object after the log has dropped the event that
     /// replaced or deleted this state. Such a state is an old object state.
-    /// Lists and watches that started after the returned time hold no old object states.
     ///
-    /// Returns `None` if the total size of the old object states is within the limit.
+    /// Returns `None` if the total size of the old object states is within the limit. Otherwise, returns the
+    /// commit time of the newest dropped event. Lists and watches that started after this time hold no old
+    /// object states.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }

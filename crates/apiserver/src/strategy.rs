@@ -1,9 +1,6 @@
 //! Defines how each resource type behaves on writes and in responses, like Kubernetes' strategies.
 //!
-//! Guarantees:
-//! - every resource type has a strategy, including custom types. The strategy is looked up once, when the
-//!   type is registered;
-//! - a strategy consists only of plain data and functions.
+//! Guarantees: every resource type has a strategy, including custom types.
 //!
 //! The module does not access storage. The handlers of the verbs read and write objects, and pass them to the
 //! functions of a strategy.
@@ -39,7 +36,7 @@ pub(crate) enum Part {
     Finalize,
     /// The subresource `binding` of a pod. The server changes `spec.nodeName` and `status`.
     Binding,
-    /// Every member, including `status`. Direct calls on the server write this part.
+    /// Every member, including `status`. The methods of [`Server`](crate::Server) change this part.
     All,
 }
 
@@ -101,9 +98,8 @@ pub(crate) struct Hooks {
     ///
     /// The arguments are the stored object, the new object, and the part that the write changes.
     pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
-    /// Returns whether a reason other than `metadata.finalizers` prevents the removal of a deleted object.
-    ///
-    /// For example, the finalizers in the `spec` of a namespace prevent its removal.
+    /// Returns whether anything except `metadata.finalizers` delays the removal of an object that is being
+    /// deleted, such as the finalizers in the `spec` of a namespace.
     pub(crate) is_held: fn(&Object) -> bool,
     /// Computes the effect of a client's deletion on the object's grace period (`CheckGracefulDelete`).
     ///

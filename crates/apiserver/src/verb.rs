@@ -340,8 +340,9 @@ impl Call {
         Ok(reply)
     }
 
-    /// Validates the query options of a write to `part` of an object, and returns the parameters of the
-    /// write.
+    /// Validates the query options of a write, and returns the parameters of the write.
+    ///
+    /// `part` is the part of the object that the write changes, such as the status.
     fn how(&self, part: Part) -> Result<How, ApiError> {
         let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",
@@ -369,9 +370,12 @@ impl Call {
         negotiate(&self.headers, &self.query, verb, &target.resource.kind)
     }
 
-    /// Returns a 406 error for a write if the client accepts no format of the response.
+    /// Checks that the client accepts a format in which the server can return the result of a write.
     ///
-    /// The caller then rejects the write before it is stored.
+    /// # Errors
+    ///
+    /// Returns a 406 error if the client accepts no such format. The caller must check this before it stores
+    /// the write.
     fn check_format_of_write(&self, target: &Target) -> Result<(), ApiError> {
         let shows_object = target.resource.serves("get") && self.verb != Verb::DeleteCollection;
         if self.verb.is_write() && shows_object {

@@ -56,8 +56,8 @@ pub enum WatchCache {
     /// The server also drops events that are older than 5 minutes, and keeps at most 102,400 events of the
     /// kind.
     ///
-    /// `Size(0)` is the same as [`WatchCache::Off`]. Kubernetes 1.19 and later treat any other size as
-    /// [`WatchCache::Adaptive`].
+    /// `Size(0)` is the same as [`WatchCache::Off`]. Kubernetes differs: since 1.19, it ignores any other
+    /// size and behaves like [`WatchCache::Adaptive`].
     Size(usize),
     /// No watch cache, as with `--watch-cache=false` or `#0` in `--watch-cache-sizes`.
     ///
@@ -213,7 +213,7 @@ impl Cache {
         }
     }
 
-    /// Returns the revision of the newest event that exceeds the capacity of the window.
+    /// Returns the revision of the newest event that must leave the window, because the window is full.
     ///
     /// Returns `None` if the window has capacity for all events above the horizon.
     fn overflow(&self, log: &VecDeque<Arc<Event>>) -> Option<u64> {
@@ -221,9 +221,10 @@ impl Cache {
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Doubles the capacity if the window is full and its oldest event is younger than [`ADAPTIVE_AGE`].
+    /// Adjusts the capacity so that the window contains the events of the last [`ADAPTIVE_AGE`].
     ///
-    /// Halves the capacity if at most a quarter of the window's events are younger than [`ADAPTIVE_AGE`].
+    /// The capacity is doubled if the window is full and its oldest event is younger than [`ADAPTIVE_AGE`].
+    /// The capacity is halved if at most a quarter of the window's events are younger than [`ADAPTIVE_AGE`].
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {
         let Some(newest) = log.back() else { return };
         let age = |event: &Arc<Event>| newest.at.saturating_duration_since(event.at);

@@ -1,7 +1,7 @@
 //! Parses the command line. No other module reads the program's arguments or environment.
 //!
-//! Guarantees: the result is one of three. It is a valid command with its options, the requested help text,
-//! or one line that states the error and the valid input.
+//! Guarantees: the result is a valid command, the requested help text, or an error in one line. The line
+//! states the error and the valid input.
 
 use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -23,11 +23,12 @@ use crate::{
 /// Maximum value of `--replicas`.
 const REPLICAS_MAX: u32 = 5_000;
 
-/// Default deadline of the demo with no pods. Each pod adds [`DEADLINE_PER_POD`].
+/// Part of the demo's default deadline that does not depend on the number of pods. Each pod adds
+/// [`DEADLINE_PER_POD`].
 const DEADLINE: Duration = Duration::from_secs(15);
 const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
-/// Default deadline of the demo if its control loops only observe a real cluster.
+/// Default deadline of the demo on a cluster whose own control plane runs the pods.
 ///
 /// The value allows for the time in which the cluster pulls the images of the pods.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);

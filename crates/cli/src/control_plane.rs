@@ -253,7 +253,7 @@ impl ControlPlane {
 // === impl Process ===
 
 impl Process {
-    /// Returns the [`Teller`] with which the loop named `who` reports its steps.
+    /// Returns the [`Teller`] with which the loop named `who` reports what it observes and does.
     pub(crate) fn teller(&self, who: &str) -> Teller {
         Teller::new(who, self.steps.clone())
     }
@@ -305,7 +305,7 @@ where
         self.to(object.meta().namespace.as_deref())
     }
 
-    /// Returns the [`Api`] client for objects of kind `K` in `namespace`, which is empty if it is `None`.
+    /// Returns the [`Api`] client for objects of kind `K` in `namespace`.
     fn to(&self, namespace: Option<&str>) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace.unwrap_or_default())
     }

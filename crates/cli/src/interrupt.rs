@@ -61,13 +61,13 @@ impl Interrupt {
         }
     }
 
-    /// Runs `work` and returns its result. Interrupts `work` if a signal arrives.
+    /// Runs `work` and returns its result, unless a signal arrives before `work` has completed.
     ///
-    /// After a signal, `work` has one more second to complete. Then it is dropped.
+    /// After the signal, `work` continues for at most one second. Then it is dropped.
     ///
     /// # Errors
-    /// Returns the signal if a signal arrives before `work` has completed. This is also the result if `work`
-    /// completes during the additional second.
+    /// Returns the signal if a signal arrives before `work` has completed, even if `work` completes during
+    /// that second.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Signal> {
         let mut work = std::pin::pin!(work);
         tokio::select! {

@@ -145,9 +145,9 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
 
 /// Measures how long the informer needs to decode a pod, and prints the times in nanoseconds per pod.
 ///
-/// The first four figures are times to decode a list response and to store the pods. They differ in two
-/// options of the informer: pruning (the removal of `managedFields`) and packing (the compression of cached
-/// objects). A packed pod is decoded when a caller gets it. The last figure is the time of this call.
+/// The first four figures are the times to decode a list response and to store the pods. The pods are stored
+/// with and without pruning (the removal of `managedFields`), and with and without packing (the compression
+/// of cached objects). The last figure is the time to read a packed pod from the cache, which decodes it.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());

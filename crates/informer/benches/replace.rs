@@ -88,7 +88,7 @@ fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 100), &format!("pod-{number}"))
 }
 
-/// Returns all objects for the round number `round`. The revisions and index values differ between rounds.
+/// Returns all objects for one replacement. The revisions and index values are different for each `round`.
 fn objects(round: usize) -> Vec<Pod> {
     let pod = |number: usize| {
         let name = name(number);
@@ -161,7 +161,7 @@ fn during<R>(
     })
 }
 
-/// The open file `/proc/thread-self/schedstat` with the kernel's scheduler statistics of one thread.
+/// The kernel's scheduler statistics of the thread that created this value (`/proc/thread-self/schedstat`).
 ///
 /// The field is `None` if the kernel does not provide the file.
 struct Processor(Option<File>);

@@ -41,7 +41,7 @@ const STEPS: usize = 20_000;
 
 /// The value of each candidate map: an object, and the id of the source that has delivered it.
 ///
-/// The library's store has the same values.
+/// The map in the library's store has values of the same type.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {

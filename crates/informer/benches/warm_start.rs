@@ -188,9 +188,9 @@ impl ListerWatcher for Nothing {
     }
 }
 
-/// Loads the packed cache from `file`, and prints the resident memory and the duration of the longest poll.
+/// Measures the load of the packed cache in `file` against the limits in the module documentation.
 ///
-/// Returns the exit code of the benchmark, which depends on the two limits.
+/// Prints the measured values, and returns the exit code of the benchmark.
 fn load_packed(file: &Path, collection: String) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

@@ -9,9 +9,9 @@
 //! - A worker acts on the current state in the indexer, not on the event. For a worker, a deleted pod is the
 //!   same as a pod that never existed.
 //! - A failed name is retried with an increasing delay, and is dropped after five retries.
-//! - The pod `mypod` simulates a pod that was deleted while the controller was stopped. The controller states
-//!   at its start that `mypod` was in its cache before. The first list does not contain `mypod`, so the
-//!   informer delivers a deletion of `mypod`.
+//! - The pod `mypod` simulates a pod that was deleted while the controller was stopped. The controller adds
+//!   `mypod` to its cache before the first list. The list does not contain `mypod`, so the informer delivers
+//!   a deletion of `mypod`.
 //!
 //! `cargo run -p kube-informer --example pod_workqueue [-- --kubeconfig FILE --context NAME]`
 

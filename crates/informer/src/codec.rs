@@ -52,9 +52,9 @@ impl Codec {
         serde_json::to_vec(object).ok()
     }
 
-    /// Detects the codec of an object from its bytes, if the content type of the response is not known.
+    /// Detects the encoding of an object from its bytes.
     ///
-    /// The codec is protobuf if the bytes begin with an envelope, and JSON otherwise.
+    /// The encoding is protobuf if the bytes begin with a Kubernetes envelope, and JSON otherwise.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         protobuf::schema(bytes).map_or(Self::Json, Self::Protobuf)
     }
@@ -94,10 +94,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the number of JSON arrays and maps in the object, or 0 for an object in protobuf.
+    /// Returns the number of JSON arrays and maps in the object.
     ///
-    /// The caller limits this number before it decodes the object. The protobuf decoder enforces the limit
-    /// itself.
+    /// Returns 0 for an object in protobuf, because the protobuf decoder itself limits the number.
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
@@ -114,10 +113,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the byte position of the value of `metadata` if the object begins with this field.
+    /// Returns the byte position of the value of `metadata` if `metadata` is the first field of the object.
     ///
-    /// Most list items without a kind begin with `metadata`. For an object in protobuf, returns `Some(0)` if
-    /// the object has no envelope, and `None` otherwise.
+    /// For an object in protobuf, returns `Some(0)` if the object has no envelope, and `None` otherwise.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
@@ -145,9 +143,8 @@ impl<'a> Encoded<'a> {
 
     /// Reads the object's identity from the value of `metadata`, which begins at byte `at`.
     ///
-    /// Returns `None` if the metadata are invalid. If `is_quick` is true, the reader does not validate
-    /// metadata fields that are not part of the identity. The arguments have no effect for an object in
-    /// protobuf.
+    /// Returns `None` if the metadata are invalid. If `is_quick` is true, metadata fields that are not part
+    /// of the identity are not validated. For an object in protobuf, `at` and `is_quick` are ignored.
     pub(crate) fn identity_at(self, at: usize, is_quick: bool) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_at(self.bytes, at, is_quick),
@@ -187,11 +184,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Does the same as [`Encoded::cut`], but without a search for the fields. This is faster.
+    /// Returns the same bytes as [`Encoded::cut`], but does not search for the fields.
     ///
-    /// `identity` must have been read from the same bytes. It contains the positions of the annotations and
-    /// of the managed fields. Returns `None` if `pruning` drops any other field. The caller must then use
-    /// [`Encoded::cut`].
+    /// `identity` must be the identity of this object, and contains the positions of the annotations and the
+    /// managed fields. Returns `None` if `pruning` drops other fields of a JSON object.
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,

@@ -71,21 +71,22 @@ pub(crate) enum Command<K> {
         Box<IndexBuild<K>>,
         oneshot::Sender<Result<Vec<IndexToken>, DuplicateIndex>>,
     ),
-    /// Removes an index from the store. The loop sends the removed index in its reply.
+    /// Removes an index from the store, and requests the removed index as the reply.
     ///
-    /// The sender of the command then drops the index. The loop does not drop it, because freeing a large
-    /// index could delay the loop.
+    /// The sender of the command drops the index, because freeing a large index could delay the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
     ),
     /// Requests a reply when the handlers' buffers contain every change that is visible in the store.
     Settle(oneshot::Sender<()>),
-    /// Adds the objects of a saved store to the store. The command contains one list per source.
+    /// Adds the objects of a saved store to the store, and requests a reply when all of them are in the
+    /// store.
     ///
-    /// The loop replies when all of these objects are in the store.
+    /// A source is one list and watch of the informer. The command contains one list of saved objects per
+    /// source.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
-    /// Requests a snapshot that contains, for each source, all objects at the source's revision.
+    /// Requests a snapshot that contains the objects of every source at one revision per source.
     ///
     /// The loop replies with a snapshot as soon as one is available, or with the reason why none is
     /// available.
@@ -186,9 +187,10 @@ where
         }
     }
 
-    /// Returns a future that completes when the first list of every source is in the cache.
+    /// Returns a future that completes when the informer has synced.
     ///
-    /// The informer has then synced. The future does not borrow the controller.
+    /// The informer has synced when the cache contains the first list of each of its `ListerWatcher`s. The
+    /// future does not borrow the controller.
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.report.wait_for_sync()
     }
@@ -226,6 +228,8 @@ struct Serving<K> {
     parts: Parts<K>,
     sources: usize,
     /// Sources whose first list the loop has received. The list may still be in the queue.
+    ///
+    /// A source is one list and watch of the informer, for one namespace or for all namespaces.
     arrived: BTreeSet<SourceId>,
     /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,

@@ -1,8 +1,9 @@
 //! Decodes the bytes of a frame (one list item or one watch event) into an [`Object`].
 //!
-//! Guarantees: an object is decoded once, before it is delivered, whatever the number of handlers. A lazy or
-//! packed cache without a transform decodes an object when it is read instead. If an object does not decode,
-//! or its transform fails, the result is a broken [`Object`] with the error. Other objects are not affected.
+//! Guarantees: an object is decoded once, before it is delivered, whatever the number of handlers. Exception:
+//! without a transform, a lazy or packed cache decodes an object when it is read. If an object does not
+//! decode, or its transform fails, the result is a broken [`Object`] with the error. Other objects are not
+//! affected.
 
 mod known;
 mod restore;
@@ -159,7 +160,7 @@ where
 
     /// Returns [`Decoded::OtherKind`] if decoding failed because the object is of another kind.
     ///
-    /// Otherwise returns `decoded`, which is the result of decoding `encoded` without a check of its kind.
+    /// Otherwise returns `decoded`, the result of decoding `encoded` without checking the object's kind.
     fn unless_other(&self, decoded: Decoded<K>, encoded: Encoded<'_>) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,

@@ -275,7 +275,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Callbacks<K> {
     }
 }
 
-/// A handler that passes only the events of objects that match a filter to an inner handler.
+/// A handler that delivers events to an inner handler, but only for objects that match a filter.
 ///
 /// If an update makes an object pass the filter, the inner handler receives `Added` with `in_initial_list`
 /// false. If an update makes an object fail the filter, the inner handler receives `Deleted` with the last
@@ -299,7 +299,7 @@ impl<K, F, H> Filtering<K, F, H>
 where
     F: Fn(&Object<K>) -> bool,
 {
-    /// Creates a handler that passes the events of the objects for which `filter` returns true to `handler`.
+    /// Creates a handler that delivers events to `handler`, but only for objects that `filter` accepts.
     pub fn new(filter: F, handler: H) -> Self {
         Self {
             filter,

@@ -111,7 +111,7 @@ struct Inner {
     definitions: Option<Definitions>,
 }
 
-/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the kind that has
+/// Error of [`SharedInformerFactory::adopt`]: the factory already has another informer of the kind, which has
 /// not stopped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the factory already has another informer of {kind}; stop that one first, or use it")]

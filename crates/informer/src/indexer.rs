@@ -1,11 +1,10 @@
 //! The cache of an informer: a store of objects with named indices, one writer and any number of readers.
 //!
 //! A reader takes a [`Snapshot`], which is an immutable copy of the objects and indices, and reads the
-//! snapshot without a lock. The writer applies a batch of changes and then replaces one pointer to the
-//! current state. So a reader sees either all changes of a batch or none of them. Readers and the writer do
-//! not block each other. While a list replaces the 100,000 objects of a store that has three indices, no
-//! `get` takes more than 5 ms (measured by `benches/replace.rs`). This module does not send requests and does
-//! not call handlers.
+//! snapshot without a lock. A reader sees either all changes of a batch or none of them. Readers and the
+//! writer do not block each other. While a list replaces the 100,000 objects of a store that has three
+//! indices, no `get` takes more than 5 ms (measured by `benches/replace.rs`). This module does not send
+//! requests and does not call handlers.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Pod;
@@ -178,9 +177,9 @@ impl<K> Known<K> for Indexer<K> {
 impl<K> Indexer<K> {
     /// Returns an immutable copy of the store: its current objects and indices.
     ///
-    /// A call costs about as much as a clone of an `Arc`. A snapshot keeps its objects in memory, even after
-    /// a list has replaced them in the store. These objects are freed at the writer's next change after
-    /// the snapshot is dropped.
+    /// A call costs about as much as a clone of an `Arc`. A snapshot keeps its objects in memory even if the
+    /// store no longer contains them. After the snapshot is dropped, these objects are freed when the writer
+    /// next changes the store.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot::new(self.published.load_full())
     }

@@ -1,7 +1,8 @@
 //! Limits on the input that the library accepts from servers, proxies and saved stores.
 //!
-//! Guarantees: input that exceeds a limit is rejected with an error that names the limit. The informer then
-//! continues as after any other failure. The comment of each limit gives the reason for its value.
+//! Guarantees: input that exceeds a limit is rejected with an error that names the limit, unless the comment
+//! of the limit states another effect. The informer handles this error like any other error of a list or
+//! watch.
 //!
 #![doc = include_str!("../limits.md")]
 
@@ -63,7 +64,7 @@ impl Default for Limits {
     }
 }
 
-/// Maximum size in bytes of the fields of a list other than its items (`metadata`, `kind`, `apiVersion`).
+/// Maximum size in bytes of a list without its items: the fields `metadata`, `kind` and `apiVersion`.
 ///
 /// The longest of these fields is the continue token, which has a few hundred bytes.
 pub const LIST_ENVELOPE_BYTES: usize = 1 << 20;

@@ -74,8 +74,7 @@ impl GetError {
 }
 
 impl<K: Resource> Lister<K> {
-    /// Creates a lister of the objects in a store. `kind` is the kind of the objects, which error messages
-    /// contain.
+    /// Creates a lister of the objects in a store. Error messages contain `kind` as the kind of the objects.
     pub fn new(indexer: Indexer<K>, kind: impl Into<Arc<str>>) -> Self {
         Self {
             indexer,

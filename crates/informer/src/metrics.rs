@@ -53,11 +53,11 @@ use crate::transport::Class;
 #[doc(alias = "SetProvider")]
 #[doc(alias = "SetInformerMetricsProvider")]
 pub trait Metrics: Send + Sync + 'static {
-    /// Returns the receiver of a new informer's events. The library calls this method when an informer or a
-    /// standalone reflector is created.
+    /// Returns the value that receives the [`Observed`] events of a new informer.
     ///
-    /// The returned value receives the informer's events, and is dropped when the informer ends. Until then,
-    /// `sampler` returns the current values of the informer. Several informers may have the same identity.
+    /// The library calls this method when an informer or a standalone reflector is created. The returned
+    /// value is dropped when the informer ends. Until then, `sampler` returns the current values of the
+    /// informer. Several informers may have the same identity.
     fn informer(
         &self,
         identity: &InformerIdentity,
@@ -67,12 +67,12 @@ pub trait Metrics: Send + Sync + 'static {
         None
     }
 
-    /// Returns the receiver of a new work queue's events. The library calls this method when a work queue is
-    /// created.
+    /// Returns the value that receives the [`WorkQueueObserved`] events of a new work queue.
     ///
-    /// The returned value receives the queue's events. It is dropped after the queue's last handle and last
-    /// item were dropped. The drop may happen inside [`WorkQueueSampler::sample`]. To avoid a deadlock, don't
-    /// call `sample` while you hold a lock that the `Drop` implementation of the returned value acquires.
+    /// The library calls this method when a work queue is created. The returned value is dropped after the
+    /// queue's last handle and last item were dropped. The drop may happen inside
+    /// [`WorkQueueSampler::sample`]. To avoid a deadlock, don't call `sample` while you hold a lock that the
+    /// `Drop` implementation of the returned value acquires.
     fn work_queue(
         &self,
         name: &Arc<str>,
@@ -83,7 +83,9 @@ pub trait Metrics: Send + Sync + 'static {
     }
 }
 
-/// Receives the events of one informer. All tasks of the informer call the same value.
+/// Receives the [`Observed`] events of one informer.
+///
+/// All tasks of the informer call the same value.
 pub trait InformerMetrics: Send + Sync {
     /// Receives one event. The informer's tasks call this method for each event, so it must not block.
     ///
@@ -91,7 +93,9 @@ pub trait InformerMetrics: Send + Sync {
     fn observe(&self, observed: Observed);
 }
 
-/// Receives the events of one work queue. All tasks that use the queue call the same value.
+/// Receives the [`WorkQueueObserved`] events of one work queue.
+///
+/// All tasks that use the queue call the same value.
 pub trait WorkQueueMetrics: Send + Sync {
     /// Receives one event. The task that uses the queue calls this method. The queue's lock is not held
     /// during the call.
@@ -184,8 +188,7 @@ pub enum Observed {
         /// Time from the receipt of the batch's oldest watch event until the batch was visible to readers.
         /// `None` if the batch contains no change from a watch.
         ///
-        /// The time includes the delays in the channel, the queue and the store. It does not include delays
-        /// in the server and the network.
+        /// The time includes all delays inside the informer, but not those in the server and the network.
         lag: Option<Duration>,
     },
     /// Changes of cached objects were passed to handlers. The value contains the numbers of these changes.
@@ -201,11 +204,12 @@ pub enum Observed {
 pub enum RelistReason {
     /// The previous list of the source failed.
     ListFailed,
-    /// The server no longer has the events after the watch's revision, or the server's data is older than
-    /// this revision.
+    /// The server rejected the watch's revision as expired, or as newer than the server's data.
     Expired,
-    /// The server was restored from a backup. It sent an older revision than before ([`Class::WentBack`]), or
-    /// it has not reached the last revision that the reflector received.
+    /// The server was restored from a backup.
+    ///
+    /// It sent an older revision than before ([`Class::WentBack`]), or a check of its revision showed that it
+    /// has not reached the last revision that the reflector received.
     WentBack,
     /// The server rejected the watch request.
     WatchRefused,
@@ -324,8 +328,10 @@ impl WatchEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skipped {
-    /// The object failed to decode, or its transform failed. If the object has a name, the store contains it
-    /// as a broken object.
+    /// The object failed to decode, or its transform failed.
+    ///
+    /// If the object has a name, the cache contains it as a broken object
+    /// ([`Object::broken`](crate::Object::broken)).
     Undecodable,
     /// The queue's key function returned an error for the object.
     Keyless,
@@ -333,7 +339,8 @@ pub enum Skipped {
     UnknownEvent,
     /// The object is not of the requested kind.
     OtherKind,
-    /// The program modified a cached object. The mutation detector has found the difference.
+    /// The program modified a cached object, which then differs from the object that the server sent. The
+    /// mutation detector found the difference.
     Mutated,
 }
 

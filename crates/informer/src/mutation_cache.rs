@@ -271,8 +271,8 @@ where
     /// Returns the objects of the overlay and the cache that match a label selector, ordered by namespace and
     /// name.
     ///
-    /// If both contain the object, the result contains only the newer state. All cached objects are from one
-    /// snapshot.
+    /// If the overlay and the cache contain the same object, the result contains only the newer state. All
+    /// cached objects are from one snapshot.
     pub fn list(&self, selector: &Selector) -> Vec<Object<K>> {
         let (views, cache) = self.views();
         let matches = |object: &Object<K>| selector.matches(|key| object.labels().get(key));

@@ -159,18 +159,19 @@ impl<K> Object<K> {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Returns whether the cache is packed and still has a weak reference to this object's decoded form.
+    /// Returns whether the cache is packed, and this object is one of the recently decoded objects.
     ///
-    /// A packed cache stores objects as compressed bytes, and keeps some weak references to recently decoded
-    /// objects. The decoded object may already have been dropped.
+    /// A packed cache stores objects as compressed bytes, and keeps a weak reference to each recently decoded
+    /// object. The decoded object may already have been dropped.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }
 
-    /// Decodes an object of a packed cache before a reader needs it, and returns the decoded object.
+    /// Decodes an object of a packed cache in advance, and returns the decoded object.
     ///
-    /// While the caller holds the result, [`Object::get`] returns it without decoding again. Returns `None`
-    /// if the cache is not packed, or if decoding fails. A packed cache stores objects as compressed bytes.
+    /// While the caller holds the result, [`Object::get`] returns the same object without decoding it again.
+    /// Returns `None` if decoding fails, or if the cache is not packed. A packed cache stores objects as
+    /// compressed bytes.
     pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
         self.inner.body.prefetched(&self.inner.name)
     }

@@ -14,8 +14,8 @@ use crate::offload::width_here;
 /// become idle, and the delivery of events takes a seventh longer.
 const PER_WORKER: usize = 2;
 
-/// Number of items that a computation processes before it yields to other tasks. If the items are pods,
-/// processing this number takes a third of a millisecond.
+/// Number of items that a computation processes before it yields to other tasks. Processing this number of
+/// pods takes a third of a millisecond.
 const TURN: usize = 8;
 
 /// A queue of computations in progress, which run as tasks of the runtime. The queue contains at most

@@ -42,9 +42,9 @@ const READ_MIN: u32 = 12;
 /// Maximum number of events in a window. A window is a group of consecutive events whose objects are
 /// prefetched together.
 ///
-/// A packed cache finds a prefetched object through a weak reference. The objects of two windows are in use
-/// at the same time, so this value must be less than half the number of weak references that the cache holds.
-/// Otherwise the handler's read may not find the object, and decodes it again.
+/// The value must be less than half the number of decoded objects to which a packed cache keeps weak
+/// references, because two windows are in use at the same time. Otherwise the handler can decode a prefetched
+/// object again.
 const WINDOW: usize = 32;
 
 /// Total size of the encoded objects, in bytes, at which no more events are added to a window. A window is a

@@ -196,9 +196,11 @@ where
         !self.due.is_empty()
     }
 
-    /// Closes the buffers of all listeners, and waits for the tasks that call the handlers. With
-    /// [`Closing::Drain`], the events that these tasks have not delivered at the deadline are discarded.
-    /// Returns the total number of events that were discarded for all listeners.
+    /// Closes the buffers of all listeners, and waits until the tasks that call the handlers have ended.
+    ///
+    /// With [`Closing::Drain`], handlers receive their waiting events until the deadline. The remaining
+    /// events are discarded. With [`Closing::Discard`], all waiting events are discarded. Returns the total
+    /// number of discarded events.
     pub(crate) async fn close(mut self, closing: Closing) -> u64 {
         for listener in &self.listeners {
             listener.buffer.close(closing);

@@ -69,11 +69,11 @@ pub trait Queue<K>: Send {
     #[doc(alias = "Resync")]
     fn resync(&mut self, known: &dyn Known<K>);
 
-    /// Removes and returns the next batch, which contains at most `room` changes of single objects.
+    /// Removes and returns the next batch. It contains at most `room` changes. A list is one change.
     ///
     /// Returns `None` if the queue is empty. If `room` is zero, returns `None`, or a batch without changes
-    /// that reports the end of a first list ([`Batch::completes`]). If `room` is smaller than the number of
-    /// queued changes of one object, the batch may contain only the oldest of these changes.
+    /// that reports the end of a first list ([`Batch::completes`]). If more than `room` changes of one object
+    /// are queued, the batch may contain only the oldest of these changes.
     #[doc(alias = "PopBatch")]
     #[doc(alias = "Pop")]
     #[doc(alias = "ProcessBatchFunc")]
@@ -82,8 +82,8 @@ pub trait Queue<K>: Send {
 
     /// Returns whether the queue preserves the order of changes of different objects.
     ///
-    /// If true, the store contains a consistent state of each source, as of one revision, after every batch.
-    /// If false, this holds only after all queued changes were applied. The default is `false`.
+    /// If true, the store contains the objects of each source as they were at one revision, after every
+    /// batch. If false, this holds only after all queued changes were applied. The default is `false`.
     fn keeps_order(&self) -> bool {
         false
     }

@@ -119,15 +119,16 @@ pub enum Error {
         "{object} at revision {revision} was modified in the cache, which all handlers and readers share; modify a clone instead"
     )]
     Mutated {
-        /// The name of the modified object.
+        /// The name of the object that the program modified in the cache.
         object: ObjectName,
-        /// The revision of the modified object.
+        /// The revision of the object that the program modified in the cache.
         revision: ResourceVersion,
     },
     /// A list or a watch sent an object whose kind is not the expected one. The object was skipped.
     #[error("received {}, expected {expected}", a_kind(found, object.as_ref()))]
     OtherKind {
-        /// The API version and kind of the expected objects, or the configured description of their type.
+        /// The API version and kind of the expected objects, or the text that the program set with
+        /// `type_description`.
         expected: Arc<str>,
         /// The API version and kind of the received object.
         found: String,
@@ -168,11 +169,9 @@ pub struct Reflector<K, S> {
     ///
     /// All reflectors that run for the source, one after the other, share this value.
     pub(crate) reached: Reached,
-    /// Revision up to which the store was filled before this reflector started. The reflector watches from
-    /// this revision.
+    /// Saved revision from which this reflector starts its watch. `None` if the reflector starts with a list.
     ///
-    /// `None` if the reflector starts with a list, and after the store has accepted a change of this
-    /// reflector.
+    /// Also `None` as soon as the store has accepted a change of this reflector.
     pub(crate) from: Option<ResourceVersion>,
     /// Reason for the first list of this reflector, for the metrics; `None` for the first reflector of the
     /// source.

@@ -3,9 +3,9 @@
 //! # Guarantees
 //!
 //! - The cache converges to the server's collection. The cache receives the states of an object in the order
-//!   of the server, and may skip states.
+//!   in which the server stored them, and may skip states.
 //! - The cache applies a change before any handler receives the event of the change. A handler receives one
-//!   event at a time. The last event for an object contains the object's state in the cache.
+//!   event at a time. After the last change of an object, its last event contains the cached state.
 //! - Kind, namespace and name identify an object. A handler may receive a deletion and a recreation of an
 //!   object as one update with another uid.
 //! - A deletion event contains the last state of the object. If the watch missed the deletion, the event
@@ -172,7 +172,7 @@ where
     }
 
     /// Returns a builder of a handler that calls `callback` for each added object. The second argument of the
-    /// callback is `true` for an object of the initial list.
+    /// callback is `true` for an object of the handler's initial state.
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     #[track_caller]
@@ -397,8 +397,8 @@ impl<K> SharedInformer<K> {
     /// Waits until the cache contains a write. `written` is the revision of the write, or the object that the
     /// write request returned. `deadline` is the maximum time from the first poll of the future.
     ///
-    /// An informer of several namespaces has one revision per namespace. If `written` is an object that the
-    /// cache contains, the method waits only for the revision of its namespace, and otherwise for all. A
+    /// An informer of several namespaces has one revision per namespace. If `written` is an object in the
+    /// cache, the method waits only for the object's namespace, and otherwise for all namespaces. A
     /// namespace without changes advances only with bookmarks, about once a minute.
     ///
     /// # Errors
@@ -468,7 +468,7 @@ impl<K> SharedInformer<K> {
     /// Returns the status of every handler and subscription, in the order of registration.
     ///
     /// Removed handlers are not included. After the informer has ended, the result includes only
-    /// subscriptions that still contain events.
+    /// subscriptions with events that were not received.
     pub fn handlers(&self) -> Vec<HandlerStatus> {
         self.shared.roster.status()
     }

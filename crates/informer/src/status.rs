@@ -79,8 +79,8 @@ impl Status {
 
     /// Returns the activity of the informer's source.
     ///
-    /// With several sources, returns the activity that is first in this order: stopped, waiting to retry or
-    /// not served, not started, listing, opening a watch, waiting for the store, watching.
+    /// With several sources, returns the activity that is first in this order: stopped; waiting to retry, or
+    /// not served; not started; listing; opening a watch; waiting for the store; watching.
     pub fn activity(&self) -> Activity {
         let source = self.sources.iter().min_by_key(|source| source.rank());
         source.map(|source| source.activity).unwrap_or_default()

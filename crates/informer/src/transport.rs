@@ -30,7 +30,7 @@ pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, Error>> + Send>>;
 
 /// The response to a list or watch request: a body and its content type.
 ///
-/// A [`ByteStream`] converts into a JSON response with `into()`.
+/// The conversion from a [`ByteStream`] creates a response with the content type `application/json`.
 pub struct Response {
     content_type: Cow<'static, str>,
     body: ByteStream,
@@ -131,9 +131,9 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
     /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`. The informer then sends LIST requests instead. After a lost connection, the
-    /// informer also does not check whether the server still has the last revision, because the
-    /// `ListerWatcher` may ignore the parameter `resourceVersionMatch` of such a check.
+    /// The default is `false`. The informer then sends LIST requests instead. After a lost connection, it
+    /// also sends no probe, which is a LIST of one object that detects a server restored from a backup. The
+    /// reason is that the `ListerWatcher` may ignore the probe's parameter `resourceVersionMatch`.
     ///
     /// An implementation that wraps a [`ListWatch`](client::ListWatch) should call `streams_lists` of the
     /// `ListWatch`.

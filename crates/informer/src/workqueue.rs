@@ -16,7 +16,7 @@
 //! - **No background work**: the queue has no task and no thread. An idle queue uses no CPU time and does not
 //!   have to be stopped.
 //! - **No loss on a crash**: a worker that panics or is cancelled drops its [`Item`]. The queue then adds the
-//!   item again after the delay of the rate limiter, and counts the dropped item.
+//!   item again after the delay of the rate limiter.
 //!
 //! The queue does not start workers. The program spawns the tasks that call `get`.
 //!
@@ -60,11 +60,11 @@
 //! # Differences from client-go
 //!
 //! - `Done` is a method of the [`Item`] that the worker holds. A worker therefore can't call it for an item
-//!   that is not in work. Dropping the [`Item`] without the call also ends the work.
-//! - A drain ends when no item is queued and no item is in work. client-go's drain may end while items are
-//!   still queued.
-//! - During a drain, workers also receive the items that were added again while they were in work. Only then
-//!   do workers receive `None`.
+//!   that it does not process.
+//! - A drain ends when no item is queued and no worker processes an item. client-go's drain may end while
+//!   items are still queued.
+//! - During a drain, workers also receive the items that were added again while a worker processed them. Only
+//!   then do workers receive `None`.
 //! - An addition with a delay never blocks. A program can list and cancel delayed items.
 //! - `shut_down` and `shut_down_with_drain` drop the delayed items at once.
 

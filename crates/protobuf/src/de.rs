@@ -2,8 +2,8 @@
 //!
 //! Guarantees:
 //! - with [`Missing::Zero`], a type receives the same values as from the JSON that Go writes for the object;
-//! - a field that the table of messages does not contain is skipped, as by a Kubernetes server of the table's
-//!   version;
+//! - a field that is not in this crate's message definitions is skipped, as by a Kubernetes server of the
+//!   same version;
 //! - [`Options`] limits the depth and the number of values, because a few bytes can result in many values;
 //! - an error contains the JSON path of the field that failed.
 //!
@@ -196,7 +196,7 @@ impl<'de, 'c> Slot<'de, 'c> {
         }
     }
 
-    /// Returns a slot for the nested values of this value, one level deeper. Its value is initially null.
+    /// Returns a slot for a nested value, one level deeper than this value. The new slot contains null.
     #[inline]
     fn inner(&self) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl<'de, 'c> Slot<'de, 'c> {
 impl<'de> Deserializer<'de, '_> {
     /// Passes a value of any kind to the visitor.
     ///
-    /// Is not inlined, because the code is large, is compiled for each visitor, and is rarely called.
+    /// The method is not inlined, because its code is large and rarely called.
     #[inline(never)]
     fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value.resolved(self.0.context)? {

@@ -46,10 +46,9 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Writes the members of a JSON object as fields of `message`. Does not write the members
-    /// named in `without`.
+    /// Writes the members of a JSON object as fields of `message`, except the members named in `without`.
     ///
-    /// Returns an error if the message has no field for another member.
+    /// Returns an error if the message has no field for one of the other members.
     fn object(
         &mut self,
         message: &'static Message,
@@ -203,10 +202,10 @@ impl Encoder {
         }
     }
 
-    /// Writes a message of [`Form::Either`], which has two fields.
+    /// Writes a message of [`Form::Either`], which has two fields, one of which receives the JSON value.
     ///
-    /// If the second field is a list, it receives an array. If it is a message, it receives an object. The
-    /// first field receives every other JSON value.
+    /// The second field receives an array if the field is a list, and an object if the field is a message.
+    /// The first field receives every other JSON value.
     ///
     /// The field that does not receive the value has its zero value. Exception: in a `JSONSchemaPropsOrBool`
     /// with a schema, the boolean in the first field is true, as Go writes it.

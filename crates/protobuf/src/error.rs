@@ -87,7 +87,7 @@ impl Error {
         self
     }
 
-    /// Adds a step to the JSON path of the error, as [`below`](Self::below), without moving the error.
+    /// Adds an outer step to the path, like [`below`](Self::below).
     pub(crate) fn enter(&mut self, step: Step) {
         self.0.path.push(step);
     }

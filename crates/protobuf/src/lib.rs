@@ -1,9 +1,8 @@
-//! Decodes and encodes the protobuf messages of Kubernetes' built-in kinds, with types that
-//! implement serde.
+//! Decodes and encodes the protobuf messages of Kubernetes' built-in kinds, with types that implement serde.
 //!
 //! [`decode`] decodes a message to any type that implements [`Deserialize`](serde::Deserialize), such as the
-//! types of `k8s-openapi`. The type receives the same members as from the JSON that Go writes for the object,
-//! including zero values and null, if [`Missing::Zero`] is set.
+//! types of `k8s-openapi`. With [`Missing::Zero`], the type receives the same members as from the JSON that
+//! Go writes for the object, including zero values and null.
 //!
 //! [`encode`] encodes the JSON of an object as a message. The bytes equal the bytes that Go writes.
 //!

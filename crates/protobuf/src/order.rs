@@ -1,8 +1,8 @@
 //! Sorts the fields of a message in ascending order of their numbers, with [`sorted`].
 //!
-//! Guarantees: the decoded result has the same value as Go decodes from the unsorted bytes. List items keep
-//! their order. If the bytes contain several values of a scalar field, only the last remains. If they contain
-//! several parts of a nested message, the parts are merged.
+//! Guarantees: decoding the result yields the same value as Go decodes from the original bytes. List items
+//! keep their order. If a field that is neither a list nor a map occurs several times, only its last value
+//! remains; nested messages are merged instead.
 
 use crate::{
     error::Reason,
@@ -16,8 +16,8 @@ const DEPTH_MAX: usize = 127;
 
 /// Returns the bytes of the message with its fields in ascending order of their numbers.
 ///
-/// A field that is neither a list nor a map occurs at most once in the result. Fields that the table does not
-/// contain are dropped.
+/// A field that is neither a list nor a map occurs at most once in the result. Fields that `message` does not
+/// define are dropped.
 pub(crate) fn sorted(
     messages: &'static Messages,
     message: &'static Message,

@@ -104,8 +104,6 @@ impl<'de> Scalar<'de> {
 }
 
 /// Returns whether a message of this form results in the JSON value null.
-///
-/// Returns false for the forms that can't be null.
 #[inline]
 pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
     match form {

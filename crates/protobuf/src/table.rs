@@ -37,15 +37,15 @@ pub struct Message {
     ///
     /// Empty if the message has a JSON encoding of its own, such as a time.
     pub fields: Vec<Field>,
-    /// Indexes in `fields`, by field number. The index is `u8::MAX` if no field has the number.
+    /// Index in `fields` for each field number; `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
-    /// Indexes in `fields` of the plain fields ([`plain_position`](Self::plain_position)), by tag.
+    /// Index in `fields` for each tag of a plain field ([`plain_position`](Self::plain_position)).
     ///
     /// The index is `u8::MAX` if no plain field has the tag.
     by_tag: Vec<u8>,
 }
 
-/// The kind of JSON value in which a protobuf message results.
+/// The JSON value that represents a protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A JSON object whose members are the fields of the message.
@@ -75,13 +75,13 @@ pub struct Field {
     ///
     /// Packed numbers have another wire type.
     pub(crate) tag: u32,
-    /// Whether Go omits the field if its encoded value is the byte 0.
+    /// Whether Go omits the field from JSON if its encoded value is the byte 0.
     ///
-    /// This byte is the integer 0, false, or an empty text.
+    /// This byte is the integer 0, false, or the length of an empty text.
     pub(crate) is_omitted_if_0: bool,
-    /// Whether Go omits the field if it is a double with the value 0, or a message that is null in JSON.
+    /// Whether Go omits the field from JSON if it is the double 0, or a message that is null in JSON.
     pub(crate) is_omitted_if_null: bool,
-    /// Index after the nearest preceding field that Go writes as JSON even if the bytes do not contain it.
+    /// Index, plus 1, of the nearest preceding field that Go writes to JSON even if the bytes omit it.
     ///
     /// 0 if there is no such field.
     pub(crate) required_before: u8,
@@ -260,7 +260,7 @@ impl Message {
 
 /// Adds the entry `at` for `key` to a table of indexes, such as [`Message::by_number`].
 ///
-/// `key` must be greater than the key of every earlier call. Returns `None` if it does not fit a `usize`.
+/// `key` must be greater than the key of every earlier call. Returns `None` if `key` does not fit a `usize`.
 fn set(indexes: &mut Vec<u8>, key: u32, at: u8) -> Option<()> {
     indexes.resize(usize::try_from(key).ok()?, u8::MAX);
     indexes.push(at);

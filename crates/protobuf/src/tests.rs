@@ -78,8 +78,7 @@ impl Pair {
     }
 }
 
-/// Returns all pairs. Only the first call parses them, because a proptest calls this
-/// function in each case.
+/// Returns one pair for each object in [`CORPUS`].
 fn pairs() -> &'static [Pair] {
     static PAIRS: OnceLock<Vec<Pair>> = OnceLock::new();
     PAIRS.get_or_init(|| {

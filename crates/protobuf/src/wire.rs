@@ -109,7 +109,7 @@ impl<'a> WireFields<'a> {
         Self { rest: bytes }
     }
 
-    /// Reads one varint. A varint contains a tag, a length, a number, or one of several packed numbers.
+    /// Reads one varint: a tag, a length, a number, or one of several packed numbers.
     ///
     /// # Errors
     /// Returns an error if the bytes end within the varint, or if the varint exceeds 64 bits.
@@ -224,9 +224,10 @@ impl<'a> WireFields<'a> {
         Some(tag)
     }
 
-    /// Skips the next varint if it is the byte 0, and returns whether it is.
+    /// Skips the next byte and returns true if the byte is 0, which is the varint of the number 0.
     ///
-    /// Returns `None` and skips nothing if the varint may be a 0 that is encoded in several bytes.
+    /// Otherwise skips nothing. Returns false if the next varint is not the number 0, and `None` if it may be
+    /// a 0 that is encoded in several bytes.
     #[inline]
     pub(crate) fn skip_0(&mut self) -> Option<bool> {
         match self.rest {
@@ -239,10 +240,9 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Skips the fields up to the first field with another tag, and returns the number of skipped fields.
+    /// Skips consecutive fields with the tag `tag`, and returns their number. Stops before a truncated field.
     ///
-    /// `tag` must be the tag of a length-delimited field, encoded in one or two bytes. Also stops at a field
-    /// that is truncated.
+    /// `tag` must be the tag of a length-delimited field, encoded in one or two bytes.
     pub(crate) fn skip_run(&mut self, tag: u32) -> usize {
         let mut fields = self.clone();
         let mut count = 0;

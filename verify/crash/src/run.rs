@@ -46,16 +46,15 @@ const BUG_LIVES: u64 = 60;
 /// Minimum number of kills in a full run. A full run must have increased every counter in [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
-/// Number of server processes after which another one leaves a large, mostly empty database file.
+/// Interval, in server processes, at which a client leaves a large, mostly empty database file.
 ///
 /// The next server process compacts the file when it starts.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of server processes that are killed while they compact a large database file.
+/// Number of consecutive server processes that are killed while they compact a large database file.
 ///
-/// These are the processes after the one that leaves the large file ([`BLOATED_EVERY`]). Each of them is
-/// killed at a random time within 0.8 seconds after its start, because a compaction usually takes most of a
-/// second.
+/// [`BLOATED_EVERY`] determines when a file is large. Each process is killed at a random time within 0.8
+/// seconds after its start. A compaction usually takes most of a second.
 const BLOATED_STARTS: u64 = 8;
 
 /// Maximum time from the start of a server process to its kill. The time is usually one or two seconds.
@@ -340,10 +339,10 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that some client has received a change for each revision that all watchers have passed.
+    /// Checks that clients have received every revision that all watchers have passed.
     ///
-    /// Only this check detects a deletion without a watch event, because the response to a delete request
-    /// does not contain the revision of the deletion.
+    /// It is sufficient if one client has received a revision. Only this check detects a lost watch event of
+    /// a deletion, because the response to a delete request does not contain the revision of the deletion.
     fn find_gap(&self) -> Result<()> {
         let begun = self.watchers.iter().map(Watcher::begun).max();
         let last = self.watchers.iter().map(Watcher::last).min();
@@ -398,8 +397,9 @@ impl Lives {
         Ok(client)
     }
 
-    /// Waits until the cache of the informer equals the acknowledged objects. No client may write during this
-    /// time.
+    /// Waits until the informer's cache equals the result of all acknowledged writes.
+    ///
+    /// No client may write during this time.
     async fn compare(&self) -> Result<()> {
         let states = self.notes.known.lock().of_kind(informed::KIND);
         match &self.informed {

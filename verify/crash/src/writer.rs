@@ -19,8 +19,8 @@ use crate::{
     revisions::Revisions,
 };
 
-/// Number of objects that [`bloat`] creates. Their texts have a total size of 20 MB. The server compacts a
-/// mostly empty database file if the file is larger than 16 MiB.
+/// Number of objects that [`bloat`] creates. Their total size of 20 MB is above 16 MiB, the size from which
+/// the server compacts a mostly empty database file.
 const BLOATED: usize = 80;
 /// Size in bytes of the text in each object that [`bloat`] creates. The maximum size of an object's
 /// annotations is 256 KiB.
@@ -32,7 +32,7 @@ const NAMES: usize = 4;
 /// Maximum size of an object's text in bytes. A text of this size occupies several pages of 4 KiB.
 const BYTES_MAX: usize = 12_000;
 
-/// The records that all clients share: the known states of the objects, and the received revisions.
+/// The records that all clients share: acknowledged and pending writes, and received revisions.
 #[derive(Default)]
 pub(crate) struct Notes {
     pub(crate) known: Mutex<Known>,
@@ -45,8 +45,7 @@ pub(crate) struct Writer {
     pub(crate) client: Client,
     pub(crate) notes: Arc<Notes>,
     pub(crate) rng: Rng,
-    /// Number of writes that the server has acknowledged to all writers since the current server
-    /// process started.
+    /// Number of acknowledged writes of all writers since the current server process started.
     pub(crate) acknowledged: Arc<watch::Sender<usize>>,
     /// Number of writes that this writer still sends. `None` means that the number is not limited.
     pub(crate) left: Option<usize>,

@@ -36,7 +36,8 @@ pub(crate) struct Bench {
 /// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// How often the library showed each behavior, such as a verb or a type of delta.
+    /// How often each behavior occurred in the library, for example that it delivered a delta of type
+    /// `Added`.
     ///
     /// Also contains how often each intentional difference from client-go occurred.
     pub(crate) coverage: Coverage,
@@ -67,7 +68,7 @@ impl Bench {
         Ok(Self { oracles })
     }
 
-    /// Draws one sequence per seed, runs the sequences on the library and on client-go, and compares the
+    /// Generates one sequence per seed, runs the sequences on the library and on client-go, and compares the
     /// answers.
     ///
     /// If `first_only` is true, the run ends after the batch that contains the first difference.

@@ -1,4 +1,4 @@
-//! Compares the library's answers to a sequence with the answers of one version of client-go.
+//! Compares the library's answers to a sequence of operations with the answers of one version of client-go.
 //!
 //! The comparison ends at the first difference that is not intentional. The compared component, such as a
 //! queue, decides whether a difference is intentional. Such a difference is called a divergence. After a

@@ -5,7 +5,7 @@ use crate::{
     workqueue,
 };
 
-/// All components that are compared with client-go, in the order in which they run.
+/// All compared components, in the order in which the program compares them.
 pub(crate) const COMPONENTS: [&Component; 7] = [
     &delta_fifo::COMPONENT,
     &in_order::COMPONENT,

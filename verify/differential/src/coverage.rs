@@ -1,7 +1,8 @@
 //! Counts how often the library shows each behavior in the sequences of a run.
 //!
-//! A behavior is, for example, a kind of operation or a type of delta. A run fails if a behavior that its
-//! component lists occurs too rarely, because the run then proves nothing about this behavior.
+//! A behavior is, for example, a kind of operation or a type of delta. Each component, which is the
+//! comparison of one part of the library, lists its behaviors. A run fails if one of these behaviors occurs
+//! too rarely, because the run then proves nothing about this behavior.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +20,16 @@ use crate::{
 /// Required minimum of the median number of operations per sequence. A run with a lower median fails.
 const MEDIAN_LENGTH: usize = 40;
 
-/// Counters for one component in a run: how often the library showed each behavior, and how often each
-/// intentional difference from client-go occurred. A behavior is a name, such as a verb or a type of delta.
+/// Counters of a run for one component, which is the comparison of one part of the library.
+///
+/// They count how often the library showed each behavior, and how often each intentional difference from
+/// client-go occurred. A behavior is a name, such as a verb or a type of delta.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
     /// Number of operations in which the library showed each behavior.
     seen: Counts<&'static str>,
-    /// Number of operations whose answers were compared, by the version of client-go and by the behavior
-    /// that the library showed in the operation.
+    /// Number of compared operations, for each version of client-go and each behavior of the library.
     compared: Counts<(Version, &'static str)>,
     /// Number of occurrences of each intentional difference, by name.
     accepted: Counts<&'static str>,
@@ -37,7 +39,7 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    /// Records the length of a sequence, and the behaviors of the library in its operations.
+    /// Records the length of a sequence, and the behaviors that the library showed in its operations.
     pub(crate) fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
         self.lengths.push(sequence.operations.len());
         for (operation, step) in sequence.operations.iter().zip(ours) {
@@ -82,8 +84,7 @@ impl Coverage {
         self.seen.of(behaviour)
     }
 
-    /// Returns the number of operations in which the library showed `behaviour` and whose answers were
-    /// compared with `version` of client-go.
+    /// Returns the number of operations with `behaviour` that were compared with `version` of client-go.
     pub(crate) fn asked(&self, version: Version, behaviour: &'static str) -> usize {
         self.compared.of(&(version, behaviour))
     }

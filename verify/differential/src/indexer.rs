@@ -250,11 +250,10 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the intentional difference because of which the two stores have different revisions.
+/// Returns the intentional difference that makes the revisions of the two stores differ at this moment.
 ///
-/// One difference is that the last write had no revision. The other difference is that the last write was a
-/// batch that contained a change with a revision, but ended with a tombstone. Returns `None` in all other
-/// cases.
+/// There are two such differences: the last write had no revision, or the last write was a batch with a
+/// tombstone at its end and a revision in an earlier change. Returns `None` in all other cases.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

@@ -385,8 +385,9 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     Some(Accepted::Here(name))
 }
 
-/// Returns the first guarantee violation from [`PROMISED_NOT`] that the library's informer showed in this
-/// step, or `None` if it showed none.
+/// Returns the first entry of [`PROMISED_NOT`] that the checks recorded for this step.
+///
+/// The entries are violations of the library's guarantees.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()

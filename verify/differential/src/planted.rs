@@ -303,7 +303,7 @@ pub(crate) trait Store {
 pub(crate) struct FaultyStore<S> {
     inner: S,
     bug: Bug,
-    /// Content of the store before the last write.
+    /// Content of the store before its most recent write.
     before: Snapshot<K>,
     /// Whether the last write was a list that replaced all objects.
     listed: bool,

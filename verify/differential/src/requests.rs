@@ -1,13 +1,12 @@
-//! Compares the list and watch requests of the library's reflector with those of
-//! client-go's reflector.
+//! Compares the list and watch requests of the library's reflector with those of client-go's reflector.
 //!
 //! Each reflector uses its own embedded server. Both servers receive the same changes and faults, so their
 //! revisions are equal.
 //!
-//! The answer to an operation contains all requests that the reflector sent after this operation, and then
-//! the content of the store. For each request, the answer contains the pause before the request and the
-//! result of the request. Only the minimum length of a pause is compared, because both reflectors add a
-//! random time to each pause.
+//! A test sequence consists of operations, which change objects or inject faults. The answer to an operation
+//! contains all requests that the reflector sent after the operation, and then the content of the store. For
+//! each request, the answer contains the pause before the request and the response. Only the minimum length
+//! of a pause is compared, because both reflectors add a random time to each pause.
 
 mod alignment;
 mod conversation;

@@ -32,8 +32,8 @@ type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 /// Maximum number of failing sequences per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Minimum number of seeds for which every intentional difference of the component must occur. With fewer
-/// seeds, a difference can be missing by chance.
+/// Number of seeds from which a comparison must show every intentional difference of the component. With
+/// fewer seeds, a difference can be missing by chance.
 const FULL_RUN: usize = 1000;
 
 /// Maximum number of seeds with which the command tries to find one planted bug.
@@ -145,8 +145,8 @@ impl Judge<'_> {
     /// whether the comparison succeeded, and the coverage.
     ///
     /// The comparison succeeds if all sequences pass, and all required behaviors and intentional differences
-    /// occur. If a sequence of the option `--fresh` fails, the function also prints the line that adds its
-    /// seed to the file [`FIXED`].
+    /// occur. If a seed comes from the option `--fresh` and its sequence fails, the function also prints the
+    /// line that adds the seed to the file [`FIXED`].
     fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
         let fresh = origin == Origin::Fresh;
@@ -188,11 +188,11 @@ impl Judge<'_> {
     }
 }
 
-/// Returns an error message for each intentional difference that occurred but is not described for this
-/// component.
+/// Compares the intentional differences that occurred with those that are described for the component.
 ///
-/// The descriptions are in the file [`divergences::FILE`]. If `complete` is true, the function also returns a
-/// message for each described difference that never occurred.
+/// Returns an error message for each difference that occurred but is not described in the file
+/// [`divergences::FILE`]. If `complete` is true, also returns a message for each described difference that
+/// never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

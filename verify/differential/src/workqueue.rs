@@ -204,7 +204,7 @@ fn without_drains(answer: &Answer) -> (String, usize) {
     (other.concat(), drained.len())
 }
 
-/// Returns the number of calls of `ShutDownWithDrain` that returned according to the answers.
+/// Returns the number of completed calls of `ShutDownWithDrain` in the answers.
 fn returned<'a>(answers: impl Iterator<Item = &'a Answer>) -> usize {
     answers.map(|answer| without_drains(answer).1).sum()
 }

@@ -100,9 +100,9 @@ struct Smoke<'a> {
 /// Runs the target on its corpus and then on `effort.runs` mutated inputs. Ends at the first input that
 /// fails.
 ///
-/// If `bug` is set, the function runs only mutated inputs, because a mutation must find the planted bug. If
-/// `watched` is true, the function writes each input to a file before the target runs on it. If an input
-/// takes longer than [`INPUT_MAX`], the function aborts the process.
+/// If `bug` is set, the target has this planted (simulated) bug, and does not run on the unchanged corpus. If
+/// `watched` is true, each input is written to a file before the target runs on it. If an input takes longer
+/// than [`INPUT_MAX`], the process is aborted.
 ///
 /// # Errors
 /// Returns an error if a file can't be read or written.
@@ -242,7 +242,7 @@ fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
 
 /// Aborts the process if `given`, the number of started inputs, does not change for [`INPUT_MAX`].
 ///
-/// Returns when `ended` is true. The thread that sets `ended` must then notify the condition variable `told`.
+/// Returns when `ended` is true. After another thread sets `ended`, it must notify `told`.
 fn end_what_hangs(target: &Target, given: &AtomicU64, ended: &Mutex<bool>, told: &Condvar) {
     let mut ended = ended.lock();
     let mut last = None;

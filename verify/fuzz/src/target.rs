@@ -25,7 +25,7 @@ use crate::planted::Bug;
 /// A fuzz target: a function that tests some code with any bytes, and settings for the mutation of its
 /// inputs.
 pub struct Target {
-    /// Name of the target on the command line, in the `corpus` folder, and in `libfuzzer`.
+    /// Name of the target on the command line, and of its files in `corpus` and in `libfuzzer`.
     pub name: &'static str,
     /// Tests the code with an input, and panics if the code has a defect. If a [`Bug`] is given, tests the
     /// code as if the code had this bug.

@@ -6,8 +6,8 @@ use fastrand::Rng;
 
 /// A random number generator with methods that draw choices.
 ///
-/// The probabilities in a method's arguments do not affect how many random numbers the method draws. After
-/// such a probability is changed, the same seed still yields the same choices in later calls.
+/// A method always draws the same number of random numbers, regardless of the probabilities in its arguments.
+/// After a change of such a probability, the same seed still yields the same choices in later calls.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;

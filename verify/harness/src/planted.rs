@@ -21,14 +21,14 @@ pub trait Planted: Copy + fmt::Display + 'static {
 /// Result of the search for one planted bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// A run with the planted bug failed.
+    /// The program has found the bug: a run with the planted bug failed.
     Found {
         /// Seed or input that identifies the failing run.
         by: String,
         /// Description of the failure.
         shown: String,
     },
-    /// No run with the planted bug failed.
+    /// The program has not found the bug: no run with the planted bug failed.
     Missed {
         /// How many runs did not fail. The text includes the unit, such as `500 seeds`.
         within: String,

@@ -1,4 +1,4 @@
-//! Runs items in parallel, on one thread per available processor.
+//! Calls a function for each of several items in parallel, on one thread per available processor.
 
 use std::{
     ops::ControlFlow,

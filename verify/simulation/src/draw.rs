@@ -1,4 +1,4 @@
-//! Draws simulated runs from seeds.
+//! Generates simulated runs from seeds.
 //!
 //! A seed determines the settings, the changes, the faults and the user actions of a simulated run.
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Draws the simulated run of a seed. The same seed always yields the same run.
+/// Generates the simulated run of a seed. The same seed always yields the same run.
 pub(crate) fn draw(seed: u64) -> Life {
     let mut drawing = Drawing {
         rng: Rng::with_seed(seed),
@@ -52,9 +52,9 @@ pub(crate) fn draw(seed: u64) -> Life {
 
 struct Drawing {
     rng: Rng,
-    /// Value of the label `v` in the last drawn object state.
+    /// Value of the label `v` in the most recently generated object state.
     ///
-    /// Each drawn state uses the next value. All drawn states of a run are therefore different.
+    /// Each generated state uses the next value. All generated states of a run are therefore different.
     value: u32,
 }
 
@@ -142,7 +142,7 @@ impl Drawing {
         }
     }
 
-    /// Draws the settings of an event handler.
+    /// Selects random settings of an event handler.
     ///
     /// If `everything` is `true`, the handler has no filter and receives the events of all objects.
     fn handler(&mut self, everything: bool) -> Handler {
@@ -172,8 +172,7 @@ impl Drawing {
         }
     }
 
-    /// Draws the virtual time that passes between two steps of a run: usually at most 10 s, sometimes 60 s to
-    /// 400 s.
+    /// Selects the virtual time between two steps of a run: at most 10 s, or sometimes 60 s to 400 s.
     fn pause(&mut self) -> Duration {
         if self.rng.u8(..30) == 0 {
             return Duration::from_secs(self.rng.u64(60..400));

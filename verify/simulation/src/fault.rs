@@ -140,8 +140,9 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of requests that a fault affects if it must last until all faults are cleared. The number is higher
-/// than the number of requests that an informer sends until then.
+/// Number of requests affected by a fault that must last until all faults are cleared.
+///
+/// While the fault is active, an informer sends fewer requests than this.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.

@@ -27,9 +27,9 @@ struct Heard {
     at_sync: Option<States>,
     /// Resync period of the handler; zero disables resyncs.
     every: Duration,
-    /// Time at which the handler was registered. The permitted number of resyncs depends on this time.
+    /// Time at which the handler was registered. Since then, one resync per resync period is permitted.
     ///
-    /// `None` for [`Queue::DeltaFifo`]. The number of resyncs is then not checked.
+    /// `None` for [`Queue::DeltaFifo`], for which the number of resyncs is not checked.
     since: Option<Instant>,
     /// Whether `Added` events before the initial-sync marker may have `in_initial_list: false`.
     ///
@@ -185,8 +185,9 @@ impl Heard {
         self.events
     }
 
-    /// Checks one event, and updates the last delivered state of the object. Returns an error if the event is
-    /// inconsistent:
+    /// Checks one event, and updates the last delivered state of the object.
+    ///
+    /// Returns an error unless the event meets these conditions:
     ///
     /// - The handler must receive an addition of each object, then updates, then a deletion.
     /// - The old object of an update must equal the last delivered state.

@@ -127,7 +127,7 @@ pub(crate) enum Step {
     Change(Change),
     /// Injects a fault into the server.
     Fault(Fault),
-    /// Performs an action of the informer's user.
+    /// Performs an action of the program that uses the informer.
     User(Act),
 }
 
@@ -150,20 +150,20 @@ pub(crate) enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) key: Key,
-    /// Value of the label `v`. Every step of a run that writes an object uses a different value.
+    /// Value of the label `v`. No two steps of a run write the same value.
     pub(crate) value: u32,
     /// Whether the object has the label `app=web`.
     pub(crate) web: bool,
 }
 
-/// An action of the informer's user.
+/// An action of the program that uses the informer.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes one handler, but never the first handler.
+    /// Removes one of the handlers other than the first handler. Does nothing if there is no such handler.
     ///
-    /// The field, modulo the number of removable handlers, is the index of the handler that is removed.
+    /// The field, modulo the number of these handlers, selects the handler.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,
@@ -207,8 +207,8 @@ impl Setting {
         }
     }
 
-    /// Returns whether the informer has an index function that reads every new object. The read decodes the
-    /// object.
+    /// Returns whether the informer has an index function that reads, and thereby decodes, each new state of
+    /// an object.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
     }

@@ -44,18 +44,15 @@ bugs! {
     }
 }
 
-/// Event handler that passes events to an inner handler, but can omit the `Added` events of the initial list.
-///
-/// With [`Bug::LateWithoutBarrier`], it omits them if the handler is registered after the informer has
-/// synced.
+/// Event handler that passes events to an inner handler. If `skips` is true, it omits the `Added` events of
+/// the initial list, which is the defect of [`Bug::LateWithoutBarrier`].
 pub(crate) struct Late<H> {
     handler: H,
     skips: bool,
 }
 
 impl<H> Late<H> {
-    /// Wraps a handler. If `skips` is `true`, the wrapped handler does not receive the events of the initial
-    /// objects.
+    /// Wraps `handler`. `skips` is whether to omit the `Added` events of the initial list.
     pub(crate) fn new(handler: H, skips: bool) -> Self {
         Self { handler, skips }
     }

@@ -26,7 +26,9 @@ use crate::{
 /// Path of the file of fixed seeds, relative to the root of the workspace.
 const FIXED: &str = "verify/simulation/seeds.toml";
 
-/// Maximum number of failing simulated runs per set of seeds that are shortened and printed.
+/// Maximum number of failed runs that are shortened and then printed with their steps.
+///
+/// For each further failed run, only the seed and the first line of the failure are printed.
 const SHOWN: usize = 3;
 
 /// Minimum number of seeds for which the coverage is checked. With fewer seeds, a required behavior can be

@@ -202,19 +202,19 @@ struct Body {
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is the body of a streaming list whose final bookmark has not arrived.
     ///
-    /// The events before the bookmark are the list, and are never treated as the fault "old object sent
-    /// again".
+    /// The events before the bookmark belong to the list, and never count as events of the fault "old object
+    /// sent again".
     is_listing: bool,
     bytes: ByteStream,
-    /// Last bytes of the received data. They may contain the first part of a revision.
+    /// Last bytes of the received data, which may contain an incomplete revision.
     carried: Vec<u8>,
     /// Received data after the last line end: an incomplete line.
     line: Vec<u8>,
 }
 
 impl Body {
-    /// Adds a chunk to `line`, and reports to `pace` for each complete line whether it is an event of the
-    /// fault "old object sent again".
+    /// Adds a chunk to `line`, and reports each complete line to `pace`. The report states whether the line
+    /// is an event of the fault "old object sent again".
     fn read_lines(&mut self, chunk: &[u8]) {
         let Some(pace) = &self.pace else {
             return;

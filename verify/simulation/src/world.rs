@@ -44,9 +44,9 @@ const STOPS_WITHIN: Duration = Duration::from_secs(1);
 /// Time after which every pending response has arrived. Faults delay a response by at most 20 s.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// Minimum of the permitted recovery time if the informer lists in pages.
+/// Minimum of the time that the informer is permitted to need for a recovery, if it lists in pages.
 ///
-/// The revision of such a list can expire before the watch starts. The informer must then list again. The
+/// The revision of a list in pages can expire before the watch starts. The informer must then list again. The
 /// time therefore covers two backoff pauses of at most 60 s.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
@@ -101,8 +101,9 @@ struct World<'a, K> {
     users: Vec<User<K>>,
     /// Background tasks that wait until the cache reflects a write of the user, and then check the cache.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether `truth` lacks states that the server had. When a namespace is deleted, the server deletes its
-    /// objects one by one, but the simulation records only the state after the last deletion.
+    /// Whether the server had states that the simulation did not record in `truth`. When a namespace is
+    /// deleted, the server deletes its objects one by one, but the simulation records only the state after
+    /// the last deletion.
     gaps: bool,
     /// Names of past faults that falsified, dropped or reordered events, or restored the server. Some checks
     /// are skipped after such a fault.
@@ -322,8 +323,10 @@ impl<'a, K: Stored> World<'a, K> {
         self.heal(within, false).await
     }
 
-    /// Returns the maximum recovery time after the end of all faults. This is the longest recovery time of
-    /// the run's faults, plus [`HELD_UP`] if a handler can block the informer.
+    /// Returns the maximum recovery time after the end of all faults.
+    ///
+    /// The time depends on the slowest fault of the run, and is longer if the informer lists in pages or if a
+    /// handler can block the informer.
     fn heals_within(&self) -> Duration {
         let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
             Step::Fault(fault) => Some(fault.heals_within()),

@@ -73,7 +73,7 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
 
 /// Commands that CI runs with additional options. Each entry consists of a command and the options.
 ///
-/// With the options, the command takes only a few seconds, and uses programs that other stages have built.
+/// With the options, the command takes only a few seconds, and uses a build that CI already has.
 pub(super) const SHORTENED: [(&str, &str); 1] = [(
     "cargo bench -p kube-informer --bench snapshots",
     "--all-features --profile dev -- 1000",

@@ -107,7 +107,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server does not stop in time, or has an undocumented exit code.
+    /// Returns an error if the server does not stop in time after SIGINT, or has another exit code than 130.
     pub(super) fn end(&mut self) -> Result<()> {
         let Some(server) = self.server.take() else {
             return Ok(());

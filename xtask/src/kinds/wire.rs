@@ -30,8 +30,8 @@ pub(super) const MODULES: [&str; 4] = [
 
 /// OpenAPI names of messages that are request or response bodies, but not objects of a resource.
 ///
-/// Each entry also lists the `apiVersion/Kind` of such a body. The list of `DeleteOptions` is empty, because
-/// requests can send `DeleteOptions` with any group and version.
+/// Each entry also lists the `apiVersion/Kind` of the body. The list for `DeleteOptions` is empty, because
+/// the server accepts `DeleteOptions` with any `apiVersion`.
 const ROOTS: [(&str, &[&str]); 3] = [
     ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &[]),
     (
@@ -93,14 +93,14 @@ pub(super) struct Sources {
 #[derive(Default)]
 struct Library {
     messages: BTreeMap<String, Vec<ProtoField>>,
-    /// The Go packages. The key is the name of the proto package whose file is in the same folder.
+    /// The Go packages, by the name of the proto package that is in the same folder.
     packages: BTreeMap<String, Package>,
 }
 
 /// Returns the text of the table of messages.
 ///
-/// `version` is the version of the Go modules, for the header of the table. `schema` is the text of the table
-/// of fields, which contains the kinds of each definition.
+/// `version` is the version of the Go modules. `schema` is the text of another generated table, which
+/// contains the kinds of each OpenAPI definition.
 pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<String> {
     let mut library = Library::default();
     for (module, folder) in &sources.modules {

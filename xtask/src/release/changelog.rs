@@ -13,8 +13,7 @@ const UNRELEASED: &str = "Unreleased";
 pub(super) struct Section {
     /// Entries of the section in Markdown, without the heading.
     pub(super) notes: String,
-    /// Whether the heading of the section contains the version. The value is `false` for the section
-    /// `Unreleased`.
+    /// `true` for the section of a version, and `false` for the section `Unreleased`.
     pub(super) is_dated: bool,
 }
 

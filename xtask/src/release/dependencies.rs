@@ -1,7 +1,6 @@
 //! Determines the packages from which a program is built, with `cargo tree` for one package and one target.
 //!
-//! `cargo metadata` is not sufficient. It also lists packages that the program does not need, but other
-//! members of the workspace do.
+//! `cargo metadata` is not sufficient, because it also lists packages that only other workspace members use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

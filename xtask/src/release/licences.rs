@@ -22,7 +22,7 @@ const NAMES: [&str; 6] = [
     "UNLICENSE",
 ];
 
-/// Text that follows the name of a package without a licence file.
+/// Text that follows the name of a package in the list if the package contains no licence file.
 const NO_TEXT: &str = "; its package has no text of a licence";
 
 /// Returns a text that lists the name and the licence of each package in `packages`. The texts of the

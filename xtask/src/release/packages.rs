@@ -1,7 +1,7 @@
-//! Reads the packages of the workspace and their dependencies. The packages come from the output of `cargo
-//! metadata`, and their checksums from `Cargo.lock`.
+//! Reads the packages of the workspace and their dependencies from the output of `cargo metadata`.
 //!
-//! The module does not filter the dependencies by features or targets.
+//! Also reads the checksums of the packages from `Cargo.lock`. The module does not filter the dependencies by
+//! features or targets.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,7 @@ use serde_json::Value;
 
 use super::process;
 
-/// Name and version of a package, which identify the package. `Cargo.lock` uses only one registry, so that no
-/// two packages have the same name and version.
+/// Name and version, which identify a package, because `Cargo.lock` uses only one registry.
 pub(super) type Id = (String, String);
 
 /// The part of the `cargo metadata` output that a release uses.

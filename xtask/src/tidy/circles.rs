@@ -1,8 +1,8 @@
 //! Rule `import-circle`: sibling modules of a crate do not import each other in a circle.
 //!
 //! Siblings are modules with the same parent. Module A imports its sibling B if the code of A, or of a child
-//! module of A, contains a path into B. If the path leads to a name that another module declares with `use`,
-//! A also imports the sibling to which this `use` leads.
+//! module of A, contains a path into B. If the path ends at a `use` declaration in another module, A also
+//! imports the sibling from which this declaration imports.
 //!
 //! A parent and its child modules may import each other. The rule does not check test code.
 

@@ -3,9 +3,8 @@
 //! The rule checks paths that start with `crate::`, and `super::` paths that lead to the crate root. A module
 //! must not import an item that the crate root itself defines or re-exports.
 //!
-//! A crate can have two roots, `lib.rs` and `main.rs`. The order for a module is then the order in the root
-//! that declares the module. The rule does not check paths that start with the name of a crate, crate roots
-//! and test code.
+//! If a crate has two roots, `lib.rs` and `main.rs`, the root that declares a module determines the order for
+//! that module. The rule does not check paths that start with the name of a crate, crate roots and test code.
 
 use super::crates::{Crate, ROOTS};
 use super::finding::Finding;
@@ -47,8 +46,9 @@ impl Order<'_> {
     }
 }
 
-/// Returns a finding for each import that violates the rule, and for each file whose top-level module no
-/// crate root declares.
+/// Returns a finding for each import that violates the rule.
+///
+/// Also returns a finding for each file that does not belong to a module that a crate root declares.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources)
         .iter()

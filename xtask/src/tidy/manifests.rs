@@ -16,7 +16,7 @@ pub(super) struct Entry<'a> {
     pub(super) line: usize,
 }
 
-/// Returns a finding for each dev-dependency on a workspace crate with a version or `workspace = true`.
+/// Returns a finding for each dev-dependency on a workspace crate that has a version or `workspace = true`.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let manifests = || {
         tree.files("toml")

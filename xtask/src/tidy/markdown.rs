@@ -23,8 +23,8 @@ pub(super) fn prose(markdown: &str) -> String {
     kept
 }
 
-/// Returns the links in `prose`, which must be the result of the function [`prose`]. Lines are counted from
-/// 1.
+/// Returns the links in `prose`, which must be the result of the function [`prose`]. The line numbers of the
+/// links start at 1.
 pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (index, line) in prose.lines().enumerate() {

@@ -81,8 +81,9 @@ fn is_defect(cell: &str) -> bool {
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Returns all texts in backticks in the document at the path `map`. Each result consists of `map`, the line,
-/// counted from 1, and the text.
+/// Returns all texts in backticks in the document at the path `map`.
+///
+/// Each result contains `map`, the line number, counted from 1, and the text.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,

@@ -152,8 +152,8 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
 
 /// Returns the byte offset of the end of the item that starts at the byte offset `start`.
 ///
-/// The end is after the first `;` outside of brackets, or after the first block `{…}`, if the block is
-/// earlier.
+/// The item ends after its first `;` outside of brackets, or after its first block `{…}`, whichever comes
+/// first.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = code.as_bytes().get(at) {

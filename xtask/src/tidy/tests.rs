@@ -1,4 +1,4 @@
-//! Tests that `cargo xtask tidy` runs every rule, and that the rules have no finding in this workspace.
+//! Tests that `cargo xtask tidy` runs every rule, and that no rule reports an error in this workspace.
 
 use std::path::Path;
 

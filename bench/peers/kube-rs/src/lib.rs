@@ -1,10 +1,11 @@
-//! Measures an informer built from kube's `watcher` and `reflector`, for comparison with the informer of this
-//! project.
+//! Measures an informer built from kube's `watcher` and `reflector`, for comparison with this project's.
 //!
-//! Guarantees: the setup uses kube's default features and default backoff. Unless the flag `--prune` is
-//! false, `Event::modify` drops managedFields before the store receives an object. The handler receives each
-//! event after the reflector has applied it. The program counts as synced when the first list has ended and
-//! the store is ready.
+//! Guarantees:
+//! - The setup uses kube's default features and default backoff.
+//! - By default, `Event::modify` drops managedFields before the store receives an object. With
+//!   `--prune=false`, the store receives them.
+//! - The handler receives each event after the reflector has applied it.
+//! - The measured sync ends when the first list is complete and the store is ready.
 //!
 //! This crate does not implement the measurements. The crate `gauge` implements them.
 
@@ -102,11 +103,11 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// The event handler of this program. It records the received events in `told`.
+/// The event handler of this program. It counts the received events and records their latencies in `told`.
 struct Counting {
     told: Arc<Told>,
     looks: bool,
-    /// Sender that notifies the measurement when the first list has ended. `None` after the notification.
+    /// Sender that signals the end of the first list. `None` after the signal.
     synced: Option<oneshot::Sender<()>>,
 }
 

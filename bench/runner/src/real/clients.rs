@@ -19,7 +19,7 @@ use crate::case::Case;
 /// Maximum time that [`Clients`] waits for the next line of a client's output.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
-/// Returns the name of the variant of the case `name` in which `clients` clients run at the same time.
+/// Returns the name for the results of the case `name` with `clients` clients at the same time.
 pub(super) fn at_once(name: &str, clients: usize) -> String {
     match clients {
         1 => name.to_owned(),

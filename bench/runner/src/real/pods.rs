@@ -19,9 +19,10 @@ const SEED: u64 = 1;
 /// Maximum number of write requests that are sent to the server at the same time.
 const PARALLEL: usize = 32;
 
-/// Number of pods by which the index advances from one change to the next. The number is prime. Therefore
-/// every pod is changed once before any pod is changed again, unless the number of pods is a multiple of
-/// 7,919.
+/// Distance between the indices of two pods that are changed one after the other.
+///
+/// The distance is a prime number. Therefore every pod is changed once before any pod is changed again,
+/// unless the number of pods is a multiple of 7,919.
 const STEP: usize = 7_919;
 
 /// Query parameter that names the field manager of a request that creates a pod.

@@ -1,8 +1,8 @@
 //! Formats the results of `cargo xtask bench real` as Markdown tables.
 //!
-//! For each client, this module also selects the kind of initial list that costs the server the least CPU
-//! time. The selection excludes kinds that cause a high peak memory of the server: more than 1.5 times the
-//! lowest peak memory of all kinds.
+//! For each client, this module also selects the method of the initial list (streaming, one list, or pages)
+//! that costs the server the least CPU time. A method can't be selected if the server's peak memory is more
+//! than 1.5 times the lowest peak memory of all methods.
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,7 @@ use crate::{
 
 const MIB: f64 = 1.0 / 1024.0;
 
-/// Columns of the table of figures. Each column has a head, the name of the shown field, a factor that
-/// converts the unit, and the number of digits after the decimal point.
+/// Columns of the result tables: head, name of the measured field, unit factor, and decimal places.
 const COLUMNS: [(&str, &str, f64, usize); 6] = [
     ("until synced, s", "sync_s", 1.0, 2),
     ("client CPU, s", "sync_cpu_s", 1.0, 2),
@@ -29,12 +28,15 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Maximum peak memory of the server with the selected kind of initial list, divided by the lowest peak
-/// memory of the server with any kind of initial list of the same client.
+/// Maximum peak memory of the server with the selected method of the initial list.
+///
+/// The value is a multiple of the lowest peak memory with any method of the same client.
 const MEMORY_AT_MOST: f64 = 1.5;
 
-/// Returns all results as Markdown: one table of figures for each number of clients, and one table that
-/// compares the initial lists of each client.
+/// Returns all results as Markdown.
+///
+/// The text contains one result table for each number of clients, and one table that compares the methods of
+/// the initial list for each client.
 pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     let served = |field| samples.median(SERVED, field);
     let (pods, bytes) = (served("pods"), served("json_bytes"));
@@ -60,9 +62,9 @@ pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     text + &choices(clients, samples)
 }
 
-/// Returns the table of figures for the runs with `clients` clients at the same time. The table has one row
-/// per case. A cell has the minimum of all runs of the case. The median follows in parentheses if it is
-/// another number.
+/// Returns the result table for the runs with `clients` clients at the same time.
+///
+/// The table has one row per case. [`cell`] documents the text of a cell.
 fn figures(clients: usize, samples: &Samples) -> String {
     let heads = COLUMNS.iter().map(|column| column.0);
     let mut table = row(std::iter::once("").chain(heads));
@@ -87,10 +89,12 @@ fn figures(clients: usize, samples: &Samples) -> String {
     table
 }
 
-/// Returns the text of a table cell: the minimum of `spread`, and in parentheses the median of `spread`. The
-/// median is omitted if both numbers have the same text. `shown` formats a number.
+/// Returns the text of a table cell: the minimum of `spread`, and its median in parentheses.
 ///
-/// If `less` is present, its minimum is subtracted from the minimum, and its median from the median.
+/// The median is omitted if both numbers have the same text. `shown` formats a number.
+///
+/// If `less` is present, the cell shows differences: the minimum of `less` is subtracted from the minimum of
+/// `spread`, and the median of `less` from the median of `spread`.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -102,8 +106,9 @@ fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> 
     }
 }
 
-/// Returns the table that compares the initial lists of each client and marks the selected list. A client
-/// that was measured with fewer than two initial lists has no rows.
+/// Returns the table that compares the methods of the initial list for each client.
+///
+/// The table marks the selected method. A client that was measured with only one method has no rows.
 fn choices(clients: &[usize], samples: &Samples) -> String {
     let mut rows = String::new();
     for &clients in clients {
@@ -145,19 +150,18 @@ fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }
 
-/// The costs of one kind of initial list for the server: the minimum CPU time of all runs in seconds, and the
-/// median of the peak memory of all runs in KiB.
+/// The costs of one method of the initial list for the server: the minimum CPU time of all runs in seconds,
+/// and the median of the peak memory of all runs in KiB.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu: f64,
     peak: f64,
 }
 
-/// Returns the index of the selected initial list in `costs`, which has one element for each initial list of
-/// one client. Returns `None` if `costs` is empty.
+/// Returns the index of the selected method in `costs`, or `None` if `costs` is empty.
 ///
-/// The selected list has the least CPU time among the lists whose peak memory is at most [`MEMORY_AT_MOST`]
-/// times the smallest peak memory.
+/// `costs` has one element for each method of one client. The selected method has the least CPU time among
+/// the methods whose peak memory is at most [`MEMORY_AT_MOST`] times the smallest peak memory.
 fn chosen(costs: &[Cost]) -> Option<usize> {
     let least = costs
         .iter()

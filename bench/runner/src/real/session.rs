@@ -58,8 +58,10 @@ impl<'a> Session<'a> {
         Ok(begun.samples)
     }
 
-    /// Measures one round: first the pod changes without clients, and then one block for each combination of
-    /// a case and a number of clients.
+    /// Measures one round.
+    ///
+    /// First measures the server's CPU time for changes of pods while no client is connected. Then measures
+    /// one block for each combination of a case and a number of clients.
     async fn round(&mut self, round: usize) -> Result<()> {
         let meter = self.new_server().await?;
         for _ in 0..self.options.runs {
@@ -93,8 +95,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Restarts kube-apiserver, and returns a meter for the CPU time and memory of the new process. Waits
-    /// until the new process has settled after its start.
+    /// Restarts kube-apiserver, and waits until the new process is idle. Returns a meter for the CPU time and
+    /// memory of this process.
     async fn new_server(&mut self) -> Result<Meter> {
         self.server.restart_api_server().await?;
         Meter::of_idle(self.server.api_server_id()).await

@@ -22,8 +22,9 @@ const RESOURCES: [(&str, &str, &str); 10] = [
     ("policy", "v1", "PodDisruptionBudget"),
 ];
 
-/// Returns the template of an Argo CD `Application` that deploys `workload`. It contains a placeholder for
-/// each value that differs between objects. This function adds these values to `slots`.
+/// Returns the template of an Argo CD `Application` that deploys `workload`.
+///
+/// Each value that differs between objects is a placeholder in the template and a [`Slot`] in `slots`.
 pub(super) fn application(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

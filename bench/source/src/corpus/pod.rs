@@ -42,8 +42,10 @@ const SETTINGS: [(&str, &[&str]); 12] = [
     ("REGION", &["eu-central-1", "eu-west-1", "us-east-1"]),
 ];
 
-/// Returns the template of a pod that belongs to the Deployment `workload`. It contains a placeholder for
-/// each value that differs between objects. This function adds these values to `slots`.
+/// Returns the template of a pod that belongs to the Deployment `workload`.
+///
+/// The template contains a placeholder for each value that differs between objects. The function adds each
+/// such value to `slots`.
 pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let name = &workload.name;
     let image = format!(

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
-/// Returns the template of a Secret with a key, a certificate and a token of `workload`. It contains a
-/// placeholder for each value that differs between objects. This function adds these values to `slots`.
+/// Returns the template of a Secret with a key, a certificate and a token of `workload`.
+///
+/// Each value that differs between objects is a placeholder in the template and a [`Slot`] in `slots`.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

@@ -78,8 +78,9 @@ const TEAMS: [&str; 16] = [
 
 const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 
-/// A generated Deployment, to which a group of objects belongs. These objects are generated from one
-/// template, and differ only in names, times and similar values.
+/// A generated Deployment, to which generated objects belong, for example pods or Secrets.
+///
+/// Its objects of one kind share a template, and differ only in names, times and similar values.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,

@@ -191,8 +191,11 @@ impl Form {
 // === impl Field ===
 
 impl Field {
-    /// Parses a field of a message type from a row of the table. The row has four columns that are separated
-    /// by tabs: field number, JSON name, type and presence. Comments in the table define the presences.
+    /// Parses a row of the table into a field of a message type.
+    ///
+    /// The row has four columns that are separated by tabs: field number, JSON name, type and presence. The
+    /// presence, such as `always` or `inline`, determines when and where JSON contains the field. A comment
+    /// in the table describes the values.
     fn from_row(row: &'static str) -> Result<Field> {
         let mut columns = row.split('\t');
         let mut next = || columns.next().context("a column is missing");

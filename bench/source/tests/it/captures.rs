@@ -1,8 +1,8 @@
 //! Compares responses of the benchmark's object server with recorded responses of kube-apiserver.
 //!
 //! `captures/capture.py` recorded the responses in `captures/`. The tests assert that the responses of both
-//! servers have the same headers and the same JSON around the objects. They also assert that Go's HTTP server
-//! would split each body into the same chunks.
+//! servers have the same headers, and the same JSON before, between and after the objects. They also assert
+//! that the chunks of each body end where Go's HTTP server would end them.
 
 mod wire;
 mod writes;
@@ -84,7 +84,7 @@ impl Case {
     }
 
     /// Sends the case's request to a new object server and returns the response. If the request is a watch,
-    /// makes three changes, one after the other, and then ends the watch.
+    /// makes three changes of objects, one after the other, and then ends the watch.
     async fn served(&self) -> Wire {
         let served = Served::new(self.kind, 60).await;
         let path = format!("{}{}", self.kind.kind().path(), self.query);
@@ -130,11 +130,11 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     }
 }
 
-/// Returns the lengths of the chunks that Go's HTTP server sends for `writes` with a response buffer of
-/// `buffer` bytes.
+/// Returns the lengths of the chunks in which Go's HTTP server, with a response buffer of `buffer` bytes,
+/// sends the data of `writes`.
 ///
-/// The server flushes its buffer after some of the writes with `may_flush`. This function assumes a flush if
-/// one of the received `chunks` ends at the end of such a write.
+/// Go's server may send its buffer early, after any write with `may_flush`. When it does depends on timing.
+/// The function therefore assumes such an early send wherever one of `chunks` ends after such a write.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

@@ -21,7 +21,7 @@ pub(crate) struct Served {
     _server: JoinSet<()>,
 }
 
-/// Returns the time of the object server's clock, in nanoseconds since 1970. Each call returns a later time.
+/// Returns the time of a simulated clock, in nanoseconds since 1970. Each call advances it by 1 ns.
 fn ticks() -> u64 {
     static TICKS: AtomicU64 = AtomicU64::new(1_780_000_000_000_000_000);
     TICKS.fetch_add(1, Ordering::Relaxed)

@@ -1,8 +1,8 @@
 //! Measures the longest time for which an informer blocks the other tasks of its thread.
 //!
-//! The limit is 5 ms, on a runtime with one thread, with 200,000 objects and three indices. The program runs
-//! two informers, one after the other. The cache of the first stores the objects as Rust values, and the
-//! cache of the second stores the objects compressed.
+//! The program fails if this time is longer than 5 ms. It runs two informers, one after the other, on a
+//! runtime with one thread. Each informer has 200,000 objects and three indices. The cache of the first
+//! informer stores the objects as Rust values. The cache of the second informer stores them compressed.
 //!
 //! ```text
 //! cd bench && MALLOC_CONF=background_thread:true cargo run --release --bin gaps
@@ -12,10 +12,10 @@
 //! thread. The program does not use glibc's allocator, because glibc holds a lock while it returns memory.
 //! This lock blocked all threads for 60 to 160 ms.
 //!
-//! The task [`tick`] yields in a loop and records each gap. A gap is the time from one poll of the task to
-//! the next. On Linux, a gap excludes the time in which the thread was runnable but had no processor.
+//! The program measures gaps. A gap is the time between two consecutive polls of the task [`tick`], which
+//! yields in a loop. On Linux, a gap excludes the time in which the thread was runnable but had no processor.
 //!
-//! The program first runs for two seconds without an informer. If a gap exceeds the limit both in these two
+//! The program first runs for two seconds without an informer. If a gap is longer than 5 ms both in these two
 //! seconds and while an informer runs, the result is inconclusive and the exit code is 2.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
@@ -76,8 +76,9 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs one informer through all phases of the measurement, from the first list to the shutdown. `form` is
-/// the prefix of the phases' names.
+/// Runs one informer through all phases of the measurement, from the first list to the shutdown.
+///
+/// `form` is the prefix of the phases' names. If `packed` is true, the cache stores the objects compressed.
 async fn live(form: &str, packed: bool, gaps: &Gaps) {
     let source = Lists::default();
     let expired = Arc::clone(&source.expired);
@@ -137,11 +138,13 @@ async fn live(form: &str, packed: bool, gaps: &Gaps) {
     drop(pods);
 }
 
-/// A source of pods for an informer. The first list has all pods, the second list has all pods with changes,
-/// and the third list is empty.
+/// A source of pods for an informer. Each list response differs from the previous one.
 ///
-/// A watch delivers only an `ERROR` event with the code 410 (Expired), when `expired` is notified, and then
-/// ends.
+/// The first list contains all pods, the second list contains a changed state of every pod, and the third
+/// list is empty.
+///
+/// A watch waits until `expired` is notified. It then delivers an `ERROR` event with the code 410 (Expired),
+/// and ends.
 #[derive(Default)]
 struct Lists {
     lists: AtomicU64,
@@ -173,8 +176,7 @@ impl ListerWatcher for Lists {
     }
 }
 
-/// Returns the body of list number `round`, counted from 0. The stream generates each chunk when it is polled
-/// for the chunk.
+/// Returns the body of list number `round`, counted from 0. The chunks are generated on demand.
 fn list(round: u64) -> ByteStream {
     let revision = (round + 1) * OBJECTS;
     let objects = if round < 2 { OBJECTS } else { 0 };

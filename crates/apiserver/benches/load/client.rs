@@ -41,9 +41,10 @@ fn name(number: u32) -> String {
     format!("pod-{number:07}")
 }
 
-/// Returns the JSON of pod number `number` for a write request. `stamp` is the write time in microseconds.
+/// Returns the JSON of pod number `number` for a write request.
 ///
-/// With the metadata that the server adds, the pod has about 1 KB. Each pod is bound to a different node.
+/// `stamp` is the time of the write, in microseconds since the start of the run. With the metadata that the
+/// server adds, the pod has about 1 KB. Each pod is bound to a different node.
 pub(crate) fn pod(number: u32, stamp: u64) -> String {
     let start = format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"default","labels":{{"app":"bench"}},"annotations":{{"bench/ts":"{stamp:0DIGITS$}","filler":""#,
@@ -146,7 +147,7 @@ impl Watcher {
     }
 }
 
-/// A client that replaces pods at a fixed rate over one connection. It blocks its thread.
+/// A client that replaces pods at a fixed rate over one connection, with blocking I/O.
 pub(crate) struct Writer {
     pub(crate) address: SocketAddr,
     pub(crate) began: Instant,

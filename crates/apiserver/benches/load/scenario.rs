@@ -15,7 +15,8 @@ use crate::client::{Seen, Watcher, Writer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Maximum lag of an event, measured from before the write request until the watcher has read the event.
+/// Maximum lag of an event. The lag starts before the write request and ends when the watcher has read the
+/// event.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
 /// Maximum time from the last write until all watchers have received all events. If this time elapses, the
@@ -184,8 +185,9 @@ impl Load {
         LocalSet::new().run_until(self.follow(seconds)).await
     }
 
-    /// Runs the child process that only writes to sockets. Returns its CPU time per delivered event in
-    /// microseconds.
+    /// Measures a loop that only writes the same events to sockets, for comparison with the API server.
+    ///
+    /// Returns the CPU time per delivered event in microseconds.
     async fn run_bare(&self, seconds: u32) -> anyhow::Result<f64> {
         LocalSet::new().run_until(self.follow_bare(seconds)).await
     }

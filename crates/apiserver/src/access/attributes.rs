@@ -2,9 +2,8 @@
 //!
 //! Guarantees:
 //! - The attributes depend only on the method, the path and the query, as in Kubernetes' `requestinfo.go`. A
-//!   resource that the server does not serve has attributes too.
-//! - Authorization and routing find the same resource, because they split and decode the path with the same
-//!   functions.
+//!   request for a resource that the server does not serve has attributes too.
+//! - Authorization and routing find the same resource in a path.
 
 use http::Method;
 
@@ -75,8 +74,9 @@ impl Attributes {
         }
     }
 
-    /// Returns whether the request is a review of the access or the identity of its own user. Every user may
-    /// send such a review.
+    /// Returns whether the request creates a self review, such as a `SelfSubjectAccessReview`.
+    ///
+    /// Every user may create self reviews.
     pub(super) fn is_about_oneself(&self) -> bool {
         let reviews: &[&str] = match self.group.as_str() {
             "authorization.k8s.io" => &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],

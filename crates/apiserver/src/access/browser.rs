@@ -1,9 +1,9 @@
 //! Rejects requests from web pages of other hosts to a loopback port that requires no authentication.
 //!
 //! Guarantees:
-//! - A request whose `Host` header or URL names another host than `localhost` or a loopback address receives
+//! - A request whose `Host` header or URL names a host other than `localhost` or a loopback address receives
 //!   403. This prevents DNS rebinding.
-//! - A request with an `Origin` header from another host receives 403.
+//! - A request whose `Origin` header names such another host, or no host, receives 403.
 //! - Every other request is accepted, including a request without a `Host` header.
 
 use std::net::IpAddr;

@@ -108,7 +108,7 @@ impl Policy {
     }
 }
 
-/// Returns the user that a `SubjectAccessReview` names, with only the groups that the review lists.
+/// Returns the user that a `SubjectAccessReview` names, with the groups that the review lists.
 fn subject(spec: &Value) -> User {
     let groups = spec["groups"].as_array().into_iter().flatten();
     let mut user = User::new(&text(spec, "user"));

@@ -270,13 +270,15 @@ fn restarts(pod: &Object, now: Timestamp) -> String {
 
 /// Returns the status of a pod as `kubectl get` shows it.
 ///
-/// The status is the first of these texts that applies:
+/// The status is the first of these texts that exists:
 ///
 /// - `Terminating`, if the pod is being deleted and its phase is neither `Succeeded` nor `Failed`.
-/// - The first reason that a container reports. If this reason is `Completed` and another container is ready,
-///   the status is the phase of the pod.
-/// - The reason of the pod.
-/// - The phase of the pod, or `Unknown`.
+/// - The phase of the pod, if the first reason of a container is `Completed` and another container is ready
+///   and running.
+/// - The first reason of a container, from its `state`.
+/// - The `reason` in the status of the pod.
+/// - The phase of the pod.
+/// - `Unknown`.
 fn pod_status(pod: &Object) -> String {
     let phase = string(pod, "/status/phase");
     let has_ended = phase == "Succeeded" || phase == "Failed";

@@ -207,8 +207,7 @@ impl Disturbance {
         }
     }
 
-    /// Adds the steps of the faults that insert a text or stop the body after N events, if N events have been
-    /// received.
+    /// Adds the steps of each fault that inserts a text or ends the body after exactly `self.events` events.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -268,7 +267,7 @@ impl Disturbance {
         room
     }
 
-    /// Adds the steps of the faults that split or stop the body after N bytes, if N bytes have been sent.
+    /// Adds the steps of each fault that ends a chunk or the body after exactly `self.bytes` bytes.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {

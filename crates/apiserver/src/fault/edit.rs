@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 /// The format by which a response body is divided into the lines or messages to which edits apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// Each line is an event, as in a watch in JSON. This variant also applies to other JSON bodies.
+    /// The body consists of lines. In a JSON watch, each line is an event. Other JSON responses also have
+    /// this format.
     Lines,
     /// Each message is an event with its length before it, as in a watch in protobuf.
     Lengths,
-    /// The whole body is one message, as in a protobuf response without events.
+    /// The whole body is one message, as in a protobuf response that is not a watch.
     Whole,
 }
 

@@ -6,8 +6,8 @@
 //! Guarantees:
 //! - An order reaches every matching open body, and the body executes the order before it sends further data.
 //!   No data is delivered after an order to end.
-//! - A body is removed when its reader drops it.
-//! - The module runs a timer only while a body is paused.
+//! - The module no longer tracks a body after the connection has dropped it.
+//! - The module runs a timer only while a fault delays a body.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -83,8 +83,8 @@ struct Disturbed {
     ///
     /// The body resumes when [`Orders::thaws`] no longer has this value.
     frozen_at: Option<u64>,
-    /// Whether the data before a failure with [`Ending::Break`] was flushed. Without the flush, the failure
-    /// could discard this data.
+    /// Whether the data before a failure with [`Ending::Break`] was flushed. hyper discards unflushed data
+    /// when a body fails.
     breaks: bool,
     /// Whether the wrapped body `inner` has ended.
     drained: bool,
@@ -141,8 +141,8 @@ impl OpenBodies {
 
     /// Resumes all open bodies whose requests `matches` selects.
     ///
-    /// Also removes each freeze if `matches` selects all requests of the freeze. A removed freeze does not
-    /// affect bodies that open later.
+    /// Also removes every freeze that applies only to requests that `matches` selects. All other freezes
+    /// still affect bodies that open later.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -270,9 +270,9 @@ impl Stream for Disturbed {
 }
 
 impl Disturbed {
-    /// Executes `step`.
+    /// Executes `step`, an action on this body such as sending bytes.
     ///
-    /// Returns the result of the current poll, or `None` if the poll continues with the next step.
+    /// Returns the result of the current poll, or `None` if the caller must execute another step first.
     fn take(
         &mut self,
         step: Step,
@@ -303,8 +303,8 @@ impl Disturbed {
 
     /// Polls the inner body. Returns an error of this body, or its next chunk if no faults apply to the body.
     ///
-    /// Returns `Ready(None)` at the end of the inner body, and after a chunk to which faults apply. In both
-    /// cases, the caller continues with `steps`.
+    /// Returns `Ready(None)` at the end of the inner body, and for a chunk to which faults apply. In both
+    /// cases, `steps` contains what the caller must send instead.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

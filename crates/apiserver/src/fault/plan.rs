@@ -1,9 +1,9 @@
-//! Parses the text of fault plans into statements.
+//! Parses the text of a fault plan into statements: seeds, rules and actions.
 //!
 //! Guarantees:
-//! - A plan with a mistake results in an error and in no statement. The error contains the position of the
-//!   first mistake and the expected input.
-//! - The printed form of a statement parses to an equal statement.
+//! - A plan with a mistake has no effect. The error contains the position of the first mistake and the
+//!   expected input.
+//! - The `Display` text of a rule or an action parses to an equal rule or action.
 //!
 //! The module does not execute statements.
 
@@ -345,8 +345,10 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the limits at the end of a rule (`skip=N`, `chance=P%`, `xN`), and returns `rule` with these
-    /// limits.
+    /// Parses the limits at the end of a rule, and returns `rule` with these limits.
+    ///
+    /// `skip=N` leaves the first requests unaffected, `chance=P%` is the probability of an effect, and `xN`
+    /// limits the number of affected requests.
     fn limits(&mut self, mut rule: FaultRule) -> Parsed<FaultRule> {
         loop {
             let token = self.peek();
@@ -421,8 +423,9 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the match of an action such as `cut watch pods`. The match must start with `watch`, because an
-    /// action with a match affects only watches.
+    /// Parses the selection of watches in an action such as `cut watch pods`.
+    ///
+    /// Returns an error if the selection does not start with `watch`.
     fn watches(&mut self) -> Parsed<Match> {
         if self.peek().word() != Some("watch") {
             return self.expected("`watch` and a resource: an action is about open watches");

@@ -150,7 +150,7 @@ pub(crate) enum Action {
 pub(crate) enum Restart {
     Here,
     At(u64),
-    /// An earlier revision. The value is the number of revisions between it and the current revision.
+    /// An earlier revision. The value is the number that is subtracted from the current revision.
     Back(u64),
 }
 

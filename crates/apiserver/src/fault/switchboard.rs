@@ -27,7 +27,7 @@ use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
 
-/// Number of stored rules at which adding another rule first removes the exhausted rules.
+/// Number of stored rules above which adding a rule removes all exhausted rules.
 ///
 /// An exhausted rule has affected its maximum number of requests.
 const USED_UP_MAX: usize = 1_000;
@@ -81,7 +81,7 @@ pub(crate) struct Verdict {
     pub(crate) delay: Duration,
 }
 
-/// Error response or connection reset that a fault produces instead of executing the request.
+/// Error response or connection reset that replaces the response. The server does not execute the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planned {
     ErrorResponse(ErrorResponse),
@@ -164,8 +164,9 @@ impl Switchboard {
             .retain(|_, in_force| !which(&in_force.rule.fault));
     }
 
-    /// Removes all rules and freezes, ends the effects of faults on open response bodies, and accepts
-    /// connections again.
+    /// Removes all rules and freezes, and accepts connections again.
+    ///
+    /// Also ends the effects of faults on open response bodies. A freeze is a pause of response bodies.
     pub(crate) fn clear(&self) {
         let mut rules = self.rules.lock();
         rules.by_id.clear();
@@ -205,12 +206,10 @@ impl Switchboard {
         verdict
     }
 
-    /// Registers the response body of a request. The actions of a fault plan can affect only registered
-    /// bodies.
+    /// Registers the response body of a request. Dropping the returned guard ends the registration.
     ///
-    /// Dropping the returned guard ends the registration.
-    ///
-    /// For a watch, the caller must hold the lock of the store until it has also registered the watch in the
+    /// An action of a fault plan, such as ending or freezing a response, affects only registered bodies. For
+    /// a watch, the caller must hold the lock of the store until it has also registered the watch in the
     /// watch cache. Otherwise an action could affect the body but not the watch.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)

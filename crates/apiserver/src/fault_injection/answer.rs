@@ -53,8 +53,8 @@ impl Verdict {
         }))
     }
 
-    /// Adds the headers of a fault's error response: `Retry-After`, and `X-Content-Type-Options` for plain
-    /// text.
+    /// Adds the headers of a fault's error response: `Retry-After`, if the response has one, and
+    /// `X-Content-Type-Options`, if the response is plain text.
     ///
     /// Does nothing if no fault replaces the response with an error response.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {

@@ -2,7 +2,7 @@
 //!
 //! Guarantees:
 //! - the endpoint is off unless the builder enables it;
-//! - a plan is parsed completely before any of its statements takes effect.
+//! - if a plan in a request can't be parsed, none of its statements takes effect.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub(crate) const PATH: &str = "/faults";
 ///
 /// # Errors
 ///
-/// Returns a 400 error if the plan in the body is invalid or one of its actions fails, and a 405 error for
-/// any other method.
+/// Returns a 400 error if the plan in the body can't be parsed, or if it restarts the server at an
+/// unavailable revision. Returns a 405 error for any other method.
 pub(crate) fn serve_plan(
     shared: &Arc<Shared>,
     method: &Method,

@@ -2,18 +2,19 @@
 //!
 //! Guarantees, as in kube-apiserver:
 //! - each warning is sent at most once, in the order of first occurrence;
-//! - if all warnings together have more than [`TOTAL_MAX`] characters, each warning is truncated to
-//!   [`ITEM_MAX`] characters, and no warning is sent after the sent warnings have reached [`TOTAL_MAX`]
+//! - if all warnings together exceed [`TOTAL_MAX`] characters, each warning is truncated to [`ITEM_MAX`]
 //!   characters;
+//! - truncated warnings are sent until their total length reaches [`TOTAL_MAX`]. The other warnings are
+//!   omitted;
 //! - a warning that contains a control character is omitted.
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 use parking_lot::Mutex;
 
-/// Maximum total length in characters of a response's untruncated warnings.
+/// Total length in characters above which the warnings of a response are truncated.
 ///
-/// If the warnings are longer, the server truncates each warning and may omit some.
-/// The value is `truncateAtTotalRunes` in Kubernetes' `filters/warning.go`.
+/// Truncated warnings are sent until their total length reaches this value. The value is
+/// `truncateAtTotalRunes` in Kubernetes' `filters/warning.go`.
 const TOTAL_MAX: usize = 4 * 1024;
 
 /// Maximum length in characters of each warning if the total length exceeds [`TOTAL_MAX`].

@@ -141,7 +141,7 @@ impl Medium {
         self.fails_from.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Records what `change` returns: a change to the database file, or `None` for a sync of this file.
+    /// Records the change that `change` returns, or a sync of the database file if it returns `None`.
     ///
     /// Does nothing if the test does not simulate a loss of power.
     fn note(&self, change: impl FnOnce() -> Option<Unsynced>) {

@@ -79,9 +79,7 @@ pub(crate) enum MergeStrategy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Structure {
     Struct(&'static Definition),
-    /// A map with string keys.
-    ///
-    /// The schema does not describe the values, because a strategic merge patch does not merge inside them.
+    /// A map with string keys. The schema does not describe its values.
     Map,
     /// A list, with the definition of its items. `None` if the items are not structs.
     List(Option<&'static Definition>),

@@ -6,7 +6,7 @@
 //! - on HTTP/1.1, this limit applies to the head of every request, so an idle connection ends after
 //!   [`HEADER_TIMEOUT`];
 //! - a request head over [`HEADER_BYTES_MAX`] on HTTP/2, or over hyper's limit of about 400 KiB on HTTP/1.1,
-//!   receives 431. A head far above the limit ends the connection;
+//!   receives 431 or ends the connection;
 //! - an HTTP/2 connection without open streams and without new requests ends after one to two times
 //!   [`IDLE_MAX`];
 //! - an HTTP/2 connection ends if its peer does not answer a ping within [`PING_TIMEOUT`];
@@ -17,7 +17,7 @@
 //!
 //! This module does not limit the following floods, because the h2 crate limits them:
 //! - streams that the peer resets repeatedly;
-//! - request heads in many frames;
+//! - request heads that are split into many frames;
 //! - pings and settings frames that require a response.
 
 use std::pin::pin;
@@ -94,11 +94,9 @@ pub(super) struct Settings {
     pub(super) alive: Alive,
 }
 
-/// Token that every task of a port holds while it runs.
+/// Token that each task of a listening port holds until the task ends.
 ///
-/// [`Alive::new`] also returns the receiver of a channel.
-/// The channel closes when all clones of the token are dropped.
-/// [`super::Listening::shutdown`] waits until the channel closes.
+/// [`super::Listening::shutdown`] waits until all clones of the token are dropped.
 #[derive(Clone)]
 pub(super) struct Alive {
     _until_dropped: mpsc::Sender<()>,
@@ -109,7 +107,7 @@ struct Requests {
     server: Server,
     /// User of the peer's client certificate. `None` if the peer sent no certificate.
     peer: Option<Peer>,
-    /// Value that is added to each request if only local programs can reach the port. Otherwise `None`.
+    /// Marks each request on a port that only programs on this machine can reach. `None` on other ports.
     own_machine: Option<OwnMachine>,
     /// Notified by each request that arrives on the connection.
     asked: Arc<Notify>,

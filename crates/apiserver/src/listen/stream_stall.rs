@@ -7,12 +7,12 @@
 //!   the stream;
 //! - the other streams of the connection continue;
 //! - a slow stream that sends each chunk in time is not reset;
-//! - a response, or the last chunk of a longer response, has no time limit if it has at most [`FREE_BYTES`].
-//!   Its memory can then be in use as long as the connection exists;
+//! - the last chunk of a response has no time limit if its length is at most [`FREE_BYTES`]. The chunk can
+//!   use memory as long as the connection exists;
 //! - a stream without unsent data, such as a watch without events, is never reset.
 //!
-//! [`connection_stall`](super::connection_stall) does not detect such a stream, because the connection makes
-//! progress with its other streams and with pings.
+//! [`connection_stall`](super::connection_stall) does not detect a stalled stream if other streams or pings
+//! make progress on the connection.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -73,9 +73,10 @@ pub(super) struct ResetOnStall<F> {
     stream: Pin<Box<F>>,
     in_flight: Arc<InFlight>,
     steps: usize,
-    /// Time of the last poll that found a new value of [`InFlight::steps`], which means progress.
+    /// Time of the most recent progress, which is a change of [`InFlight::steps`].
     since: Instant,
-    /// Timer that fires at the deadline of the current chunk, or of an earlier chunk.
+    /// Timer for the deadline of the current chunk. The timer may fire earlier, and is then set to this
+    /// deadline.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -152,10 +153,10 @@ impl TrackedBody {
         }
     }
 
-    /// Returns whether the body may end.
+    /// Returns whether the body may report its end to hyper.
     ///
-    /// The time limit of the stream does not apply after the end of the body. The body may therefore end only
-    /// when all chunks are written, or if the last chunk has at most [`FREE_BYTES`].
+    /// The stall timeout stops applying when the body ends. The body may therefore end only if all chunks are
+    /// written, or if the last chunk has at most [`FREE_BYTES`].
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {

@@ -15,7 +15,7 @@ fn accepting(accept: &str) -> HeaderMap {
     headers
 }
 
-/// `Accept` header that requests the metadata of a list as protobuf.
+/// `Accept` header that requests a `PartialObjectMetadataList` as protobuf.
 const METADATA: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 

@@ -1,8 +1,8 @@
 //! Encodes objects, lists and watch events as protobuf.
 //!
-//! Guarantees: the bytes equal those that Kubernetes writes for an object with the same JSON.
-//! An object that does not fit the message of its kind, for example because it has an unknown field, is not
-//! encoded.
+//! Guarantees: the bytes equal those that Kubernetes writes for an object with the same JSON. For an object
+//! that does not fit the message of its kind, for example because it has an unknown field, the encoding
+//! methods return `None`.
 //!
 //! This module does not select the encoding of a response.
 
@@ -20,7 +20,7 @@ pub(crate) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// Media type of watches in protobuf.
 pub(crate) const WATCH_CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// API version and kind with which the metadata of an object is encoded.
+/// API version and kind of an object that is encoded with only its metadata.
 const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
 
 /// The values in the metadata of a list.
@@ -72,7 +72,7 @@ impl Schema {
         encode_message(self.message, &object).ok()
     }
 
-    /// Returns the protobuf message of an object in its envelope.
+    /// Returns the protobuf message of an object in an envelope that contains `apiVersion` and `kind`.
     ///
     /// Returns `None` if the object does not fit the message type. `json` is the object without `apiVersion`
     /// and `kind`.

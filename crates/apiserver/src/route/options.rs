@@ -145,7 +145,8 @@ impl Query {
         Err(ApiError::invalid_options(options, &errors))
     }
 
-    /// Returns the query parameters as a JSON object, in the form of `DeleteOptions` in a body.
+    /// Returns the query parameters as the JSON object that a request body with `DeleteOptions` would
+    /// contain.
     ///
     /// Integers become JSON numbers, and `true` and `false` become booleans. Other values become strings.
     pub(crate) fn as_options(&self) -> Value {

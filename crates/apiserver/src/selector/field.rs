@@ -56,11 +56,10 @@ struct Term {
     value: String,
 }
 
-/// The part of an object that a field selector compares.
+/// The part of an object that a field selector compares: the name, the namespace, or a field of the kind.
 ///
-/// The part is the name, the namespace, or a field of the kind.
-///
-/// The variants are ordered by selectivity: a name matches the fewest objects, and a namespace the most.
+/// The variants are ordered by the number of objects that one value selects, from the name (fewest objects)
+/// to the namespace (most objects).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Name,

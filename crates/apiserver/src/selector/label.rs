@@ -334,7 +334,7 @@ impl Token<'_> {
 
 /// Checks a label key, and returns the key.
 ///
-/// The key has an optional DNS prefix, and a name of at most 63 characters.
+/// The key must have a name of at most 63 characters, and can have a DNS prefix.
 ///
 /// # Errors
 ///

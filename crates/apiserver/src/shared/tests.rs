@@ -1,4 +1,4 @@
-//! Tests that the server ends lists and watches that hold too much memory for old states of objects.
+//! Tests that the server ends slow lists and watches that keep too many old objects in memory.
 
 use bytes::Bytes;
 use http::Request;

@@ -1,18 +1,17 @@
 //! Stores the objects and the revision of a server in a data directory.
 //!
-//! The directory contains one file of an embedded database.
+//! The directory contains one file of an embedded database. The file contains the current state without the
+//! event history.
 //!
 //! Guarantees:
-//! - each batch is one transaction, which is synced before [`Disk::write`] returns. After a crash the file
-//!   contains every written batch completely;
+//! - a batch of writes is stored in one transaction, either completely or not at all. The transaction is
+//!   synced before [`Disk::write`] returns;
 //! - a server that has the directory open locks a file in it, so no other server can open the directory;
 //! - a damaged file, or a file with an unsupported format, is rejected with the reason;
 //! - a new file is created under a temporary name, and renamed when it is complete;
 //! - on systems with file modes, only the owner can access new files and directories, because objects may be
 //!   secrets;
 //! - objects of kinds that this server does not serve are preserved.
-//!
-//! The file contains the current state without the event history.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -26,8 +25,8 @@ use super::{Entry, Write};
 /// The table of objects.
 ///
 /// The key consists of the collection (group and plural, such as `deployments.apps`) and the object's key.
-/// The value consists of two positions and the JSON of the object's members. The value of `metadata` starts
-/// and ends at these positions in the JSON.
+/// The value consists of two byte positions and the JSON of the object's members. The value of `metadata`
+/// starts and ends at these positions in the JSON.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 
@@ -46,7 +45,7 @@ const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Minimum size in bytes of a file that [`Disk::load`] compacts.
 ///
-/// A file is compacted only if more than three quarters of it are also unused space.
+/// A larger file is compacted only if more than three quarters of its bytes are unused.
 const COMPACT_BYTES_MIN: u64 = 16 * 1024 * 1024;
 
 const LOCK: &str = "lock";
@@ -65,7 +64,7 @@ pub enum OpenError {
         /// The data directory.
         directory: PathBuf,
     },
-    /// Another program or an incompatible version of this program created the database file.
+    /// Another program or an incompatible version of this library created the database file.
     #[error("{} is not a store that this server can read: {detail}", file.display())]
     Foreign {
         /// Path of the file.
@@ -226,8 +225,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Returns the reason of a failure. After an error the file may still contain the batch, so the caller's
-    /// next batch must contain the current states of the same objects.
+    /// Returns the reason of a failure. After an error, it is unknown whether the file contains the batch.
+    /// Therefore the caller's next batch must contain the current states of the objects of the failed batch.
     pub(crate) fn write(&mut self, writes: &[Write], revision: u64) -> Result<(), String> {
         let database = self.database.take();
         let file = self.file();

@@ -93,10 +93,10 @@ impl Entry {
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the arguments for [`Entry::restored`].
+    /// Returns the object in the form in which it is stored on disk. [`Entry::restored`] reads this form.
     ///
-    /// The slice is the JSON of the object's members. The range contains the value of `metadata` in this
-    /// slice.
+    /// The slice is the JSON of the object's members. The range is the position of the value of `metadata` in
+    /// the slice.
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)
@@ -218,7 +218,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Appends an object with only this object's `metadata` to `out`, as the JSON of a list item.
+    /// Appends a JSON object to `out` whose only member is the `metadata` of this entry.
     pub(crate) fn write_metadata_item(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"metadata":"#);
         out.extend_from_slice(self.metadata());

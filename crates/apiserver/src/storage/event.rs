@@ -3,11 +3,11 @@
 //! A frame is one encoded watch event: its type and the object.
 //!
 //! Guarantees:
-//! - a frame is encoded once per event type, encoding, representation of the object and API version, and all
-//!   watchers share its bytes;
+//! - watchers with the same event type, encoding, representation of the object and API version share one
+//!   frame, which is encoded once;
 //! - a frame with a table row contains the object's age, so watchers share it only within the same second;
-//! - the store keeps the frames of the newest [`FRAMES_KEPT`](super::FRAMES_KEPT) events of a collection.
-//!   Frames of older events are encoded again on demand.
+//! - the store keeps the frames of the newest [`FRAMES_KEPT`](super::FRAMES_KEPT) events of a resource. A
+//!   frame of an older event is encoded again whenever a watcher needs it.
 //!
 //! The module does not decide which watchers receive an event.
 
@@ -128,10 +128,10 @@ impl Event {
         }
     }
 
-    /// Returns the encoded frame of this event for the given type, encoding, representation and API version.
+    /// Returns the frame of this event for the given type, representation of the object, and resource.
     ///
-    /// If the frame is not cached, `write` encodes the object into the frame. Returns `None` if `write` returns
-    /// false, because the object can't be encoded.
+    /// If the frame is not cached, `write` encodes the object into the frame. Returns `None` if `write`
+    /// returns false, because the object can't be encoded.
     pub(crate) fn frame(
         &self,
         event_type: EventType,
@@ -168,7 +168,8 @@ impl Event {
 
     /// Returns the approximate memory of the event in bytes.
     ///
-    /// The estimate is twice the size of the object, for the object and one encoded frame.
+    /// The estimate is twice the size of the new object, or of the removed object: once for the object, and
+    /// once for an encoded frame.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())

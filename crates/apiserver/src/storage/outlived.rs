@@ -1,26 +1,24 @@
-//! Measures the memory of old object states that only lists and watches hold.
+//! Measures the memory of old versions of objects that only unfinished lists and watches still need.
 //!
-//! The event history has dropped these states, but unfinished lists and watches still need them.
+//! The event history has already dropped these versions.
 //!
-//! Guarantees: the measured size is never less than the size that lists and watches hold.
-//! The measured size can temporarily include states that are no longer held.
+//! Guarantees: the measured size is never less than the actual size. For a time, it can include versions that
+//! no list or watch needs.
 
 use std::sync::{Arc, Weak};
 
 use super::{Entry, Event};
 
-/// Maximum total size in bytes of the object states that only lists and watches hold.
-///
-/// The event history has dropped these states.
+/// Maximum total size in bytes of the old versions of objects that only lists and watches still need.
 ///
 /// The value is the size limit of the event history.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 
-/// The object states that the event history has dropped and that lists or watches may still hold.
+/// The versions of objects that the event history has dropped, but that lists or watches may still need.
 pub(super) struct Outlived {
     entries: Vec<(Weak<Entry>, usize)>,
     bytes: usize,
-    /// Value of `bytes` at which the states that are no longer held are removed from `entries`.
+    /// Value of `bytes` at which the versions that no list or watch needs are removed from `entries`.
     look_at: usize,
     bytes_max: usize,
 }
@@ -41,7 +39,8 @@ impl Outlived {
         }
     }
 
-    /// Drops `event`, and records its old object state if a list or watch still holds this state.
+    /// Drops `event`. Records the version of the object before the event if a list or watch still needs this
+    /// version.
     pub(super) fn leave(&mut self, event: Arc<Event>) {
         let Some(old) = &event.old else { return };
         let (left, bytes) = (Arc::downgrade(old), old.bytes());
@@ -52,7 +51,7 @@ impl Outlived {
         }
     }
 
-    /// Returns whether lists and watches hold more than `bytes_max` bytes of object states that the event
+    /// Returns whether lists and watches still need more than `bytes_max` bytes of versions that the event
     /// history has dropped.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {

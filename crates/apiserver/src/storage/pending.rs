@@ -58,8 +58,8 @@ pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
     /// Revision of the last accepted write.
     ///
-    /// The value is 0 if no write was accepted since the server started, a batch failed, or an older revision
-    /// was restored.
+    /// The value is 0 until the first write after the start of the server, after a failed batch, or after a
+    /// restoration of an older revision.
     revision: u64,
     /// The batch to which new writes are added.
     ///
@@ -69,10 +69,9 @@ pub(crate) struct Pending {
     ///
     /// `None` if no batch is being written.
     in_flight: Option<Ticket>,
-    /// The objects whose state on the disk may differ from the store, because a batch failed or an older
-    /// revision was restored.
+    /// The objects whose state on the disk may differ from their state in memory.
     ///
-    /// The next batch writes these objects again.
+    /// A failed batch, or a restoration of an older revision, adds objects. The next batch writes them again.
     doubtful: BTreeSet<(CollectionId, Arc<str>)>,
     failures: u64,
     last_failure: Option<ApiError>,
@@ -98,15 +97,15 @@ impl Pending {
 
     /// Returns the revision of the last accepted write.
     ///
-    /// Returns 0 if no write was accepted since the server started, a batch failed, or an older revision was
-    /// restored.
+    /// Returns 0 until the first write after the start of the server, after a failed batch, or after a
+    /// restoration of an older revision.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns the number of failed batches plus the number of restorations of older revisions.
+    /// Returns how often a batch has failed or an older revision was restored, since the server started.
     ///
-    /// The count starts at the start of the server.
+    /// Both drop all accepted writes that are not durable.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -152,8 +151,8 @@ impl Pending {
         Some(batch)
     }
 
-    /// Returns the objects whose state on the disk may differ from the store, because a batch failed or an
-    /// older revision was restored.
+    /// Returns the objects whose state on the disk may differ from their state in memory. The next batch must
+    /// write them again.
     pub(crate) fn doubtful(&self) -> &BTreeSet<(CollectionId, Arc<str>)> {
         &self.doubtful
     }
@@ -179,12 +178,13 @@ impl Pending {
         self.doubtful.clear();
     }
 
-    /// Drops all accepted writes, after a batch failed or the store was restored to an older revision.
+    /// Drops all accepted writes that are not durable. Called after a batch failed or an older revision was
+    /// restored.
     ///
-    /// Callers that wait for a batch that was not yet returned by [`Pending::take`] receive `error`.
+    /// The result of the batch to which new writes were added becomes `error`.
     ///
-    /// `touched` contains the objects whose state on the disk may differ from the store. The next batch
-    /// writes these objects again.
+    /// `touched` contains the objects whose state on the disk may differ from their state in memory. The next
+    /// batch writes these objects again.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

@@ -1,6 +1,6 @@
 //! Defines the strategy of pods.
 //!
-//! The strategy sets the QoS class, rejects changes of the node, and computes grace periods.
+//! The strategy sets the QoS class, rejects changes of `spec.nodeName`, and computes grace periods.
 //!
 //! Guarantees: the grace period is computed as in Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 

@@ -161,8 +161,8 @@ fn prepare(
 
 /// Checks that the namespace of a new object exists and is not being deleted.
 ///
-/// A missing namespace is allowed if the server does not enforce namespaces, and for objects that are stored
-/// while the server is being built.
+/// A missing namespace is an error only if the server enforces namespaces (a setting), and only after the
+/// server has been built.
 fn check_namespace(
     shared: &Shared,
     state: &State,

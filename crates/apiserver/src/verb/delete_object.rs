@@ -5,13 +5,15 @@
 //! Guarantees:
 //! - preconditions are checked against exactly the state that is then marked or removed;
 //! - an object with finalizers is first marked for deletion (MODIFIED), and removed later (DELETED);
-//! - a client's DELETE first marks a pod. A pod on a node then stays until a DELETE with grace period 0, for
-//!   example from a kubelet. A pod without a node, or in the phase `Succeeded` or `Failed`, is removed by the
-//!   same DELETE unless the pod has finalizers;
+//! - a pod on a node is only marked. A DELETE with grace period 0, for example from a kubelet, then removes
+//!   the pod;
+//! - a pod without a node, or in the phase `Succeeded` or `Failed`, is marked and removed by the same DELETE,
+//!   unless the pod has finalizers;
 //! - a second deletion can only shorten the grace period;
-//! - a direct call on the server uses no grace period.
+//! - a direct call on the server uses no grace period, also for pods.
 //!
-//! The policies `Foreground` and `Orphan` add their finalizers. The module does not delete dependents.
+//! The policies `Foreground` and `Orphan` add the finalizers that Kubernetes defines for them. The module
+//! does not delete dependents.
 
 mod options;
 

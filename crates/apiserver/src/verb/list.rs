@@ -48,7 +48,7 @@ struct Start {
     snapshot: Snapshot,
     /// Minimum key of the objects in the page.
     ///
-    /// For a list of one namespace, the key does not contain the prefix `namespace/`.
+    /// For a list of one namespace, the key does not contain the prefix `<namespace>/`.
     from: String,
     limit: Option<usize>,
 }
@@ -86,7 +86,8 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     Ok(page(&start, &prefix, &selection))
 }
 
-/// Returns the key prefix of the listed objects: `namespace/`, or an empty string for all objects.
+/// Returns the prefix of the keys of the listed objects: `<namespace>/`, or an empty string if the list is
+/// not limited to one namespace.
 pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) if resource.is_namespaced() => format!("{namespace}/"),

@@ -1,6 +1,4 @@
-//! Deletes namespaces and their contents.
-//!
-//! In Kubernetes, the API server and the namespace controller do this.
+//! Deletes namespaces and their contents, as the namespace controller of Kubernetes does.
 //!
 //! Guarantees:
 //! - the deletion of a namespace sets its phase to Terminating, with a MODIFIED event. The server then
@@ -12,8 +10,8 @@
 //! - as in Kubernetes, a namespace with an empty `spec.finalizers` stays Terminating until it is deleted a
 //!   second time;
 //! - only contents of the deleted namespace are removed, never objects in a new namespace of the same name;
-//! - no background task runs: the request that makes the next step of a deletion possible, such as the
-//!   removal of the last pod, also executes this step before the server responds.
+//! - no background task runs. For example, the request that removes the last pod also deletes all other
+//!   objects of the namespace, before the server responds.
 //!
 //! The module `strategy::namespace` sets the finalizer and the name label of a new namespace. This module
 //! does not.

@@ -138,9 +138,9 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     }
 }
 
-/// Adds the URL path `path` with its `operations` to `paths`. Does nothing if `operations` is empty.
+/// Adds a URL path with its operations and parameters to `paths`, unless there are no operations.
 ///
-/// Also adds the parameters in `path`, such as `{name}`.
+/// An example of a parameter is `{name}`.
 fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
     if operations.is_empty() {
         return;
@@ -235,9 +235,8 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// Maps the full name of each recorded schema of a built-in type to the kinds that have this schema.
-    ///
-    /// A kind is given as `(apiVersion, kind)`.
+    /// The recorded schemas of built-in types, by full name. The value contains `(apiVersion, kind)` of each
+    /// kind for which the schema was recorded.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
     /// Recorded schemas without known fields. Maps the name of the schema to `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,

@@ -70,10 +70,10 @@ impl PatchBody {
         }
     }
 
-    /// Returns complaints about duplicate members in the patch.
+    /// Returns messages about duplicate members in the patch.
     ///
-    /// For a JSON patch, the result also contains complaints about unknown members of its operations.
-    /// `text` is the request body from which the patch was parsed.
+    /// For a JSON patch, the result also contains messages about unknown members of its operations. `text` is
+    /// the request body from which the patch was parsed.
     pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
         let known = match self {
             PatchBody::Json(_) => Known::Operations,
@@ -118,7 +118,7 @@ impl PatchBody {
     }
 }
 
-/// Settings and results of the check of a client's patch for unknown and duplicate fields.
+/// Parameters for the report of unknown and duplicate fields in a client's patch.
 pub(crate) struct Rigour<'a> {
     /// Complaints about duplicate members in the patch.
     pub(crate) duplicates: Complaints,

@@ -85,9 +85,9 @@ fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
 
-/// Checks that the object in a request has the name and the namespace in the URL.
+/// Checks that the object in a request body has the name and the namespace of the URL.
 ///
-/// An object without a namespace passes the check of the namespace.
+/// The namespace in the body may be empty.
 fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let name = sent.text("name");
     if name.is_empty() {
@@ -244,10 +244,9 @@ fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
         .collect()
 }
 
-/// Validates a client's change of an object.
+/// Validates a client's change of an object, and adds the errors that it finds to `errors`.
 ///
-/// If the change is invalid or `errors` is not empty, returns an error that lists `errors` first and then the
-/// errors that this function finds.
+/// Returns one error that lists all these errors, or `Ok` if there are none.
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),

@@ -70,9 +70,8 @@ enum Start {
     Now,
 }
 
-/// The values from which the body of a new watch is created.
-///
-/// The server captures all values in one step under its lock.
+/// The values from which the body of a new watch is created. All of them describe the same state of the
+/// server.
 struct Opened {
     registration: Registration,
     receiver: Receiver,

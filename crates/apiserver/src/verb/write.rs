@@ -49,13 +49,13 @@ pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
 }
 
-/// Effect of a write on its object: a change, a step of the deletion, or the removal.
+/// How a write affects the object: changes it, prepares its deletion, or removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Change,
-    /// A step of the deletion before the removal, such as setting the deletion timestamp.
+    /// Prepares the deletion, for example by setting the deletion timestamp.
     ///
-    /// The storage quota does not apply to this step.
+    /// The storage quota does not apply to this write.
     Mark,
     Remove,
 }
@@ -95,7 +95,7 @@ impl Subject<'_> {
         ApiError::not_found(&self.resource.kind, self.name)
     }
 
-    /// Returns the object and its entry in the last durable state.
+    /// Returns the newest durable state of the object: its entry in the storage, and the parsed object.
     ///
     /// Read requests return this state.
     pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
@@ -108,7 +108,7 @@ impl Subject<'_> {
         self.parsed(entry)
     }
 
-    /// Returns the object and its entry in the last accepted state, durable or not.
+    /// Returns the newest accepted state of the object, durable or not: its entry, and the parsed object.
     ///
     /// The next write of the object is based on this state.
     pub(crate) fn newest(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
@@ -125,10 +125,10 @@ impl Subject<'_> {
     }
 }
 
-/// Stores `new` as the state of an object. With [`Step::Remove`], removes the object instead.
+/// Replaces the stored object `entry` by `new`. With [`Step::Remove`], removes the object instead.
 ///
-/// Returns the entry of `new`.
-/// Returns `None` if another write has changed the object, so its state is no longer `entry`.
+/// Returns the entry of `new`, also after a removal. Returns `None` and stores nothing if `entry` is no
+/// longer the newest state of the object.
 pub(super) fn replace(
     shared: &Shared,
     resource: &Resource,

@@ -246,7 +246,7 @@ fn a_truncated_or_overwritten_store_is_rejected() {
     assert_eq!(open(&directory).list("v1", "pods").len(), 200);
 }
 
-/// Number of concurrent writers in the child process. No two writers write the same object.
+/// Number of concurrent writers in the process that the test kills. No two writers write the same object.
 const WRITERS: usize = 4;
 /// Number of child processes that `acknowledged_writes_survive_a_kill` starts and kills, one after the other.
 const KILLS: u64 = 12;

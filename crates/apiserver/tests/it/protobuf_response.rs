@@ -1,4 +1,4 @@
-//! Tests responses in protobuf: objects, lists, watches and errors, and the faults of such responses.
+//! Tests responses in protobuf: objects, lists, watches and errors, with and without injected faults.
 
 use bytes::Bytes;
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! Tests which log messages a server that listens on a port writes.
+//! Tests the log messages of a server that listens on a port.
 //!
 //! Warnings must be logged, and bearer tokens must not be logged.
 

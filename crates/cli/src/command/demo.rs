@@ -7,9 +7,8 @@
 //! Guarantees:
 //! - the demo itself creates only the nodes and a Deployment, and the loops do everything else;
 //! - each printed step shows the revision of the object that the loop observed;
-//! - the demo succeeds if all replicas are ready and all failed pods are replaced;
-//! - if the user leaves out a loop, the demo succeeds if everything that precedes this loop has happened. For
-//!   example, without the scheduler, the pods must be created;
+//! - the demo succeeds if all replicas are ready and all failed pods are replaced. If the user disables a
+//!   loop, only the work before this loop is required: without the scheduler, the pods must be created;
 //! - if the demo does not succeed before its deadline, it fails and prints what is missing;
 //! - at the end, also after an error or a signal, the demo removes the objects that it has created.
 
@@ -53,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) without: Option<Loop>,
     /// CPU request of each pod, as a Kubernetes quantity.
     pub(crate) cpu: String,
-    /// Maximum duration of the demo, from its start. If the goal is not reached by then, the demo fails.
+    /// Maximum duration of the demo, from its start. The demo fails if it has not succeeded by then.
     pub(crate) deadline: Duration,
     pub(crate) target: Target,
     /// File to which the embedded server's request log is written, or `None` to write no log.
@@ -279,8 +278,8 @@ impl Stage<'_> {
 /// Prints a table with the numbers of requests and cache reads of each process.
 ///
 /// A process is a group of control loops with the same `User-Agent`. Below the table, prints how many list
-/// requests the processes have sent since the request with the sequence number `synced`. If the server has no
-/// request log, `synced` is `None` and the requests are not counted.
+/// requests the processes sent after the request with the sequence number `synced`. Without a request log on
+/// the server, `synced` is `None`, and the function counts only cache reads.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

@@ -67,7 +67,7 @@ pub(crate) struct Options {
     pub(crate) controllers: bool,
 }
 
-/// The optional parts of `serve`: the changes by `--churn`, and the control loops of `--controllers`.
+/// The optional parts of `serve`: the changes by `--churn`, and the controllers of `--controllers`.
 struct Company {
     churn: Option<(Churn, Rate)>,
     controllers: Option<Controllers>,

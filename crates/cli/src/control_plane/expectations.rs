@@ -3,8 +3,8 @@
 //! After a creation request, the controller's cache does not immediately contain the new pod. A controller
 //! that counts the pods in its cache too early would create too many pods. Therefore it records an
 //! expectation for each request before it sends the request. The event handler removes the expectation when
-//! the pod's event arrives. The controller counts pods only if no expectation is left. The model is
-//! kube-controller-manager's `ControllerExpectations`.
+//! the pod's event arrives. The controller counts pods only if no expectation is left.
+//! kube-controller-manager's `ControllerExpectations` works in the same way.
 //!
 //! Guarantees:
 //! - an event for which no expectation is recorded does not affect later expectations;

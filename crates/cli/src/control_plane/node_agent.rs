@@ -1,7 +1,8 @@
 //! The node agent: simulates the containers of its node's pods, and writes the status of these pods.
 //!
-//! A container runs as soon as the agent starts it. Each started container decrements the counter [`Fates`],
-//! and fails after 400 ms. If the counter is zero, the container runs until its pod is deleted.
+//! A container runs as soon as the agent starts it. While the counter [`Fates`] is above zero, each started
+//! container decrements the counter, and fails after 400 ms. All other containers run until their pods are
+//! deleted.
 //!
 //! Guarantees:
 //! - The agent never changes a pod of another node.
@@ -67,9 +68,9 @@ struct Container {
     ends: Option<Instant>,
 }
 
-/// Event handler for pods. Reports changes of the pods of the node `node`, and adds these pods to the queue.
+/// Event handler for pods. Adds the pods of the node `node` to the queue, and reports their progress.
 ///
-/// Also reports each new pod without a node.
+/// Also reports each new pod that is not bound to a node.
 struct Pods {
     /// Name of the node whose pods are handled, or `None` for the pods of all nodes.
     node: Option<String>,
@@ -77,9 +78,9 @@ struct Pods {
     teller: Teller,
 }
 
-/// Adds the agent of the node named `node` to a process. The process must have no other loop.
+/// Adds the agent of the node named `node` to a process, which must have no other loop.
 ///
-/// The agent reports its steps under the user agent of the process.
+/// In the reported steps, the name of the loop is the user agent of the process.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.

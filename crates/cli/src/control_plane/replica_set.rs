@@ -60,7 +60,7 @@ struct Controller {
 
 /// Event handler for ReplicaSets. Adds the ReplicaSet of each event to the queue.
 ///
-/// Reports a step if the ReplicaSet is new or the numbers in its status have changed.
+/// Reports the event to `teller` if the ReplicaSet is new or the numbers in its status have changed.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -68,8 +68,8 @@ struct ReplicaSets {
 
 /// Event handler for pods. Adds the ReplicaSet that controls the pod of each event to the queue.
 ///
-/// Removes the expectation for a creation or deletion that the event confirms. Reports a step if the pod was
-/// added, has ended, or was deleted.
+/// Records in `expectations` that the event confirms a creation or deletion by the controller. Reports the
+/// event to `teller` if the pod was added, has ended, or was deleted.
 struct Pods {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -323,7 +323,7 @@ impl Controller {
 
     /// Reports that a ReplicaSet has the desired number of pods ([`Kind::Content`]).
     ///
-    /// The step contains `newest`, the ReplicaSet's newest ready pod. Reports nothing if `newest` is `None`,
+    /// The report names `newest`, the ReplicaSet's newest ready pod. Reports nothing if `newest` is `None`,
     /// or if `ready`, the number of ready pods, is not higher than at the previous call for this ReplicaSet.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);

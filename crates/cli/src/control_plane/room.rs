@@ -48,7 +48,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Returns the CPU and memory requests of a pod's containers, summed, and the pod itself as one pod.
+    /// Returns the sum of the CPU and memory requests of a pod's containers. The number of pods is 1.
     ///
     /// # Errors
     /// Returns an error if a quantity is invalid.

@@ -72,7 +72,8 @@ struct Assumed {
     takes: Room,
 }
 
-/// Event handler for pods without a node. Reports each new pod, and adds it to the queue.
+/// Event handler for pods without a node. Adds each new pod to the queue, and reports it with
+/// [`Teller::tell`].
 ///
 /// When a pod is bound, has ended or is deleted, the handler removes the pod from [`Memory`].
 struct Unbound {
@@ -83,8 +84,8 @@ struct Unbound {
 
 /// Event handler for bound pods that have not terminated.
 ///
-/// The handler reports new bindings. When a pod terminates or is deleted, the handler adds the unschedulable
-/// pods to the queue again.
+/// The handler reports new bindings with [`Teller::tell`]. When a pod terminates or is deleted, the handler
+/// adds the unschedulable pods to the queue again.
 struct Bound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
@@ -104,7 +105,7 @@ struct Nodes {
 /// To list nodes, the scheduler needs a cluster-wide permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The scheduler observes only pods. It reports steps, but has no workers and binds no pods.
+    /// The scheduler lists and watches only pods. It reports new pods and bindings, but binds no pods.
     Pods,
     PodsAndNodes,
 }

@@ -5,8 +5,8 @@
 //! Guarantees:
 //! - A step contains an object and its revision as the loop observed them. It never contains a state that the
 //!   loop only expects.
-//! - A report waits while [`STEPS_MAX`] steps are queued. A report never fails. If the receiver was dropped,
-//!   the step is discarded and the loop continues.
+//! - [`Teller::tell`] never fails, but waits while [`STEPS_MAX`] steps are queued. If the receiver was
+//!   dropped, the step is discarded and the loop continues.
 //!
 //! The module does not print the steps.
 
@@ -65,9 +65,11 @@ pub(crate) enum Kind {
     FailureSeen,
     /// The replica set controller received the deletion event of a pod that a ReplicaSet controls.
     PodDeleted,
-    /// The deployment controller received an event with a changed status: not all replicas are ready.
+    /// The deployment controller received an event that changes a Deployment's status: not all replicas are
+    /// ready.
     NotAllReady,
-    /// The deployment controller received an event with a changed status: all replicas are ready.
+    /// The deployment controller received an event that changes a Deployment's status: all replicas are
+    /// ready.
     AllReady,
 }
 

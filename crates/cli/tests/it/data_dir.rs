@@ -1,7 +1,6 @@
-//! Tests `serve --data-dir`: the objects and revisions of a server after a restart.
+//! Tests `serve --data-dir`: the objects and revisions of a server after a restart or a kill.
 //!
-//! The tests end the first server with SIGKILL or another signal. Other tests check that a server does not
-//! start on an unusable directory.
+//! Also tests that a server does not start on an unusable directory.
 
 use std::{
     collections::BTreeMap,
@@ -155,11 +154,11 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
     server.end_by("-INT").await.with_code(130);
 }
 
-/// The states that one config map may have after the server was killed.
+/// The states that one config map may have after a kill of the server.
 ///
-/// A state is the number in the config map, or `None` if the config map does not exist. The first state is
-/// the last one that the server acknowledged. If the kill interrupted a write, the second state is the one
-/// that this write requested.
+/// A state is the number in the config map, or `None` if the config map does not exist. Index 0 is the most
+/// recent acknowledged state. Index 1 is the state that an interrupted write requested, if the kill
+/// interrupted one.
 type States = Vec<Option<u64>>;
 
 /// One client that writes to the server, and the states that its config maps may have.

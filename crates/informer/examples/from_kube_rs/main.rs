@@ -81,7 +81,7 @@ async fn ended(stopped: oneshot::Receiver<()>) {
     drop(stopped.await);
 }
 
-/// Changes generators and config maps as a user would.
+/// Changes config maps and the `Generator` objects that define them, as a user would.
 ///
 /// After each change, waits until the controller has updated the config maps. At the end, drops `stop`, which
 /// stops the controller, and returns the contents of the config maps by name.

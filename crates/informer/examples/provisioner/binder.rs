@@ -116,8 +116,8 @@ impl Binder {
 
     /// Binds the claim `name` to the volumes that refer to it, or releases these volumes.
     ///
-    /// A volume is released if the claim does not exist, or if the uid of the claim differs from the uid in
-    /// the volume. At the end, the finalizers of the claim are removed if the claim is marked for deletion.
+    /// A volume is released if the claim does not exist, or if the claim's uid differs from the uid in the
+    /// volume's `claimRef`. If the claim is marked for deletion, its finalizers are then removed.
     async fn sync(&self, name: &ObjectName, by_claim: &IndexToken) -> anyhow::Result<()> {
         let claim = self.claims.lister().find(name);
         let claim = claim.map(|claim| claim.get()).transpose()?;
@@ -171,10 +171,12 @@ impl Binder {
         Ok(())
     }
 
-    /// Sets the phase of a volume to `Released`. Must be called if the cache has no claim for the volume.
+    /// Sets the phase of a volume to `Released`. Must be called only if the cache has no claim for the
+    /// volume.
     ///
-    /// Instead removes the finalizers of a volume that is already released and marked for deletion. Returns
-    /// an error and changes nothing if the server still has the claim.
+    /// If the volume is already `Released`, the method instead removes its finalizers if it is marked for
+    /// deletion. Otherwise, the method returns an error and changes nothing if the server still has the
+    /// claim.
     async fn release(&self, claim: &ObjectName, volume: &PersistentVolume) -> anyhow::Result<()> {
         let volumes = Api::<PersistentVolume>::all(self.client.clone());
         if volume_phase(volume) == Some("Released") {

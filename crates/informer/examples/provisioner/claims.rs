@@ -64,7 +64,7 @@ impl Claims {
 
     /// Creates a volume claim with the storage class `class`. Returns the claim as the server has stored it.
     ///
-    /// The name of the claim is `name` and the id of the run.
+    /// The claim is named `name`, followed by a hyphen and the id of the run.
     pub(crate) async fn create(
         &self,
         name: &str,

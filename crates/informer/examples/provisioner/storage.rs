@@ -20,8 +20,8 @@ pub(crate) const FAILURES: &str = "kube-informer-example/failures";
 
 /// Key of a label that makes two provisioners create the volume of a claim at the same time.
 ///
-/// If a claim has the label, the first two calls of [`Storage::provide`] for the claim's disk wait for each
-/// other. The calls are from two different provisioners.
+/// If a claim has the label, the first call of [`Storage::provide`] for the claim's disk waits for a second
+/// call. The two provisioners of the example make these calls.
 pub(crate) const RACE: &str = "kube-informer-example/race";
 
 /// The simulated storage. Clones share the same disks, so several provisioners can use them.

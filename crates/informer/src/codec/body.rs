@@ -15,7 +15,7 @@ use super::{
 pub(crate) enum Encoding {
     #[default]
     Json,
-    /// Protobuf. The response states the kinds of its objects.
+    /// Protobuf in the envelope of the Kubernetes API, which contains the API version and the kind.
     Protobuf,
 }
 

@@ -33,16 +33,15 @@ pub(crate) struct IdentityMetadata<'a> {
     #[serde(borrow, deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Pairs<'a>,
     /// JSON text of the annotations, as a slice of the object's JSON. `None` if the object has no
-    /// annotations.
+    /// annotations, or is in protobuf.
     ///
-    /// Pruning uses the slice to find the position of the annotations. Always `None` for an object in
-    /// protobuf.
+    /// A decoder that must remove the annotations uses the slice to find their position.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) annotations: Option<&'a [u8]>,
-    /// JSON text of the managed fields, as a slice of the object's JSON. `None` if the object has none.
+    /// JSON text of the managed fields, as a slice of the object's JSON. `None` if the object has none, or is
+    /// in protobuf.
     ///
-    /// Pruning uses the slice to find the position of the managed fields. Always `None` for an object in
-    /// protobuf.
+    /// A decoder that must remove the managed fields uses the slice to find their position.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) managed_fields: Option<&'a [u8]>,
 }
@@ -109,7 +108,8 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 }
 
 impl<'a> Identity<'a> {
-    /// Returns the name and the JSON text of each field that is often pruned: annotations and managed fields.
+    /// Returns the name and the JSON text of the fields that informers often remove: annotations and managed
+    /// fields.
     ///
     /// The text is `None` if the object does not have the field.
     pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {

@@ -84,7 +84,8 @@ pub(super) fn identity_in_place(json: &[u8]) -> Option<Identity<'_>> {
 
 /// Returns the byte position of the value of the object's `metadata`.
 ///
-/// Returns `None` if the object has no `metadata`, or if a field that contains a map or an array precedes it.
+/// Returns `None` if the object has no `metadata`, or if the value of an earlier field is an object or an
+/// array.
 fn metadata_at(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":"#;
     let at = memmem::find(json, KEY)?;

@@ -14,7 +14,7 @@ pub(crate) struct Expected {
     /// server that does not support metadata-only requests sends complete objects, which have the expected
     /// kind.
     pub(super) metadata_only: bool,
-    /// First bytes of the JSON of an object of an accepted kind, as API servers write it.
+    /// Possible first bytes of the JSON of an accepted object, as API servers write them.
     pub(super) beginnings: Vec<String>,
     /// The JSON text `"apiVersion":…,"kind":…` of the expected kind. It is inserted into objects without a
     /// kind.
@@ -29,7 +29,8 @@ pub(crate) enum Named {
     Expected(Option<usize>),
     /// The object states neither an API version nor a kind, or they can't be read.
     Nothing,
-    /// The object has another API version or kind than expected. The text contains both values of the object.
+    /// The object has another API version or kind than expected. The text contains the object's API version
+    /// and kind.
     Other(String),
 }
 
@@ -76,5 +77,5 @@ impl Expected {
     }
 }
 
-/// Maximum length in bytes of an object's API version and kind in an error message.
+/// Maximum total length in bytes of an object's API version and kind in an error message.
 const KIND_BYTES: usize = 128;

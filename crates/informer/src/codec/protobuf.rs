@@ -86,10 +86,10 @@ fn message(bytes: &[u8]) -> &[u8] {
     envelope(bytes).map_or(bytes, |envelope| envelope.raw)
 }
 
-/// Returns `PartialObjectMetadata` and its API version if `schema` is the message type of that kind.
+/// Returns the API version and the kind of `PartialObjectMetadata` if `schema` is its message type.
 ///
-/// A list item of this kind has no envelope in protobuf, but states its kind in JSON. Items of other kinds
-/// state no kind in either encoding.
+/// The caller uses them for an object without an envelope, such as a list item. In JSON, such an object
+/// contains them, unlike the list items of other kinds.
 fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
     const API_VERSION: &str = "meta.k8s.io/v1";
     const KIND: &str = "PartialObjectMetadata";
@@ -99,6 +99,8 @@ fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
 }
 
 /// Compares the kind in the object's envelope with the expected kind.
+///
+/// An object without an envelope states no kind, unless it is a `PartialObjectMetadata`.
 pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named {
     let envelope = envelope(bytes);
     let stated = match &envelope {
@@ -117,8 +119,7 @@ pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named 
 
 /// Returns `Some(0)` if the object has no envelope, and therefore states no kind.
 ///
-/// Items of a list usually have no envelope. The number 0 replaces the position of the metadata. The position
-/// is not needed, because [`identity`] searches the whole message.
+/// The number has no meaning for protobuf. For an object in JSON, it is the position of the metadata.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
     // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)

@@ -1,7 +1,7 @@
 //! Tests the detection of content types.
 //!
-//! Also tests the pruning of an object with the positions of its fields, which were found when its identity
-//! was read.
+//! Also tests that pruning an object yields the same result whether or not the positions of its fields are
+//! already known.
 
 use k8s_openapi::api::core::v1::Pod;
 

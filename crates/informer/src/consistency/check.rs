@@ -76,7 +76,7 @@ struct Source {
 /// to [`GAP_MAX`].
 struct ListedFor {
     fingerprint: u64,
-    /// Number of periodic checks after which the check requests the next list.
+    /// Number of periodic checks from one request for a list to the next request.
     ///
     /// For example, 1 means that the next periodic check requests a list.
     gap: u32,
@@ -199,7 +199,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Requests a snapshot that contains, for each source, all objects at the source's revision.
+    /// Requests a snapshot in which the objects of each source match the source's revision.
     ///
     /// Returns `None` if no such snapshot is available after [`SETTLE_TRIES`] attempts, or if the informer
     /// has not synced or has stopped.

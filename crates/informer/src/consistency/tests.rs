@@ -1,4 +1,4 @@
-//! Tests which differences between a store and a server a comparison reports.
+//! Tests the comparison of a store with a server: which differences it reports.
 //!
 //! The tests fill the store, and pass the server's objects to the comparison without a server.
 
@@ -29,7 +29,7 @@ fn object(name: &str, uid: &str, revision: u64) -> Object<ConfigMap> {
     .unwrap()
 }
 
-/// Returns a store that has received one list from each source. `lists` contains the lists.
+/// Returns the writer of a store in which each source has one list. `lists[i]` is the list of source `i`.
 ///
 /// Each list has revision 9. An object of a list consists of its name, its uid and its revision.
 fn store(lists: &[&[(&str, &str, u64)]]) -> IndexerWriter<ConfigMap> {

@@ -1,7 +1,7 @@
-//! Adds changes to the queue and applies batches of changes to the store, for the informer's loop.
+//! Adds changes to an informer's queue, and applies batches of changes to the informer's store.
 //!
 //! Long lists and very large batches are applied on tokio's thread pool for blocking work, because they would
-//! delay the other tasks of the loop's thread. The loop waits for the result.
+//! delay other tasks on the same thread. The informer waits for the result.
 //!
 //! Guarantees: batches are applied one after the other, and the changes of a batch become visible to readers
 //! together.
@@ -93,8 +93,6 @@ impl<K: Send + Sync + 'static> Serving<K> {
 }
 
 /// Reports changes to the metrics collector, and returns the changes. Reports nothing without a collector.
-///
-/// The loop calls this function before the handlers receive the changes.
 pub(super) async fn report_changes<K>(meter: Meter, changes: Vec<Change<K>>) -> Vec<Change<K>>
 where
     K: Send + Sync + 'static,

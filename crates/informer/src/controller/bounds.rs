@@ -2,16 +2,16 @@
 
 use crate::queue::BATCH;
 
-/// Maximum number of changes in an informer's queue, and in the channel from the reflectors to this queue.
+/// Default limit on the changes in an informer's queue, and in the channel to this queue.
 ///
-/// The limit is two batches. Reflectors wait while both the queue and the channel are full.
+/// The limit is two batches, and applies separately to the queue and the channel. Reflectors wait while both
+/// are full.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
 /// Limits of an informer's loop: the size of a batch, and the number of changes that wait in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Maximum number of changes that the loop applies at a time. The loop executes pending commands between
-    /// two batches.
+    /// Maximum number of changes in one batch. The loop executes commands only between two batches.
     pub(crate) batch: usize,
     /// Number of changes in the queue at which the loop stops receiving changes from the reflectors.
     pub(crate) waiting: usize,

@@ -10,9 +10,9 @@ use crate::object::ObjectName;
 impl<K: Send + Sync + 'static> Serving<K> {
     /// Marks the stored object `name` as broken, which means that it is stored with its decoding error.
     ///
-    /// Also marks the objects of the [`Command::FoundBroken`] commands that are next in the channel, up to
-    /// the size of a batch. If a command of another type follows them, returns that command. The caller must
-    /// then execute it.
+    /// Also executes the [`Command::FoundBroken`] commands that directly follow in the channel, up to the
+    /// size of a batch. If the next command has another type, this method receives and returns that command.
+    /// The caller must then execute it.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

@@ -41,7 +41,7 @@ pub(crate) enum NoSnapshot {
     /// The queue contains changes and can pop them in another order than it received them.
     ///
     /// The store may therefore contain a newer change without an older one, and so match no revision of the
-    /// server. The changes wait because the buffer of a handler is full.
+    /// server. This can happen while the buffer of a handler is full.
     Unsettled,
     /// The informer has stopped.
     Stopped,

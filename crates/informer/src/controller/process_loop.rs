@@ -1,7 +1,7 @@
 //! Runs a reflector and a user-defined process function ([`ProcessLoop`]).
 //!
-//! Guarantees: the process loop runs until the shutdown, or until the reflector or the processing fails. The
-//! loop spawns no tasks, so nothing runs after it has returned.
+//! Guarantees: the process loop runs until the shutdown, or until the reflector or the loop panics. The loop
+//! spawns no tasks, so nothing runs after it has returned.
 
 use std::future::Future;
 
@@ -57,7 +57,7 @@ where
 
     /// Returns a future that completes when the process function has received the whole first list.
     ///
-    /// The future does not borrow the controller, so the controller can run while the caller waits.
+    /// The future does not borrow the process loop, so [`run`](Self::run) can consume the process loop.
     #[doc(alias = "HasSynced")]
     pub fn wait_for_sync(&self) -> WaitForSync {
         self.reflector.wait_for_sync()
@@ -72,15 +72,15 @@ where
 
     /// Lists, watches and calls the process function until `shutdown` resolves.
     ///
-    /// [`Ended::discarded`] is the number of changes that were received but not processed. A list that is not
-    /// yet in the queue counts as one change.
+    /// [`Ended::discarded`] is the number of changes that were received but not processed. A list that the
+    /// reflector has received, but the queue has not, counts as one change.
     ///
     /// # Errors
-    /// Returns an error if the `ListerWatcher`, the known objects or `should_resync` panics. Errors of a
-    /// server or of the process function do not end the controller.
+    /// Returns an error if the `ListerWatcher`, the store of known objects or `should_resync` panics. An
+    /// error of a server, or an error or a panic of the process function, does not end the process loop.
     ///
     /// # Cancel safety
-    /// Dropping the future stops the controller between two calls of the process function.
+    /// Dropping the future stops the process loop between two calls of the process function.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<Ended, InformerError> {
         // Declared first, so it is dropped last.
         let _stopped = self.stopped;

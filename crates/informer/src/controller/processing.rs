@@ -1,7 +1,7 @@
 //! Passes deltas from a channel through a [`DeltaFifo`] to a process function ([`Processing`]).
 //!
-//! Guarantees: the changes of a key are processed in order, even if an older change is retried. Errors of the
-//! process function do not block other keys.
+//! Guarantees: the changes of a key are processed in order, also when a failed change is retried. Errors of
+//! the process function do not block other keys.
 //!
 //! This module does not store objects.
 
@@ -20,12 +20,12 @@ use crate::{
     reflector::{Delta, DeltaKind, Error, Reporter},
 };
 
-/// Length of the first pause after every key in the queue has failed.
+/// Length of the first pause in processing after the process function failed for every queued key.
 ///
 /// The value is the base delay of client-go's work queues.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// Maximum length of a pause after every key in the queue has failed.
+/// Maximum length of a pause in processing after the process function failed for every queued key.
 ///
 /// The value is the maximum backoff of client-go's reflector.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -178,7 +178,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
 pub(super) struct ResyncTimer {
     /// Interval between resyncs; zero disables resyncs.
     pub(super) period: Duration,
-    /// Time of the next resync, one period after the loop started or after the previous resync.
+    /// Time of the next resync, one period after the start of the processing or after the previous resync.
     ///
     /// `None` if resyncs are disabled.
     pub(super) due: Option<Instant>,
@@ -194,7 +194,7 @@ impl ResyncTimer {
 /// State of the retries and pauses after failures of the process function.
 #[derive(Default)]
 pub(super) struct Retry {
-    /// Number of consecutive failures of the process function since the last pause started.
+    /// Number of consecutive failures of the process function since the last success or start of a pause.
     failed: usize,
     /// Length of the last pause after a failure; zero if no pause has started since the last success.
     pause: Duration,

@@ -23,7 +23,7 @@ use crate::{
     status::{FailureCause, InformerError},
 };
 
-/// Name of the guests (consistency check and warm start) in error messages.
+/// Name for the work of guests (consistency check and warm start) in error messages.
 const RUN: &str = "a check, a save or a load";
 
 impl<K> Controller<K>
@@ -100,7 +100,7 @@ where
         }
     }
 
-    /// Runs the reflectors and the guests until `shutdown` resolves.
+    /// Runs the reflectors and the guests (consistency check and warm start) until `shutdown` resolves.
     ///
     /// Restarts the reflectors when the server starts or stops serving the informer's kind. On return,
     /// reflectors that still run are in `reflecting`, and the caller must stop them.
@@ -189,7 +189,7 @@ async fn begin<K>(guests: &mut [Box<dyn Guest<K>>], reflectors: &mut [InnerRefle
     }
 }
 
-/// Runs all guests concurrently.
+/// Runs all guests (consistency check and warm start) concurrently.
 ///
 /// Completes only if a guest panics. The result is the panic as the cause of the informer's failure.
 async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
@@ -200,7 +200,7 @@ async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
     }
 }
 
-/// Runs `work`, which belongs to a guest, and returns a panic of `work` as an error.
+/// Runs `work`, and returns a panic of `work` as an error.
 async fn caught<T>(work: impl Future<Output = T>) -> Result<T, FailureCause> {
     let worked = AssertUnwindSafe(work).catch_unwind().await;
     worked.map_err(|panic| FailureCause::panicked(RUN, &*panic))

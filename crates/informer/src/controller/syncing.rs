@@ -1,8 +1,10 @@
 //! Determines when the informer has synced, and replies to requests for a snapshot of the store.
 //!
+//! A source is one list and watch of the informer. A warm start loads the objects of a saved store.
+//!
 //! As in client-go, full handler buffers do not delay the sync. All changes that the informer needs for the
-//! sync are applied to the store, even if the buffers are full. These are the first list of each source and,
-//! after a warm start, the first list or event that the server sends for each source.
+//! sync are applied to the store, even if the buffers are full. These changes are the first list of each
+//! source and, after a warm start, the first list or event that the server sends for each source.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +22,8 @@ pub(super) struct Unconfirmed {
     sources: BTreeSet<SourceId>,
     /// Number of changes to pop from the queue until the first changes of all sources are in the store.
     ///
-    /// Changes that were queued after these first changes are not counted, because the queue may never become
-    /// empty.
+    /// Changes that were queued later are not counted. Otherwise a watch with many events could delay the
+    /// confirmation forever.
     left_in_queue: usize,
     /// Sender that reports that the loaded objects are in the store; `None` after the report.
     filled: Option<oneshot::Sender<()>>,
@@ -43,9 +45,10 @@ impl Unconfirmed {
 }
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Queues the objects of a loaded store as the first lists of the sources.
+    /// Queues the objects of a saved store, as if each element of `lists` were the first list of a source.
     ///
-    /// The informer is not synced until the server has confirmed these objects.
+    /// When the objects are in the store, `filled` receives a message. The informer is not synced until the
+    /// server has confirmed these objects.
     pub(super) async fn fill(&mut self, lists: Vec<Delta<K>>, filled: oneshot::Sender<()>) {
         let sources = lists.iter().map(|list| list.source).collect();
         for list in lists {
@@ -62,8 +65,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
     ///
     /// Usually, this number is the free capacity of the fullest handler buffer. The number is unlimited in
     /// two cases:
-    /// - a first list has been received, but is not completely in the store;
-    /// - after a warm start, every reflector has sent its first change, but the informer has not synced.
+    /// - the first list of a source has been received, but is not completely in the store;
+    /// - after a warm start, every source has sent its first change, but the informer has not synced.
     pub(super) fn room(&self) -> usize {
         let unconfirmed = self.unconfirmed.as_ref();
         let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
@@ -99,7 +102,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns whether the changes with which the server confirms a warm start's objects are in the store.
+    /// Returns whether the server has confirmed the objects of a warm start, and the store contains the
+    /// result.
     ///
     /// Returns true if no objects were loaded.
     fn is_confirmed(&self) -> bool {
@@ -113,8 +117,8 @@ impl<K: Send + Sync + 'static> Serving<K> {
 
     /// Replies to pending requests for a snapshot of the store, with the snapshot or with an error.
     ///
-    /// Sends no reply yet if changes in the queue must be popped first and no full handler buffer prevents
-    /// this.
+    /// While the queue contains changes, the requests stay pending, except in two cases: the queue keeps all
+    /// changes in order, or a full handler buffer prevents the changes from being popped.
     pub(super) fn reply_with_snapshots(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {

@@ -30,7 +30,7 @@ fn pod(name: &str, revision: u64) -> Pod {
     }
 }
 
-/// Creates an informer's loop with one handler. The time of the informer's next resync has been reached.
+/// Creates the loop of an informer with one handler, and advances the clock until the next resync is due.
 ///
 /// Returns the loop, and the sender through which a test sends changes to the loop.
 #[expect(
@@ -174,7 +174,7 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
     assert!(!serving.parts.queue.is_empty());
 }
 
-/// Requests a snapshot from the loop, and lets the loop reply once.
+/// Requests a snapshot. The loop replies immediately, unless it must apply queued changes first.
 async fn request_snapshot(
     serving: &mut Serving<Pod>,
 ) -> oneshot::Receiver<Result<Snapshot<Pod>, NoSnapshot>> {

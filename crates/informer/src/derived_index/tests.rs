@@ -121,8 +121,7 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs the remaining operations of the test until an `Answer` has run. The index functions call this
-/// function.
+/// Runs the remaining operations of the test, up to and including the next `Answer`.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }

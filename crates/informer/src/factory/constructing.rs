@@ -1,9 +1,7 @@
 //! Detects a constructor that requests the informer that it is creating.
 //!
-//! A constructor is the function that a program passes to `informer_for` to create an informer. Each thread
-//! records the informers that constructors on this thread are creating. The factory compares each request on
-//! the thread with this record, and returns an error for a recursive request. A request that the constructor
-//! makes on another thread is not detected.
+//! A constructor is the function that a program passes to `informer_for` to create an informer. On the
+//! constructor's thread, such a request returns an error. On another thread, it is not detected.
 
 use std::cell::RefCell;
 

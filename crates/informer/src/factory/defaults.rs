@@ -1,4 +1,4 @@
-//! Stores the default options of a factory's informers, and combines them with the options of a request.
+//! Stores the default options of a factory's informers. Combines them with the options of one informer.
 //!
 //! Defaults exist for all kinds, for one type, and for one namespace. This module resolves the precedence
 //! between these defaults. It does not create informers.
@@ -94,7 +94,7 @@ impl Defaults {
             .filter_map(ByType::get)
     }
 
-    /// Returns the scope (namespaces and selectors) of an informer whose request has the options `own`.
+    /// Returns the scope (namespaces and selectors) of an informer that is requested with the options `own`.
     pub(super) fn scope<K: 'static>(&self, own: &InformerOptions<K>, is_namespaced: bool) -> Scope {
         let mut levels = vec![&own.level];
         levels.extend(self.of_type::<K>().map(|options| &options.level));
@@ -117,8 +117,9 @@ impl Defaults {
 
     /// Returns the function that transforms an informer's objects, or `None` if no transform is set.
     ///
-    /// This function first calls the function from `transform_metadata`. It then calls the most specific
-    /// transform for the object's namespace: that of `own`, of the type `K`, or of all kinds.
+    /// The returned function first applies the transform of `transform_metadata`, and then one transform for
+    /// the object's namespace. A transform in `own` has precedence over one of the type `K`, and one of `K`
+    /// over one of all kinds.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

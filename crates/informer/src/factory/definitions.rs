@@ -1,9 +1,8 @@
 //! Watches `CustomResourceDefinition` objects, and reports their state to the informers of custom resources.
 //!
-//! The factory has one informer that caches the metadata of all definitions. A handler of that informer sends
-//! the state of each definition to the informers of the defined kind. The handler reads the state from the
-//! cache, so the reported state is never older than the event. This module does not decide how an informer
-//! reacts to the state.
+//! The state of a definition is whether it exists or was deleted. The factory has one informer that caches
+//! the metadata of all definitions. A handler of that informer sends the state of each definition to the
+//! informers of the defined kind. This module does not decide how an informer reacts to the state.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -31,13 +31,13 @@ where
 }
 
 impl SharedInformerFactory {
-    /// Returns the informer of a kind that is known only at run time. The first request creates the informer.
+    /// Returns the informer of a kind that is known only at run time. The first call creates the informer.
     ///
     /// This method must be called inside a Tokio runtime.
     ///
-    /// The informer is limited to the factory's namespaces. This limit does not apply if `kind` reports a
-    /// cluster-scoped kind, as a result of [discovery](SharedInformerFactory::discover) does. If the server
-    /// does not serve the kind, the informer does not sync. A wait for the sync with
+    /// The informer is limited to the factory's namespaces, unless `kind` states that the kind is
+    /// cluster-scoped. Kinds that [discovery](SharedInformerFactory::discover) returns state this. If the
+    /// server does not serve the kind, the informer does not sync. A wait for the sync with
     /// [`fail_fast`](crate::status::WaitForSync::fail_fast) then returns an error.
     ///
     /// # Errors
@@ -56,9 +56,9 @@ impl SharedInformerFactory {
 
     /// Returns the informer of a kind that is known only at run time, with the given options.
     ///
-    /// The first request creates the informer. Requests with different selectors or namespaces return
-    /// different informers. Requests with equal selectors and namespaces return the same informer, and their
-    /// other options must be equal too. This method must be called inside a Tokio runtime.
+    /// The first call creates the informer. Calls with different selectors or namespaces return different
+    /// informers. Calls with equal selectors and namespaces return the same informer, and their other options
+    /// must be equal too. This method must be called inside a Tokio runtime.
     ///
     /// # Errors
     /// Returns [`KindError`] for the same reasons as [`SharedInformerFactory::for_resource`], and if the
@@ -97,7 +97,7 @@ impl SharedInformerFactory {
 
     /// Returns the informer that caches only the metadata of objects, with the given options.
     ///
-    /// Requests with different selectors or namespaces return different informers. This method must be called
+    /// Calls with different selectors or namespaces return different informers. This method must be called
     /// inside a Tokio runtime.
     ///
     /// # Errors

@@ -176,8 +176,8 @@ impl SharedInformerFactory {
     /// Its handlers receive no more events. Undelivered events are discarded. Registering a handler fails
     /// with [`Stopped`](crate::shared_informer::Stopped).
     ///
-    /// An adopted informer is only removed from the factory. It keeps running, because the factory does not
-    /// run it.
+    /// An informer that was added with [`adopt`](SharedInformerFactory::adopt) is only removed from the
+    /// factory. It keeps running, because the factory does not run it.
     ///
     /// The method can be called several times, also concurrently. Each call waits until the informer's tasks
     /// have ended.

@@ -78,7 +78,7 @@ pub struct Coverage {
     pub sections: Vec<CoveredNamespace>,
     /// Whether the informer requests and caches only the metadata of the objects.
     pub is_metadata_only: bool,
-    /// Form in which the cache stores each object while no reader uses the object.
+    /// Form in which the cache stores each object.
     pub representation: Representation,
     /// Fields that the cache stores, in addition to the labels and the fields that identify an object.
     ///
@@ -102,7 +102,7 @@ pub struct CoveredNamespace {
     pub fields: String,
 }
 
-/// Form in which a cache stores an object while no reader uses the object.
+/// Form in which a cache stores an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Representation {
@@ -151,8 +151,8 @@ pub(super) struct Registered<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) kind: ApiResource,
     pub(super) coverage: Option<Coverage>,
-    /// Options of the request that created the informer, without the factory's defaults. `None` if the
-    /// program created the informer itself.
+    /// Options with which the program requested the informer from the factory, without the factory's
+    /// defaults. `None` if the program created the informer itself.
     pub(super) options: Option<InformerOptions<K>>,
 }
 

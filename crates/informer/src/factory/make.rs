@@ -100,8 +100,8 @@ impl SharedInformerFactory {
 
     /// Creates an informer with the options `complete`, which include the defaults of the factory.
     ///
-    /// `requested` contains only the options of the request. It determines the transforms, which can differ
-    /// between namespaces and are not part of `complete`.
+    /// `requested` contains only the options of the request. The transforms are computed from it, because
+    /// they can differ between namespaces.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,

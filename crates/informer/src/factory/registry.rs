@@ -79,7 +79,7 @@ pub(super) struct EntryId(u64);
 /// Determines how long a request for an informer keeps the informer running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// The informer runs from the start of the factory until the factory is shut down.
+    /// The informer runs from the start of the factory until it is stopped or the factory is shut down.
     Pinned,
     /// The informer runs until its last [`Hold`](super::Hold) is dropped and the idle grace period has
     /// passed.
@@ -92,8 +92,8 @@ pub(super) enum Ending {
     NotHere,
     /// The informer is not running in this factory, and was removed from the registry.
     ///
-    /// The value is the informer's run function if the informer was never started, and `None` for an adopted
-    /// informer. Dropping the function ends the informer.
+    /// The value is the run function of an informer that was never started. Dropping the function ends the
+    /// informer. `None` for an informer that the factory does not run.
     Left(Option<Run>),
     /// The informer was signalled to end through this channel. The channel closes when the informer's last
     /// task has ended.
@@ -108,10 +108,9 @@ pub(super) struct Registry {
     stop: watch::Sender<bool>,
     /// Sends the error of the first informer that failed; `None` until an informer fails.
     pub(super) failure: watch::Sender<Option<InformerError>>,
-    /// Tasks of the running informers. This lock is never held together with the lock of `state`.
+    /// Tasks of the running informers. Must not be locked while `state` is locked.
     ///
-    /// A runtime that shuts down drops a newly spawned task at once. The drop runs user code, which may lock
-    /// `state`.
+    /// Spawning a task while the runtime shuts down runs user code, which may lock `state`.
     running: Mutex<JoinSet<()>>,
 }
 
@@ -130,7 +129,7 @@ struct Entry {
     key: Key,
     /// The informer as a [`Registered<K>`], where `K` is the Rust type in the key.
     informer: Arc<dyn AnyInformer>,
-    /// Function that runs the informer; `None` after the informer's start, and for an adopted informer.
+    /// Function that runs the informer; `None` after the start, and if the program runs the informer.
     run: Option<Run>,
     demand: Arc<watch::Sender<Demand>>,
     pinned: bool,
@@ -262,8 +261,9 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Removes the run function of an informer from `entry`, and returns the function with its argument, a
-    /// [`Lifetime`]. Returns `None` if the informer was already started or is adopted.
+    /// Removes the run function of an informer from `entry`, and returns it with its argument.
+    ///
+    /// Returns `None` if the informer was already started, or if the factory does not run the informer.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -288,11 +288,10 @@ impl Registry {
         }
     }
 
-    /// Returns one sync wait for each started informer and for each adopted informer. Informers that were
-    /// signalled to end are omitted.
+    /// Returns one sync wait for each informer that was started or that the factory does not run.
     ///
-    /// Before the first [`start`](Self::start), the result also contains waits for the informers that are not
-    /// started. These waits fail at once.
+    /// Informers that were signalled to end are omitted. Before the first [`start`](Self::start), the result
+    /// also contains waits for the informers that are not started. These waits fail at once.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::{logs, reflector::RequestOptions, selector::Selector};
 
-/// Namespace entry that covers all namespaces without an entry of their own.
+/// Name of the section that covers all namespaces without a section of their own.
 const ALL: &str = "";
 
 /// Selectors, and options of list and watch requests, for one namespace or for all namespaces.

@@ -43,8 +43,8 @@ impl<K> Entry<K> {
 
     /// Returns whether this entry already contains the state `object`, received from `source`.
     ///
-    /// Two states are the same if their revision, epoch and uid are equal. An object that can't be decoded
-    /// has no state, and equals only itself.
+    /// The states are the same if their revision, epoch and uid are equal. The epoch identifies the period
+    /// between two restores of the server from a backup. An object that can't be decoded equals only itself.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

@@ -73,14 +73,14 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
     }
 }
 
-/// Reports the broken objects and the index errors of a store in the status and in the log.
+/// Reports decode errors and index errors of a store in the status of its reflector or informer.
 ///
-/// A broken object is an object that can't be decoded.
+/// Index errors are also logged.
 #[derive_where(Debug)]
 pub(crate) struct StatusNotes {
     #[derive_where(skip)]
     report: Reporter,
-    /// Value of [`Snapshot::broken_version`] when the broken objects were last copied to the status.
+    /// Value of [`Snapshot::broken_version`] at the most recent update of the status.
     broken_version: u64,
     not_indexed: LogLimiter,
 }

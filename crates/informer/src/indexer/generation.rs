@@ -32,7 +32,7 @@ pub(super) struct Garbage<K> {
 /// dropping one of them usually frees little. Dropping the last of them frees all entries that the next list
 /// has removed or replaced.
 pub(super) struct Generation<K> {
-    /// Whether a list has ended this generation, or the writer of the store was dropped.
+    /// Whether this generation has ended: a later list followed, or the store's writer was dropped.
     is_over: AtomicBool,
     free: Free<K>,
 }

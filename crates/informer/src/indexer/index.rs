@@ -205,7 +205,7 @@ pub trait IndexRef {
     /// Returns the name of the index that this reference identifies.
     fn index_name(&self) -> &str;
 
-    /// Returns whether this reference identifies the index whose stored name is `name`.
+    /// Returns whether this reference identifies the index that owns the string `name`.
     ///
     /// A reference by name identifies any index with an equal name. A token identifies only the index for
     /// which it was created.

@@ -12,8 +12,7 @@ type Positions = std::collections::HashMap<ObjectName, usize>;
 
 /// Finds duplicate names in one list, and stored objects that the list does not contain.
 pub(super) enum Listed {
-    /// The list is sorted by name and has no duplicates. Merging the list with the sorted stored names finds
-    /// the stored objects that the list does not contain.
+    /// The list is sorted by name and has no duplicates.
     InOrder,
     /// The list is not sorted, or has duplicates. The map contains the names that were passed to
     /// [`Listed::position`], each with its position in the list without duplicates.
@@ -33,11 +32,10 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of `name` in the list without duplicates. Must be called for each name of the
-    /// list, in order.
+    /// Returns the position of `name` in the list after the removal of duplicates.
     ///
-    /// `next` is the position that a new name receives. If an earlier item of the list has the same name,
-    /// returns the position of that item.
+    /// Must be called for each name of the list, in order. `next` is the number of different names so far. A
+    /// repeated name has the position of its first occurrence.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,

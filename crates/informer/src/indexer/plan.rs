@@ -1,7 +1,8 @@
 //! Defines [`Plan`]: the conditions of a query on a store, and the search for objects that meet all of them.
 //!
-//! A search uses an index for the conditions that select objects by namespace or index value. It checks the
-//! other conditions for each object. The caller passes the state of the store to each search.
+//! A search uses an index for conditions that select objects by namespace or index value, and checks all
+//! other conditions for each object. A plan does not contain the store: the caller passes the store's state
+//! to a search.
 
 use std::{
     ops::Bound::{self, Excluded, Included, Unbounded},
@@ -34,10 +35,9 @@ pub(crate) struct Plan {
     tests: Vec<Test>,
 }
 
-/// A condition on a namespace or on an index. The next object that meets it is found without a scan.
+/// A condition that an index can answer: the object's namespace or index value is one of a sorted list.
 ///
-/// An object meets the condition if it has one of the listed namespaces or values, which are sorted. The
-/// number in `Values` is the position of the index among the store's indices.
+/// The number in `Values` is the position of the index among the store's indices.
 #[derive(Clone, Debug)]
 enum Set {
     Namespaces(Values),

@@ -19,8 +19,8 @@ use derive_where::derive_where;
 ///
 /// [`Snapshot::query`] creates a query without conditions, which selects all objects.
 ///
-/// The query builds no intermediate list. It searches each index at most once per object that meets the *most
-/// selective* condition. The order of the conditions does not matter.
+/// The query builds no intermediate list. It starts with the condition that the fewest objects meet, and
+/// checks the other conditions for each of these objects. The order of the conditions does not matter.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::Pod;
@@ -91,11 +91,10 @@ impl<K> Snapshot<K> {
         plan.select(fields, self.root())
     }
 
-    /// Visits the next objects after the name `last` that meet the conditions of a plan, at most 64 objects.
+    /// Finds up to 64 objects that meet the conditions of a plan, and returns those that `selects` accepts.
     ///
-    /// If `last` is `None`, the search starts at the first object. Returns the visited objects for which
-    /// `selects` returns true. If more objects may follow, also returns the last visited name, which the
-    /// caller passes as `last` to continue.
+    /// The search starts after the name `last`, or at the first object if `last` is `None`. If more objects
+    /// may follow, also returns the name to pass as `last` to continue the search.
     pub(crate) fn slice(
         &self,
         plan: &Plan,

@@ -183,7 +183,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the entries of one namespace, starting at the bound `from` and including broken entries.
+    /// Returns the entries of one namespace from the bound `from` on, including broken entries.
     ///
     /// The empty namespace contains the cluster-scoped objects.
     pub(super) fn in_namespace<'a, 'n>(
@@ -211,7 +211,7 @@ impl<K> Root<K> {
 
     /// Sets the function `free`, which frees the large parts of this root and of later roots of the store.
     ///
-    /// `free` is called when a root with at least 1,000 entries is dropped after a later list was applied.
+    /// `free` is called when a root with at least 1,000 entries is dropped, if its generation has ended.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }

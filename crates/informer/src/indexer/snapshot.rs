@@ -97,8 +97,8 @@ impl<K> Snapshot<K> {
     /// these objects.
     ///
     /// Only packed and lazy caches decode objects on the first read. In other caches the number is always 0.
-    /// The number decreases when readers read objects for the first time. After the next write to the store,
-    /// the number of this snapshot no longer decreases. The call takes constant time.
+    /// The number decreases when readers read objects for the first time, but only until the next write to
+    /// the store. The call takes constant time.
     pub fn unread_count(&self) -> usize {
         let unread = self.root.unread.as_ref();
         unread.map_or(0, |unread| unread.count())
@@ -289,8 +289,9 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns whether the store has more than `limit` objects of `source`, and none of them has the given
-    /// name. Objects that failed to decode count too.
+    /// Returns whether the store has more than `limit` objects of `source`, none of which has this name.
+    ///
+    /// Objects that failed to decode are included.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()

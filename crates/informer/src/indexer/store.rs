@@ -87,7 +87,7 @@ impl<K> Root<K> {
     /// Replaces all objects of one source with the objects of a list. Returns the names of the removed
     /// objects, and the names of the listed objects.
     ///
-    /// If `keeps` is true, the store keeps its own copy of each object whose revision has not changed.
+    /// If `keeps` is true, an object whose revision has not changed is not replaced.
     pub(super) fn replace(
         &mut self,
         list: Replaced<K>,
@@ -220,8 +220,8 @@ impl<K> Root<K> {
         (kept, told)
     }
 
-    /// Updates the indices with a new state of an object. If an index function reads the object and decoding
-    /// fails, this method replaces `object` with a broken object.
+    /// Updates the indices with a new state of an object. If the object fails to decode when an index
+    /// function reads it, this method also marks `object` as broken.
     fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
         self.reindex(object.object_name(), Some(object), errors);
         if let Some(broken) = object.found_broken() {
@@ -255,11 +255,11 @@ impl<K> Root<K> {
         self.forget(name, old, true)
     }
 
-    /// Updates the counts after the entry `old` was removed from the tree or replaced. Returns the last state
-    /// of the object that handlers have received.
+    /// Updates the counts after the entry `old` was removed or replaced. Returns the last state of the object
+    /// that handlers have received.
     ///
-    /// If `by_source` is true, the number of objects of the entry's source decreases. `by_source` is false if
-    /// `old` was replaced by an entry of the same source.
+    /// `by_source` is false if an entry of the same source replaced `old`. The number of objects of the
+    /// source then stays the same.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();
@@ -275,8 +275,6 @@ impl<K> Root<K> {
 
     /// Updates the values of an object in all indices. If `state` is `None`, removes the object from all
     /// indices.
-    ///
-    /// An index in which the object's values have not changed is not copied.
     fn reindex(
         &mut self,
         name: &ObjectName,

@@ -1,11 +1,12 @@
 //! Defines [`Tree`], an ordered map with cheap clones, implemented as a B+ tree with shared nodes.
 //!
-//! Guarantees: cloning a tree increments one reference count. Changes of one tree do not affect its clones. A
-//! change copies only those nodes on the path to its key that the tree shares with a clone. [`Tree::diff`]
-//! does not compare the entries of a leaf that both trees share.
-//!
-//! A node and its copy share the keys until a key is added or removed. Replacing the value of an existing key
-//! therefore copies no keys. The vectors of a node have no spare capacity.
+//! Guarantees:
+//! - cloning a tree increments one reference count;
+//! - changes of one tree do not affect its clones;
+//! - a change copies only those nodes on the path to its key that the tree shares with a clone;
+//! - replacing the value of an existing key copies no keys;
+//! - [`Tree::diff`] does not compare the entries of a leaf that both trees share;
+//! - the vectors of a node have no spare capacity.
 
 use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
 
@@ -47,8 +48,9 @@ struct Branch<K, V> {
     children: Vec<Arc<Node<K, V>>>,
 }
 
-/// The new right node after an insertion has split a node, with the key that separates the two nodes. `None`
-/// if the insertion has not split the node.
+/// Result of an insertion into a node: `None` if the node was not split.
+///
+/// If the node was split, the value is the new right node, and the key that separates it from the left node.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {

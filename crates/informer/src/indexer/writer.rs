@@ -116,7 +116,7 @@ impl<K> IndexerWriter<K> {
     ///
     /// If an index function fails for an object, the object is stored, and [`Applied::index_errors`] contains
     /// the error. A deletion has no effect if the store does not have the object, or has the object from
-    /// another source.
+    /// another source ([`SourceId`]), for example another namespace of the informer.
     #[doc(alias = "Transaction")]
     pub fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         let initial = batch.in_initial_list;
@@ -185,10 +185,9 @@ impl<K> IndexerWriter<K> {
         Ok(change)
     }
 
-    /// Removes one object. Returns the deletion with the last valid state of the object.
+    /// Removes one object. Returns the deletion with the last state of the object that was decoded.
     ///
-    /// Returns `None` if the store does not have a valid state of this object. The store's revision does not
-    /// change.
+    /// Returns `None` if the store has no decoded state of this object. The store's revision does not change.
     #[doc(alias = "Delete")]
     #[doc(alias = "DeleteWithObject")]
     pub fn delete(&mut self, name: &ObjectName) -> Option<Change<K>> {

@@ -1,10 +1,10 @@
 //! Finds the path of the value at which decoding failed, from the position in a `serde_json` error.
 //!
-//! A wrapper of the deserializer that records the path would compile every decoded type once more.
+//! A deserializer that records paths, such as `serde_path_to_error`, would compile each decoded type twice.
 
 use std::fmt::Write;
 
-/// An array or object that contains the position. Contains the current item or member.
+/// An array or object around the position of the error, with the item or member at this position.
 enum Container<'a> {
     /// The index, or `None` before the first item.
     Array(Option<usize>),
@@ -14,9 +14,9 @@ enum Container<'a> {
 
 /// Returns the path of the value that ends or begins at the position of `error`, such as `spec.ports[0].port`.
 ///
-/// The path of the outermost value is `.`. If the object misses a field, the position is the end of the
-/// object, and the path is that of the object. If the first item of an array is an array or an object and must
-/// not be one, the path may be that of the outer array. If `json` is not valid, the path is approximate.
+/// The path of the outermost value is `.`. For a missing field, the result is the path of the object that
+/// misses the field. For an invalid first item of an array, the result may be the path of the array. If
+/// `json` is not valid JSON, the path is approximate.
 pub(crate) fn failed_path(json: &[u8], error: &serde_json::Error) -> String {
     let containers = containers(json, offset(json, error));
     let mut path = String::new();
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the error for JSON that does not decode, with the path from its position.
+    /// Decodes invalid JSON as `K`, and returns the error and the path that [`failed_path`] finds.
     fn failed<K: DeserializeOwned>(json: &str) -> (serde_json::Error, String) {
         let error = serde_json::from_str::<K>(json).err().unwrap();
         let path = failed_path(json.as_bytes(), &error);
@@ -183,7 +183,9 @@ mod tests {
         );
     }
 
-    /// Replaces the value number `at`, in the order of the text. Returns whether it exists.
+    /// Replaces `value` or a value inside it: the one with the index `at` in the order of the JSON text.
+    ///
+    /// Returns false if `value` contains too few values.
     fn replace(value: &mut Value, at: &mut usize, new: &Value) -> bool {
         if *at == 0 {
             *value = new.clone();
@@ -198,7 +200,7 @@ mod tests {
     }
 
     proptest! {
-        /// The oracle records the path while the value is decoded.
+        /// Compares each path with the path that `serde_path_to_error` records.
         #[test]
         fn the_path_equals_that_of_a_deserializer_that_records_paths(
             at in 0..60_usize,

@@ -21,7 +21,8 @@ pub(crate) struct ValueScanner {
     in_string: bool,
     escaped: bool,
     scalar: bool,
-    /// Number of objects and arrays that the scanner has found so far, including the value itself.
+    /// Number of objects and arrays that the scanner has found so far. Includes the value itself if it is
+    /// one.
     opened: usize,
     /// Number of objects and arrays that have ended so far and are direct children of the outermost object or
     /// array.
@@ -135,8 +136,8 @@ impl ValueScanner {
         None
     }
 
-    /// Scans whole blocks while the scanner is inside an object or array. Stops at a block with a backslash
-    /// outside of a string, and at an incomplete block.
+    /// Scans whole blocks while the scanner is inside an object or array. Stops before a block that must be
+    /// scanned byte by byte because it has a backslash outside of a string, and before an incomplete block.
     #[inline(always)]
     fn scan_blocks<S: Simd>(&mut self, simd: S, bytes: &[u8]) -> Step {
         let mut at = 0;
@@ -182,8 +183,8 @@ impl ValueScanner {
         Some(Step::GoesOn(BLOCK))
     }
 
-    /// Updates the nesting depth for each bracket of a block in which the value may end. If the value ends,
-    /// returns the index of the first byte after the value.
+    /// Updates the nesting depth at each bracket of a block. If the value ends in the block, returns the
+    /// index in the block of the first byte after the value.
     fn follow(&mut self, opening: u64, closing: u64) -> Option<usize> {
         let mut brackets = opening | closing;
         while brackets != 0 {
@@ -204,8 +205,10 @@ impl ValueScanner {
         None
     }
 
-    /// Scans byte by byte from index `from`. Stops after 64 bytes, which is the length of a block, or at the
-    /// end of the chunk. Also stops after the bracket that opens the outermost object or array.
+    /// Scans the chunk byte by byte from index `from`, for at most the length of a block.
+    ///
+    /// Stops at the end of the value or of the chunk. Also stops after the bracket that opens the outermost
+    /// object or array, because the caller scans the following bytes in blocks.
     fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {

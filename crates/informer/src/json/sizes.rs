@@ -96,9 +96,9 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Size in bytes that is already counted for the value to decode, as part of the value that contains it.
+    /// Number of bytes that are already counted for the value to decode, because its container includes them.
     ///
-    /// A struct that is larger than this size must be in a `Box`. Its size is then counted as heap memory.
+    /// A struct that is larger than `room` must be in a `Box`. Its size is then counted as heap memory.
     room: usize,
 }
 
@@ -108,7 +108,7 @@ impl<'h, T> Counting<'h, T> {
         Self { inner, heap, room }
     }
 
-    /// Wraps a seed. The wrapper sets `room` to the size of the decoded type when the seed is deserialized.
+    /// Wraps a seed. The `room` of this wrapper is not used.
     #[inline]
     fn seed(inner: T, heap: &'h Heap) -> Self {
         Self::new(inner, heap, 0)

@@ -21,7 +21,7 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum length in bytes of a JSON text whose decoding buffers the thread keeps for the next text.
+/// Maximum length in bytes of a JSON text after which the thread keeps its decoding buffers.
 ///
 /// After a longer text, the buffers are freed.
 const KEPT_MAX: usize = 256 * 1024;

@@ -100,8 +100,8 @@ impl<K> Stream for Watcher<K> {
 
 /// Converts events of an informer to kube's events, one by one.
 ///
-/// An informer with several sources may report a deletion before `InitDone`. kube's stores accept no deletion
-/// before `InitDone`, so this type delivers the deletion after `InitDone`.
+/// An informer of several namespaces may report a deletion before `InitDone`. kube's stores accept no
+/// deletion before `InitDone`, so this type delivers the deletion after `InitDone`.
 #[derive_where(Default)]
 struct Words<K> {
     synced: bool,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// Maximum number of log lines with the same message that are written per minute.
 ///
-/// For messages about single objects of a list, the limit applies to each list instead.
+/// It is also the maximum number of log lines per list about objects that fail to decode.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
 /// Length of a window, which is the period to which [`LINES_PER_WINDOW`] applies. A window starts with the

@@ -26,8 +26,8 @@ pub(crate) struct Meter(Option<Arc<Inner>>);
 struct Inner {
     series: Box<dyn InformerMetrics>,
     queued: Arc<AtomicUsize>,
-    /// The state that the informer's sampler reads. The sampler has only a weak reference, so the meter owns
-    /// the state until the informer ends.
+    /// Provides the values that the collector reads through its [`InformerSampler`]. The sampler has only a
+    /// weak reference, so the meter owns this value until the informer ends.
     _sampled: Arc<dyn Sampled>,
 }
 
@@ -35,7 +35,7 @@ impl Meter {
     /// Registers an informer with a collector, and creates the meter.
     ///
     /// `sampled` receives a counter of the changes in the informer's queue, which [`Meter::queued`] updates.
-    /// `sampled` returns the state that the informer's sampler reads.
+    /// Its result provides the values that the collector reads through its [`InformerSampler`].
     pub(crate) fn new(
         metrics: Option<&Arc<dyn Metrics>>,
         identity: &InformerIdentity,
@@ -128,8 +128,10 @@ pub(crate) fn guarded(observe: impl FnOnce()) {
     }
 }
 
-/// Measures one batch of changes: the time to apply the batch, and the lag since the receipt of its oldest
-/// event.
+/// Measures one batch of changes: the time to apply the batch, and the lag.
+///
+/// The lag is the time from the receipt of the oldest watch event in the batch until readers can see the
+/// batch.
 pub(crate) struct BatchTimer {
     began: Instant,
     changes: usize,

@@ -1,7 +1,7 @@
 //! Exports the library's metrics to a `prometheus_client` registry, or as text.
 //!
-//! Guarantees: series have client-go's names where client-go has the same metric. Times are in seconds, and
-//! sizes in bytes. After an informer has ended, a scrape no longer contains the informer's series.
+//! Guarantees: a metric that client-go also has uses client-go's name. Times are in seconds, and sizes in
+//! bytes. After an informer has ended, a scrape no longer contains the informer's series.
 
 mod encode;
 mod series;
@@ -175,10 +175,10 @@ fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
         .collect()
 }
 
-/// One informer or work queue that records into the series of its labels.
+/// One informer or work queue, which records into the series with its labels.
 ///
-/// Several members with equal labels share one `series`. When the last of these members is dropped, `series`
-/// is removed from `all_series`.
+/// Members with equal labels share these series. Dropping the last of these members removes the series from
+/// `all_series`.
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,

@@ -1,6 +1,7 @@
-//! [`Lapsed`] is a stream of the names of objects whose local write or deletion in a [`MutationCache`]
-//! lapsed. The `MutationCache` is an overlay over an informer's cache. A write or deletion lapses if the
-//! overlay drops it although the cache never contained its result.
+//! [`Lapsed`] is a stream of the names of objects whose local write or deletion lapsed.
+//!
+//! A [`MutationCache`] is an overlay of local writes and deletions over an informer's cache. A write or
+//! deletion lapses if the overlay drops it although the cache never contained its result.
 //!
 //! Guarantees:
 //!
@@ -8,10 +9,8 @@
 //!   created.
 //! - The overlay drops the write or deletion before the stream delivers the name. A read of that object after
 //!   the delivery therefore ignores the dropped write or deletion.
-//! - A waiting stream detects lapses at each read or write through a clone of the overlay, each time the
-//!   informer applies a batch, and when the oldest write or deletion expires.
-//!
-//! If the overlay has no stream, the module runs no timer and records no lapse.
+//! - While a task waits for the stream, a lapse is detected when the informer applies a batch, when a write
+//!   or deletion expires, and at each read or write through the overlay.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

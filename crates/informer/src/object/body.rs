@@ -31,7 +31,7 @@ pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
 /// A callback that receives the decode error of an object.
 ///
-/// The cache calls it once per object, when a read of the object fails to decode it.
+/// The cache calls the callback once per object, on the first read for which decoding fails.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
 /// The content of one object, stored in the form that the cache uses.
@@ -94,7 +94,7 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Returns whether the body is packed and there is still a weak reference to its decoded object.
+    /// Returns whether the body is packed and was decoded so recently that a weak reference remains.
     ///
     /// The decoded object may already have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {

@@ -121,17 +121,16 @@ pub(super) struct LabelSets(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
-    /// The label sets in use, by the hash of their labels.
+    /// The label sets that objects can share, by the hash of their labels.
     ///
-    /// If two different sets have the same hash, the map contains only the set that was added first. Objects
-    /// do not share the other set.
+    /// If two different sets have the same hash, the map contains only the set that was added first.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// Number of entries in `known` that triggers the removal of unused entries. An entry is unused if no
-    /// object uses its label set. Values below [`SETS_MIN`] count as [`SETS_MIN`].
+    /// Number of entries in `known`, but at least [`SETS_MIN`], at which unused entries are removed. An entry
+    /// is unused if no object uses its label set.
     full_at: usize,
 }
 
-/// Minimum number of entries in [`Sets::known`] that triggers the removal of unused entries.
+/// Number of entries in [`Sets::known`] below which unused entries are not removed.
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {

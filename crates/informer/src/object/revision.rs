@@ -27,8 +27,8 @@ use crate::{
 #[derive(Clone, Default)]
 pub struct ResourceVersion(Repr);
 
-/// The content of a revision: unset, a number, or any other text. The variants of set revisions also contain
-/// the epoch, which identifies the period between two restores of the server from a backup.
+/// The content of a revision: unset, a number, or any other text. A number or a text also has an epoch, which
+/// identifies the period between two restores of the server from a backup.
 #[derive(Clone, Default)]
 enum Repr {
     #[default]
@@ -112,8 +112,8 @@ impl ResourceVersion {
 
     /// Returns whether this revision is lower than `reached`.
     ///
-    /// Returns false if the revisions have different epochs. The server may then have been restored from a
-    /// backup in between, and the numbers can't be compared.
+    /// Returns false if the revisions have different epochs. The numbers then can't be compared, because the
+    /// server may have been restored from a backup after it issued one of the two revisions.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
         self.epoch() == reached.epoch() && self < reached
     }

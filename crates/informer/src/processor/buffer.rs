@@ -224,12 +224,12 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Appends notifications like [`push_all`](Self::push_all). If a `Coalesce` buffer must expand a long
-    /// list into its events, it does so on the pool for blocking work, without the buffer's lock. The caller
-    /// must not push other notifications until the future completes.
+    /// Appends notifications like [`push_all`](Self::push_all). A `Coalesce` buffer splits a long list into
+    /// single events on the pool for blocking work. The caller must not push other notifications until the
+    /// future completes.
     ///
     /// # Cancel safety
-    /// Dropping the future loses the notifications if the expansion has not started.
+    /// Dropping the future before the split starts loses the notifications.
     pub(super) async fn deliver(
         self: &Arc<Self>,
         notifications: impl IntoIterator<Item = Notification<K>>,

@@ -19,7 +19,7 @@ const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// Duration above which a callback is logged as slow, equal to the duration in client-go.
 ///
-/// It is logged only if other events wait. The rate of these logs is limited.
+/// A slow callback is logged only if other events wait for the handler. The rate of these logs is limited.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// Owns one handler and calls it with one event after the other.
@@ -40,8 +40,8 @@ impl<H> Calls<H> {
 
     /// Calls the handler with an event, and waits until the handler has completed or panicked.
     ///
-    /// After a panic, the method also waits for [`AFTER_PANIC`]. This additional wait ends early if `buffer`
-    /// is closed and must discard its remaining events.
+    /// After a panic, the method also waits for [`AFTER_PANIC`], unless `buffer` is closed and discards its
+    /// remaining events.
     pub(super) async fn call<K>(&mut self, event: Event<K>, buffer: &Buffer<K>)
     where
         K: Send + Sync + 'static,

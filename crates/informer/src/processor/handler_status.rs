@@ -17,9 +17,8 @@ pub struct HandlerStatus {
     pub name: Arc<str>,
     /// Policy of the handler's buffer for changes that arrive faster than the handler processes them.
     pub buffer: ListenerBuffer,
-    /// Number of waiting notifications, including the notification in progress. A list or a resync is one
-    /// notification. All objects that were in the cache when the handler was registered are also one
-    /// notification.
+    /// Number of notifications that are waiting or in progress. A notification is one change, one list or one
+    /// resync. All objects that were in the cache when the handler was registered are also one notification.
     pub depth: usize,
     /// Age of the oldest notification that is not completely handled. Zero if there is none.
     ///
@@ -31,8 +30,8 @@ pub struct HandlerStatus {
     /// Number of events that were not delivered because a later event of the same object replaced or
     /// cancelled them while they were waiting. Zero unless the buffer is [`ListenerBuffer::Coalesce`].
     pub coalesced: u64,
-    /// Number of events that were not delivered because the handler was removed or the informer stopped while
-    /// they were waiting. If a list is discarded, its objects that fail to decode are also counted.
+    /// Number of waiting events that were dropped when the handler was removed or the informer stopped. If a
+    /// list is dropped, the number includes its objects that fail to decode, although they cause no event.
     pub discarded: u64,
     /// Number of times that the handler panicked.
     pub panics: u64,

@@ -7,11 +7,11 @@
 //! Guarantees:
 //!
 //! - When the listener is added, the buffer receives the initial events; see [`Delivery`].
-//! - When the sending end is dropped, the buffer is closed, and its waiting events are discarded and counted.
-//!   The callback in progress runs to its end. If the informer has stopped with a deadline before the drop,
-//!   the waiting events are still delivered until the deadline.
-//! - When the receiving end is dropped, even before its first poll, the buffer accepts no more events. Tasks
-//!   that wait for the listener are woken.
+//! - When the sending end is dropped, the buffer is closed, its waiting events are discarded, and their
+//!   number is added to the handler's status. The callback in progress runs to its end. If the buffer was
+//!   already closed with a deadline, the waiting events are still delivered until the deadline.
+//! - When the receiving end is dropped, even before its first poll, the buffer accepts no more events, and
+//!   the tasks that wait for the end of the listener are woken.
 
 use std::{
     sync::{

@@ -101,10 +101,10 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns an upper limit for the number of single events that [`push`](Self::push) must merge.
+    /// Returns an upper limit for the number of events that a [`push`](Self::push) of `pushed` merges.
     ///
-    /// If `pushed` or a waiting message contains the events of many objects, such as a list, `push` splits it
-    /// into single events before it merges them. The result is 0 if `push` would not merge `pushed`.
+    /// The caller uses the number to estimate the cost of the call. Each event of a list or resync counts.
+    /// The result is 0 if `push` would not merge `pushed`.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -175,8 +175,10 @@ impl<K> Waiting<K> {
 )]
 type Positions = std::collections::HashMap<ObjectName, Position>;
 
-/// Position of a message in the queue. The first number is the sequence number of the pushed message. The
-/// second number is the index of a single event within an expanded message, and 0 for all other messages.
+/// Position of a message in the queue. The first number is the sequence number of the pushed message.
+///
+/// If a pushed list or resync was split into single events, the second number is the index of the event.
+/// Otherwise, the second number is 0.
 type Position = (u64, u64);
 
 /// A queue that contains at most one message per object.

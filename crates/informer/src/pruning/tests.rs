@@ -9,7 +9,7 @@ use crate::codec::Codec;
 
 /// Creates a [`Pruning`] that removes the fields at these paths.
 ///
-/// The object type is a plain JSON value, so only managed fields and annotations are allowed.
+/// The paths must be those of managed fields or annotations.
 fn pruning(paths: &[&str]) -> Pruning {
     pruning_of::<Value>(paths).unwrap()
 }
@@ -346,8 +346,8 @@ fn object() -> impl Strategy<Value = Value> {
 
 /// Prunes a parsed JSON tree. The tests compare the result with the pruning of JSON text.
 ///
-/// Removes each member whose path is in `pruned`. If `kept` is not empty, also removes each member for which
-/// `kept` contains neither the path of the member nor the path of a field around or inside the member.
+/// Removes each member whose path is in `pruned`. If `kept` is not empty, keeps only the members at the paths
+/// in `kept`, with their content and with the members that contain them.
 fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kept: &[Vec<String>]) {
     let Value::Object(members) = value else {
         return;

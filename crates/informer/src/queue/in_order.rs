@@ -53,10 +53,10 @@ impl<K> InOrder<K> {
         self
     }
 
-    /// Returns whether the queue has synced: the first list of every source has been popped.
+    /// Returns whether the queue has synced: the first list of every source (a reflector) has been popped.
     ///
-    /// A source is one reflector. A source from which nothing was queued is ignored. A source whose first
-    /// queued change is not a list counts as synced. Returns false if nothing was ever queued.
+    /// A source that has queued nothing is ignored. A source whose first queued change is not a list counts
+    /// as synced. Returns false if no source has queued a change.
     #[doc(alias = "HasSynced")]
     pub fn has_synced(&self) -> bool {
         self.population.has_synced()

@@ -39,8 +39,8 @@ enum Operation {
     Bookmark(u32),
     Resync,
     Pop(usize),
-    /// Pops a key with its deltas and puts it back into the queue. If `newer` is set, the test queues a newer
-    /// change of the key after the pop, and the queue must then reject the popped key.
+    /// Pops a key with its deltas, and puts the key back into the queue. If `newer` is set, a newer change of
+    /// the key is queued before this, and the queue must not accept the older deltas.
     PutBack {
         newer: bool,
     },

@@ -33,7 +33,8 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Sets the last revision to `revision`, up to which the store was filled before the reflector started.
+    /// Sets the last revision to `revision`, the revision of the objects that the store contains at the
+    /// start.
     pub(super) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
         self.epoch = self.last.epoch();
@@ -69,7 +70,7 @@ impl History {
         self.is_unavailable
     }
 
-    /// Returns whether a watch from `revision` was the last one that expired or sent unusable data.
+    /// Returns whether the most recent watch that expired or sent unusable data had requested `revision`.
     pub(super) fn is_stuck_at(&self, revision: &ResourceVersion) -> bool {
         self.stuck_at.as_ref() == Some(revision)
     }
@@ -92,8 +93,8 @@ impl History {
 
     /// Records that the store has accepted a list at this revision.
     ///
-    /// The next list may use the last revision again, even if [`unavailable`](Self::unavailable) was called
-    /// before. Equal revisions mean equal states again.
+    /// This cancels the effect of [`unavailable`](Self::unavailable), so later lists can request this
+    /// revision as their minimum. From now on, equal revisions of an object mean equal states.
     pub(super) fn accepted(&mut self, revision: ResourceVersion) {
         self.last = revision.in_epoch(self.epoch);
         self.is_unavailable = false;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// Duration of a list above which the durations of its steps are logged, as in client-go's trace.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Durations of the steps of one list, summed over its pages: waiting for responses, and reading them.
+/// Total time that one list waits for the responses of its pages, and total time that it reads them.
 #[derive(Debug)]
 pub(super) struct ListSteps {
     begun: Instant,
@@ -27,9 +27,8 @@ impl ListSteps {
         }
     }
 
-    /// Adds the durations of a page that was just received. `asked` is the time at which the page was
-    /// requested. `answered` is the time at which the response headers were received; `None` if no headers
-    /// arrived.
+    /// Adds the durations of a page whose response has just ended. `asked` is the time of the request.
+    /// `answered` is the time at which the response headers arrived; `None` if they did not arrive.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         let now = Instant::now();
         let answered = answered.unwrap_or(now);

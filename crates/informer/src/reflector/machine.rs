@@ -8,8 +8,8 @@
 //! - A *list*, in lower case, is a streaming list if the options request one and the server is not known to
 //!   reject it. Otherwise it is a LIST.
 //! - The *last revision* is the newest revision that the store has accepted.
-//! - *At once if healthy*: after a healthy period or an outage, the first such request is sent at once. The
-//!   following ones are sent after a pause.
+//! - *At once if healthy*: the first such request after an outage, or after a period without failures
+//!   (`reset_after`), is sent at once. Later ones are sent after a pause.
 //! - *Bad data* is unreadable, or was rejected by the store.
 //! - `TooLarge` is the error "too large resource version".
 //!
@@ -24,7 +24,7 @@
 //! | watch, or any later list | the last revision (client-go: `lastSyncResourceVersion`) |
 //! | list after 410 or `TooLarge` in response to a list (client-go: `isLastSyncResourceVersionUnavailable`) | `""` |
 //! | list after a watch that expired, if an earlier watch from the same revision expired or sent bad data | `""` |
-//! | LIST in pages after a watch that expired or sent bad data | `""`, because pages at the last revision would be followed by the watch that failed |
+//! | LIST in pages after a watch that expired or sent bad data | `""`, because after pages at the last revision, the next watch would fail in the same way |
 //!
 //! # Streaming lists
 //!
@@ -43,7 +43,7 @@
 //! | lost its connection, got no response, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
 //! | was closed within five minutes, lost its connection, got no response, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
 //! | sent objects that the store rejected | another streaming list, after a pause |
-//! | is complete, but contains cached objects that were not decoded again, and a consistency check has requested a list (also applies to a LIST) | a list at `""`, at once if healthy |
+//! | is complete, but reused cached objects without decoding them, although a consistency check has requested a list meanwhile (also applies to a LIST) | a list at `""`, at once if healthy |
 //!
 //! # Watches
 //!
@@ -55,7 +55,7 @@
 //! | was rejected otherwise | a list, after a pause |
 //! | was rejected with 410, or ended with 410 inside the stream | a list, at once if healthy |
 //! | sent an event older than the object in the cache (client-go does not detect this) | a list at `""`, at once if healthy |
-//! | sent any other event or bookmark older than the last revision | the event is applied, the watch continues, and a probe is sent in parallel: at most one answered probe until the next list |
+//! | sent any other event or bookmark older than the last revision | the event is applied and the watch continues; a probe is sent in parallel, unless such a probe was answered since the last list |
 //! | ended with 429 inside the stream | the same watch, after a pause |
 //! | ended with an internal error, within the time set with `internal_error_retry` | the same watch, at once if healthy |
 //! | broke (connection reset, truncated inside an event, silent for `TimeoutConfig::silence`) | the same watch, after a pause |
@@ -204,8 +204,8 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no watch is requested, because a probe in parallel to the most recent open watch has
-    /// failed. `None` if no such probe has failed.
+    /// Time before which no watch is requested. Set when a probe in parallel to an open watch fails with a
+    /// temporary error. `None` if no pause is required.
     held_until: Option<Instant>,
     /// Whether a watch was opened since the last list. Also true if the store was filled before the reflector
     /// started.
@@ -380,8 +380,8 @@ impl Machine {
 
     /// Returns the step after a watch or a list ended for a harmless reason, such as an expired revision.
     ///
-    /// The first time after a healthy period or an outage, `next` follows at once. Otherwise, `next` follows
-    /// after a pause.
+    /// `next` follows at once the first time after an outage, or after a period without failures. Otherwise,
+    /// `next` follows after a pause.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {

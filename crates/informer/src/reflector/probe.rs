@@ -32,7 +32,7 @@ pub(super) struct Probe {
     /// An answered probe or a completed list resets the flag.
     is_required: bool,
     order: Order,
-    /// Time before which no probe is sent; `None` if no probe was answered or has failed yet.
+    /// Time before which no probe is sent; `None` if no earlier probe delays the next one.
     not_before: Option<Instant>,
     /// Current delay between a failed probe and the next probe; zero after an answered probe or a list.
     put_off: Duration,
@@ -86,8 +86,8 @@ impl Probe {
         self.due_at(now).is_some_and(|due| now >= due)
     }
 
-    /// Returns the time at which the required probe is due; `None` if no probe is required. If the reflector
-    /// has not sent a probe before, the probe is due `now`.
+    /// Returns the time at which the required probe is due; `None` if no probe is required. If no earlier
+    /// probe delays it, the probe is due `now`.
     pub(super) fn due_at(&self, now: Instant) -> Option<Instant> {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
@@ -102,8 +102,8 @@ impl Probe {
 
     /// Records that a probe was answered, or failed permanently. No probe is required anymore.
     ///
-    /// Returns true if an event that was older than the newest accepted revision had required the probe.
-    /// Until the next list, such events then require no probe.
+    /// Returns true if an event out of order ([`Probe::suspect`]) required the probe. Further events out of
+    /// order then require no probe until the next list.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

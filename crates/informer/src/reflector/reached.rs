@@ -8,8 +8,8 @@ use crate::object::ResourceVersion;
 
 /// Newest revision that the store has accepted from a reflector; unset before the first accepted list.
 ///
-/// If a reflector is stopped and another one continues its list and watch, both share this value. The first
-/// reflector sets the value when it is dropped. The second reflector reads the value when it starts.
+/// A reflector sets the value when it is dropped. The reflector that replaces it reads the value when it
+/// starts, and continues from this revision.
 #[derive(Clone, Default)]
 pub(crate) struct Reached(Arc<Mutex<ResourceVersion>>);
 

@@ -62,8 +62,8 @@ impl Reporter {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
 
-    /// Logs the number of log lines that the limiter has suppressed in the last time window. Logs nothing
-    /// before the time window has ended.
+    /// Logs the number of lines that the limiter has suppressed in its time window, once the window has
+    /// ended.
     pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
         let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {

@@ -19,8 +19,9 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 pub(crate) struct RetryBudget {
     /// Maximum time between the first error of a series and an error that is retried; zero disables retries.
     max: Duration,
-    /// Times of the first and the last error of the current series; `None` if there is no current series. The
-    /// time of the last error includes the pause that follows the error.
+    /// Times of the first and the last error of the current series; `None` if there is no current series.
+    ///
+    /// The pause after the last error is added to the time of this error.
     series: Option<(Instant, Instant)>,
 }
 

@@ -8,10 +8,11 @@ pub enum RollbackDetection {
     /// events, and sends probes. A probe is a request for one object. The response shows whether the server
     /// still has the newest revision that the reflector has received.
     ///
-    /// If an event is older than the object in the cache, the reflector requests a list of the newest state.
+    /// If an event is older than the state of its object in the cache, the reflector requests a list of the
+    /// newest state.
     ///
     /// The reflector sends a probe in these cases, at most once per minute:
-    /// - Another event, or a bookmark, is older than the newest revision that the reflector has received. If
+    /// - Any other event, or a bookmark, has a revision below the newest that the reflector has received. If
     ///   the probe shows that the server has not gone back, such events cause no further probe until the next
     ///   list.
     /// - A watch lost its connection, or ended before the requested timeout.
@@ -21,6 +22,6 @@ pub enum RollbackDetection {
     /// servers that do not send the events of a single object in order of revision.
     ///
     /// The reflector still detects a list that is older than the cache. If the server is restored from a
-    /// backup, objects that the restored server does not have stay in the cache until the next list.
+    /// backup, objects that were created after the backup stay in the cache until the next list.
     Disabled,
 }

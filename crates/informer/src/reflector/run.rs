@@ -38,8 +38,8 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// Time that the store may take to accept a change before the status reports the store as full. Bursts of
-/// events cause shorter delays.
+/// Time that the store may take to accept a change before the status reports the store as full. During a
+/// burst of events, the store usually takes less time than this.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
 /// The reason why the current list or watch does not continue.
@@ -55,7 +55,7 @@ enum Stop {
 /// The reason why the reflector requests a complete list again.
 enum Again {
     /// A consistency check requested a list while the reflector received this list. The received list can't
-    /// correct a wrong object in the cache, because it contains objects of the cache instead of decoded ones.
+    /// correct a wrong object in the cache, because it reuses the cached object if the revision is equal.
     Requested(RelistReason),
     /// A streaming list contained no objects, although the cache contains objects. A LIST must confirm that
     /// these objects are deleted.
@@ -232,8 +232,10 @@ where
         })
     }
 
-    /// Reports that a LIST has failed, and returns the next action. Keeps `list` if the next action repeats
-    /// the LIST at once; otherwise drops `list`. `objects` is the number of objects received.
+    /// Reports that a LIST has failed, and returns the next action. `objects` is the number of objects
+    /// received.
+    ///
+    /// If the next action repeats the LIST at once, the metrics and the log report both LISTs as one.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -241,8 +243,9 @@ where
         action
     }
 
-    /// Keeps `list` if the next action requests a LIST at once. Otherwise, reports to the metrics and the log
-    /// that the list has ended, and drops `list`.
+    /// Keeps `list` if the next action repeats the LIST at once, and otherwise reports its end.
+    ///
+    /// The metrics and the log report a LIST and its repetition as one.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
         if matches!(next, Action::List { .. }) {
             self.list = Some(list);
@@ -462,8 +465,8 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Sets the reflector's activity in the status. Also shows the consistency check whether the reflector has an
-/// open watch.
+/// Sets the reflector's activity in the status. Also reports to the consistency check whether the reflector
+/// has an open watch.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

@@ -51,7 +51,7 @@ pub trait ReflectorStore<K>: Send + 'static {
     /// Returns whether the store has more than `limit` objects of `source`, and `object` is not one of them.
     /// Objects that failed to decode count too.
     ///
-    /// The reflector calls the method for each object that a watch sends, with the limit
+    /// The reflector calls the method before it delivers an object of a watch event, with the limit
     /// [`Limits::objects`](crate::limits::Limits::objects). If the method returns `true`, the watch fails.
     ///
     /// The reflector also calls the method after a streaming list without objects, with a limit of 0 and an

@@ -144,9 +144,9 @@ impl Stream {
     /// Records an event of the streaming list. `is_new` is `true` if the stream has not sent the event's
     /// object before.
     ///
-    /// A new object extends the deadline of the list, unless its revision is at or above that of the first
-    /// change (the first event other than `Added`). Otherwise, the list would never end with a server that
-    /// ignores `sendInitialEvents`, and sends changes but no end bookmark.
+    /// A new object extends the deadline of the list. After the first change (an event other than `Added`),
+    /// only new objects with a lower revision than that change extend the deadline. Otherwise, a server that
+    /// ignores `sendInitialEvents` could extend the deadline forever: it sends changes, but no end bookmark.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,

@@ -26,7 +26,8 @@ pub struct TimeoutConfig {
     /// ([`LIST_STALL`](crate::limits::LIST_STALL)) applies instead.
     pub watch_headers: Duration,
     /// Maximum time between two events or bookmarks of a watch. Default: 3 min. When the time expires, the
-    /// connection counts as broken, and the reflector opens the watch again from the last revision.
+    /// connection counts as broken, and the reflector opens the watch again from the newest revision that
+    /// the store has accepted.
     ///
     /// The API server sends a bookmark about once a minute (`bookmarkFrequency`). The timeout applies only
     /// after the server has sent a bookmark to this reflector, because some servers send no bookmarks.

@@ -1,6 +1,6 @@
 //! Parses and prints field selectors, which select objects by the values of their fields.
 //!
-//! The server evaluates a [`FieldSelector`]. The module does not match it against objects.
+//! Only the server matches objects against a [`FieldSelector`].
 
 use std::{fmt, str::FromStr};
 

@@ -39,8 +39,8 @@ pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
-    /// Request options of each source, in the order of the sources. Sources without an element use the
-    /// options in the field `reflectors`.
+    /// Request options of the first sources, in the order of the sources. The other sources use the options
+    /// in the field `reflectors`.
     pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,

@@ -57,7 +57,7 @@ macro_rules! loop_methods {
         /// list is one change.
         ///
         /// The default is [`BATCH`](crate::queue::BATCH), and the minimum is 1. Between two batches, the
-        /// informer processes other requests, such as the registration of a handler. A queue that is set with
+        /// informer can do other work, such as the registration of a handler. A queue that is set with
         /// [`queue`](crate::shared_informer::Builder::queue) can have an additional limit of its own.
         #[doc(alias = "PopBatch")]
         pub fn batch_size(mut self, changes: usize) -> Self {
@@ -184,8 +184,8 @@ macro_rules! keeping_methods {
         ///
         /// # Errors
         /// Returns an error if a field identifies the object or contains its labels. If the type is not
-        /// [`Pruned`](crate::pruning::Pruned), also returns an error for every field except
-        /// `metadata.managedFields`, `metadata.annotations`, and a single annotation.
+        /// [`Pruned`](crate::pruning::Pruned), also returns an error for a field that is neither
+        /// `metadata.managedFields` nor `metadata.annotations` nor an individual annotation.
         pub fn prune(
             mut self,
             fields: impl IntoIterator<Item = crate::pruning::FieldPath>,

@@ -211,7 +211,7 @@ where
 
 /// Runs a handler's event loop, and logs a panic that occurs outside of the handler's callbacks.
 ///
-/// Such a panic ends only this handler. The registration of the handler then never syncs.
+/// Such a panic ends only this handler. If the handler has not synced yet, its registration never syncs.
 async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     if let Err(panic) = AssertUnwindSafe(listening).catch_unwind().await {
         let reason = panic_message(&*panic);

@@ -24,8 +24,8 @@ pub type WaitForDeleted = BoxFuture<'static, Result<(), DeletedError>>;
 /// Write that a caller waits for: a revision, or the object that the write request returned.
 ///
 /// An informer of several namespaces has one revision per namespace. A wait for an object that the cache
-/// contains ends when the revision of the object's namespace has reached the write. Every other wait ends
-/// when the revisions of all namespaces have reached the write.
+/// already contains, in any state, ends when the revision of the object's namespace reaches the write. Every
+/// other wait ends when the revisions of all namespaces reach the write.
 ///
 /// The revision must belong to an object of the informer's kind, because a revision of another kind does not
 /// show whether the cache contains the write. An aggregated API server may send an object after the cache has
@@ -60,8 +60,8 @@ pub enum RevisionError {
     /// The server's revision went backwards, for example after a restore from a backup. The write may be
     /// lost: read the object from the server.
     ///
-    /// If the informer does not detect the restore, the wait does not return this error. The wait then
-    /// succeeds when the server's revision has passed the awaited revision again.
+    /// If the informer does not detect the restore, the wait succeeds instead when the restored server
+    /// reaches the awaited revision again.
     #[error("the server went back to revision {reached} during the wait for revision {wanted}")]
     WentBack {
         /// Revision that the caller waited for.

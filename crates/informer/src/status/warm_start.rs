@@ -72,12 +72,12 @@ pub enum ColdReason {
         /// Kind of the objects in the store.
         saved: String,
     },
-    /// The store contains objects of the same kind, from other namespaces or selectors.
+    /// The store contains objects of the same kind, but from other namespaces or with other selectors.
     #[error("the saved store has {saved}, and the informer requests {wanted}")]
     OtherScope {
-        /// The requests (namespaces and selectors) of the informer that saved the store.
+        /// Namespaces and selectors of the informer that saved the store.
         saved: String,
-        /// The requests (namespaces and selectors) of the informer that tried to load the store.
+        /// Namespaces and selectors of the informer that tried to load the store.
         wanted: String,
     },
     /// The store was saved by another version of the program, which may define the objects' type or the

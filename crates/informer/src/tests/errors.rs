@@ -17,8 +17,8 @@ use crate::{
 /// Asserts that the texts of `$errors` equal `$expected`: one line per error. If an error has a cause, its
 /// line ends with ` <- ` and the cause.
 ///
-/// The macro does not compile if the `$variant` patterns omit a variant of the error type, and fails if
-/// `$errors` contains no error of a variant.
+/// The `$variant` patterns must match all variants of the error type. `$errors` must contain an error for
+/// each pattern.
 macro_rules! assert_texts {
     ($errors:expr, [$($variant:pat),+ $(,)?], $expected:expr) => {{
         let errors = $errors;
@@ -79,8 +79,9 @@ pub(super) fn panicked() -> FailureCause {
     FailureCause::panicked("the reflector of pods", &"index out of bounds")
 }
 
-/// Returns transport errors that this crate's parsers and limits create: at least one of every class that
-/// they can create. [`is_created_elsewhere`] returns `true` for the other classes.
+/// Returns transport errors of every class that this crate's parsers and limits can return.
+///
+/// For the other classes, [`is_created_elsewhere`] returns `true`.
 fn created() -> Vec<Error> {
     let status = |code: u16, body: &str| Error::from_status_body(code, body.as_bytes());
     let too_large = r#"{"reason":"Timeout","message":"Too large resource version: 9, current: 3"}"#;

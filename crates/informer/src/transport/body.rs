@@ -19,8 +19,9 @@ use crate::codec::Encoding;
 pub(crate) struct Body {
     encoding: Encoding,
     chunks: ByteStream,
-    /// Timer that wakes a read at its deadline, or earlier if a previous read had an earlier deadline. `None`
-    /// if no read has needed a timer yet, or if the last read failed at its deadline.
+    /// Timer that wakes the current read at its deadline or earlier.
+    ///
+    /// `None` until a read first waits with a deadline, and after a read has failed at its deadline.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -81,8 +82,8 @@ impl Body {
         }
     }
 
-    /// Returns [`Late`] if `deadline` has passed. Otherwise returns `Pending`, and sets the timer to wake the
-    /// task at `deadline` or earlier.
+    /// Returns [`Late`] if `deadline` has passed. Otherwise returns `Pending`, and wakes the task at
+    /// `deadline` or earlier.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Late> {
         let timer = self
             .timer

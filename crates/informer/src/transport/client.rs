@@ -154,8 +154,7 @@ fn identify(config: &mut kube_client::Config) {
     }
 }
 
-/// A function that changes the [`ListOptions`] of each list request and each watch request before `ListWatch`
-/// sends the request.
+/// A function that changes the [`ListOptions`] of each list or watch request before the request is sent.
 pub type TweakListOptions = Arc<dyn Fn(&mut ListOptions) + Send + Sync>;
 
 /// Lists and watches the objects of one kind with a Kubernetes client, in all namespaces or in one namespace.
@@ -250,8 +249,7 @@ impl<K: Resource> ListWatch<K> {
         self
     }
 
-    /// Adds a function that changes the options of each list request and each watch request before the
-    /// request is sent.
+    /// Adds a function that changes the options of each list or watch request before it is sent.
     ///
     /// If this method is called several times, the functions run in the order of the calls.
     #[must_use]

@@ -102,8 +102,8 @@ impl Class {
 pub enum Retry {
     /// The reflector waits, and then opens the watch again at the same revision.
     Resume,
-    /// The reflector lists again without a wait. If this list or the watch after it fails too, the reflector
-    /// waits before it lists once more.
+    /// The reflector lists again at once. If another list or watch has failed recently, it waits before it
+    /// lists.
     Relist,
     /// The reflector waits, and then lists again.
     Backoff,
@@ -155,8 +155,8 @@ impl Error {
 
     /// Returns the next request of a reflector after this error has ended an open watch.
     ///
-    /// The result does not apply to a watch that the server did not open. In that case, the reflector
-    /// continues as follows:
+    /// The result does not apply if the server did not open the watch. The reflector then continues as
+    /// follows:
     /// - After [`Class::TooManyRequests`], [`Class::ConnectionRefused`] and [`Class::Connection`], the
     ///   reflector opens the watch again at the same revision.
     /// - After [`Class::Unavailable`], [`Class::Timeout`] and [`Class::Unauthorized`], the reflector also

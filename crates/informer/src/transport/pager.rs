@@ -15,9 +15,9 @@ use crate::{codec::ListEnd, object::ResourceVersion};
 /// Builds the options of the requests for one list, from its first page to its last page.
 ///
 /// Requests after the first page contain the continue token instead of `resourceVersion` and
-/// `resourceVersionMatch`. If a continue token has expired, the pager restarts the list once: it requests all
-/// objects in one page, at the revision of the first request. The caller must then discard the objects of the
-/// earlier pages.
+/// `resourceVersionMatch`. If a continue token has expired, the pager restarts the list once: it repeats the
+/// first request without a page size, so one response contains all objects. The caller must then discard the
+/// objects of the earlier pages.
 #[doc(alias = "ListPager")]
 #[derive(Debug)]
 pub(crate) struct Pager {

@@ -54,7 +54,7 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays that a line adds around the JSON of an object. The line itself is one map.
+/// Number of JSON maps and arrays in a line that are not part of the object: the line itself is one map.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line. No other line starts with this text.
@@ -231,7 +231,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the record of an object. `json` is the JSON of the object in the cache, so the object is not
+    /// Writes the line of an object. `json` is the JSON of the object in the cache, so the object is not
     /// decoded.
     ///
     /// Returns `None` and writes nothing if `json` is not valid JSON, because invalid JSON would make the
@@ -257,8 +257,8 @@ impl<W: Write> Writer<W> {
         Some(self.record(source, object, Some(SavedBody::Json(json)), None))
     }
 
-    /// Writes the record of an object, serialized from its Rust type. If the object failed to decode, the
-    /// record contains the decode error instead of the object.
+    /// Writes the line of an object, serialized from its Rust type. If the object failed to decode, the line
+    /// contains the decode error instead of the object.
     fn decoded_record<K>(&mut self, source: SourceId, object: &Object<K>) -> Result<(), WriteError>
     where
         K: kube_core::Resource + Storable,

@@ -198,9 +198,11 @@ impl<K: Send + Sync + 'static> Restore<K> {
         identified.map_err(|Unidentified| ColdReason::Unidentified)
     }
 
-    /// Requests one object through the `ListerWatcher` of `reflector`, to check that the server has reached
-    /// the revision `saved`. Returns the reason for a cold start if the server has not reached this revision,
-    /// or if the request fails with an error other than [`Class::Expired`].
+    /// Checks with a request for one object that the server has reached the revision `saved`.
+    ///
+    /// Returns the reason for a cold start if the server has not reached this revision, or if the request
+    /// fails. An error with [`Class::Expired`] is ignored, because the watch reports whether the revision is
+    /// too old.
     async fn probe(
         &self,
         reflector: &mut InnerReflector<K>,

@@ -74,9 +74,10 @@ pub enum SaveError {
         "the identity of the server is unknown; grant `get` on namespace kube-system, or set SavedStore::server"
     )]
     ServerUnknown(#[source] transport::Error),
-    /// The queue still contains changes, because the buffer of a handler is full. This queue does not
-    /// preserve the server's order of changes, so the cache does not correspond to one revision of the
-    /// server.
+    /// Changes wait in a [`DeltaFifo`](crate::queue::DeltaFifo), because the buffer of a handler is full.
+    ///
+    /// A `DeltaFifo` does not preserve the server's order of changes. The cache may therefore contain a newer
+    /// change without an older one, and match no revision of the server.
     #[error("changes wait in the queue for a handler whose buffer is full; save again later")]
     Unsettled,
     /// Another process, or another informer, is writing the same file. The value is the path of the file.
@@ -85,10 +86,10 @@ pub enum SaveError {
     /// An object exceeds 16 MiB, or the store exceeds 4 GiB or 5,000,000 objects.
     #[error("the store exceeds a limit: 16 MiB per object, 4 GiB, or 5,000,000 objects")]
     TooLarge,
-    /// The `Serialize` of the object with this name returned an error.
+    /// The `Serialize` implementation returned an error for the object with this name.
     #[error("{0} can't be serialized as JSON")]
     Encode(ObjectName),
-    /// The `Serialize` of an object panicked.
+    /// The `Serialize` implementation panicked for an object.
     #[error("serializing an object as JSON panicked")]
     Panicked,
     /// The informer has ended.

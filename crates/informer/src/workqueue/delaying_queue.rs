@@ -4,8 +4,8 @@
 //! time. Each time is a duration since a fixed origin that the caller selects.
 //!
 //! Guarantees: no item enters the queue before its time. Items enter the queue in the order of their times.
-//! Items with equal times enter in the order of their addition. If an item is added with several times, the
-//! earliest time applies. A shut-down drops all delayed items.
+//! Items with equal times enter in the order of their addition. If a delayed item is added again, the earlier
+//! of the two times applies. A shut-down drops all delayed items.
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
@@ -17,7 +17,7 @@ use super::queue::{Phase, Queue};
 
 pub(super) struct DelayingQueue<T> {
     queue: Queue<T>,
-    /// Maps each delayed item to the time at which the item is queued. The map contains the same items as
+    /// Maps each delayed item to the time at which the item is queued. Contains the same items as the field
     /// `calendar`.
     due: Lookup<T, Due>,
     calendar: BTreeMap<Due, T>,

@@ -1,7 +1,7 @@
 //! [`Order`] determines the order in which workers receive queued items. [`Fifo`] is the default order.
 //!
-//! An `Order` contains only queued items. The queue, not the `Order`, ensures that an item is queued at most
-//! once, and that an item in work is not queued.
+//! An `Order` contains only queued items. The queue ensures that an item is queued at most once, and that no
+//! item is queued while a worker processes it.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -12,9 +12,9 @@
 //! | dirty | processing | stage |
 //! | --- | --- | --- |
 //! | no | no | not in the queue |
-//! | yes | no | [`Stage::Queued`]; the item is in the order |
+//! | yes | no | [`Stage::Queued`]; the item waits for a worker |
 //! | no | yes | [`Stage::Processing`] |
-//! | yes | yes | [`Stage::Dirtied`]; the item enters the order when it is done |
+//! | yes | yes | [`Stage::Dirtied`]; the item is queued again when the worker is done |
 
 use std::collections::hash_map::Entry;
 use std::hash::{Hash, RandomState};
@@ -41,7 +41,8 @@ pub(super) struct Queue<T> {
     /// Last measured waiting time or working time of an item. `None` if no time was measured, or if the time
     /// was already reported to the metrics.
     observed: Option<WorkQueueObserved>,
-    /// Number of accepted additions. An addition is not counted if the item already waits to be processed.
+    /// Number of accepted additions. An addition of an item that already waits for a worker, or that is
+    /// already to be queued again, is not counted.
     adds: u64,
     /// Measures the waiting and working times of items; `None` without metrics.
     timing: Option<Timing<T>>,
@@ -52,8 +53,9 @@ pub(super) struct Queue<T> {
 pub(super) struct WakeUps {
     /// Number of items that were queued since the last call of [`Queue::take_wake_ups`].
     pub(super) pushed: usize,
-    /// Whether, since the last call of [`Queue::take_wake_ups`], a shut-down has started, or the work on an
-    /// item has ended during a shut-down.
+    /// Whether a shut-down has started or made progress since the last call of [`Queue::take_wake_ups`].
+    ///
+    /// During a shut-down, each item that is done counts as progress.
     pub(super) ending: bool,
 }
 
@@ -192,8 +194,8 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// Starts a shut-down: a drain ([`Phase::Draining`]) or a plain shut-down ([`Phase::ShutDown`]). If both
-    /// are started, the last call applies.
+    /// Starts a shut-down: a drain ([`Phase::Draining`]) or a plain shut-down ([`Phase::ShutDown`]). A later
+    /// call replaces an earlier one.
     pub(super) fn shut_down(&mut self, phase: Phase) {
         debug_assert_ne!(phase, Phase::Running, "a queue does not start again");
         self.phase = phase;

@@ -198,8 +198,7 @@ impl<T: Clone + Eq + Hash + Send> RateLimiter<T> for ItemFastSlow<T> {
 // === impl Bucket ===
 
 impl Bucket {
-    /// Creates a bucket with `burst` tokens, the maximum number of tokens. One token is added every
-    /// `interval`.
+    /// Creates a full bucket with `burst` tokens, to which one token is added every `interval`.
     ///
     /// For ten retries per second, use an interval of 100 ms. An interval of zero disables the limit. With a
     /// burst of zero, every retry waits for a new token.

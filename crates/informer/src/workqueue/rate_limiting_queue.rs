@@ -161,8 +161,9 @@ impl<T: Clone + Eq + Hash + Send + 'static> RateLimitingQueue<T> {
 
     /// Waits for the next item and returns it. Returns `None` after a shut-down, when no item is left.
     ///
-    /// Several tasks may wait. Each item is returned to one of them. During a drain, the method also returns
-    /// the items that were added again while they were in work, and only then `None`.
+    /// Several tasks may wait. Each item is returned to one of them. During a
+    /// [drain](Self::shut_down_with_drain), the items that were added again while they were in work are also
+    /// returned before `None`.
     ///
     /// The call requires a Tokio runtime with time enabled if an item is delayed.
     ///

@@ -22,12 +22,13 @@ pub(super) struct Shared<T: Clone + Eq + Hash> {
     pub(super) state: Mutex<State<T>>,
     /// Wakes tasks that wait for an item. A woken task looks for an item again.
     pub(super) ready: Notify,
-    /// Wakes the callers that wait for the end of a drain, when the drain ends or a plain shut-down starts.
+    /// Wakes the callers of `shut_down_with_drain` when the work on all items has ended, or when a shut-down
+    /// without a drain starts.
     pub(super) drained: Notify,
     /// Time at which the queue was created. The delaying queue and the rate limiter use times since this
     /// origin.
     pub(super) origin: Instant,
-    /// Receives the waiting and working times of items; `None` without metrics.
+    /// Records how long items wait in the queue and how long workers process them; `None` without metrics.
     pub(super) metrics: Option<Box<dyn WorkQueueMetrics>>,
 }
 
@@ -77,8 +78,7 @@ impl<T: Clone + Eq + Hash> Shared<T> {
     /// Runs an operation under the lock, and then wakes the waiting tasks that the operation affects. Returns
     /// the result of `operation`.
     ///
-    /// Before the operation, items whose delay has ended are queued. The operation therefore never finds them
-    /// among the delayed items.
+    /// Items whose delay has ended are queued before the operation runs.
     pub(super) fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         let earliest = state.delaying.earliest();
@@ -165,8 +165,8 @@ impl<T: Clone + Eq + Hash> State<T> {
         }
     }
 
-    /// Returns the tasks that the caller must wake after an operation. `earliest` is the earliest time of a
-    /// delayed item before the operation, or `None` if no item was delayed.
+    /// Returns the tasks that the caller must wake after an operation. `earliest` is the time at which the
+    /// shortest delay ends, as of before the operation; `None` if no item was delayed then.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

@@ -1,4 +1,4 @@
-//! Tests of the queue through its public API: order, deduplication, delays, verdicts, and shut-down.
+//! Tests of the queue through its public API: order, deduplication, delays, retries, and shut-down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -187,7 +187,7 @@ fn the_queue_holds_no_reference_to_an_item_that_is_done() {
     assert_eq!(Arc::strong_count(&key), 1);
 }
 
-/// Records the items in work and the number of times that each item was processed.
+/// Records which items are being processed, and how often each item was processed.
 #[derive(Default)]
 struct Ledger {
     in_work: BTreeSet<u32>,

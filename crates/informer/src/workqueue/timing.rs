@@ -18,8 +18,7 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// Times at which workers received the items in work, by the number that `started` contains for each
-    /// item.
+    /// Start time of the processing of each item in work. `started` maps an item to its key in this map.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }

@@ -1,7 +1,7 @@
-//! Tests of the metrics that informers report to a metrics collector, and of their samples.
+//! Tests of the metrics that informers report to a collector, and of the values of their samplers.
 //!
-//! The tests also check that an informer drops its collector when the informer stops. After that, the
-//! informer has no more samples.
+//! The tests also check that an informer that stops drops its `InformerMetrics`, and that its sampler then
+//! returns no values.
 
 #[cfg(feature = "prometheus")]
 mod prometheus;
@@ -50,7 +50,7 @@ struct Recorded {
     held: Arc<()>,
 }
 
-/// The metrics collector of one informer or work queue. It adds each report to the trace of the [`Recorder`].
+/// Receives the metrics of one informer or work queue, and adds each report to the [`Recorder`].
 struct Recording {
     told: Trace,
     _held: Arc<()>,
@@ -77,8 +77,7 @@ impl Recorder {
         }
     }
 
-    /// Removes all recorded reports, and returns those for which `wanted` returns true. Each report is one
-    /// line.
+    /// Removes all recorded reports, and returns one line for each report for which `wanted` returns true.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));

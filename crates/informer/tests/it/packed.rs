@@ -69,7 +69,7 @@ async fn change(server: &Server, round: u32) {
     }
 }
 
-/// Changes pods on the server in several steps. Before each step, asserts that both informers have delivered
+/// Changes pods on the server several times. Before each change, asserts that both informers have delivered
 /// the same events and have the same cache content.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {

@@ -51,9 +51,11 @@ fn streamed(revision: u64, items: &[String]) -> String {
     items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// Returns the server's answers to an initial list and to the watch after the list. `all` contains the
-/// revision and the items of the list. `watch` contains the events of the watch, and `then` describes how the
-/// watch continues. A streaming list and its watch are a single answer.
+/// Returns the server's answers to an initial list and to the next watch. A streaming list and the watch are
+/// one answer.
+///
+/// `all` contains the revision and the items of the list. `watch` contains the first events of the watch, and
+/// `then` describes what the watch does after these events.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -288,7 +290,7 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
 /// Tests a difference that a consistency check finds while the informer lists after an expired watch.
 ///
 /// The difference does not prove that the server was restored. Therefore, the pending wait for a revision
-/// must complete without an error, and the pending write must remain in the overlay.
+/// must complete without an error, and the pending write must remain in the `MutationCache`.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);

@@ -1,6 +1,7 @@
 //! Tests of informers with each type of queue.
 //!
-//! The tests block an informer by a handler whose buffer is full, and check what the queue then returns.
+//! The tests block an informer with a handler whose buffer is full, and check what the queue returns
+//! afterwards.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -71,7 +72,8 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Blocks an informer by the full buffer of a handler, and returns the calls that its queue recorded.
+/// Blocks an informer with a handler whose buffer is full, and returns the recorded calls of the informer's
+/// queue.
 ///
 /// While the informer is blocked, the function changes one pod three times and waits for a resync. It then
 /// unblocks the handler. The returned text contains the resync and all batches that the queue returned after

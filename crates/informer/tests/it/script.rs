@@ -56,8 +56,8 @@ pub(crate) struct Script {
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
-    /// A value to which every pending request and every response body holds a reference. The reference count
-    /// gives the number of requests and bodies that have not been dropped.
+    /// A value whose references are counted. Every pending request, every response body that has not been
+    /// dropped, and every clone of the script holds one reference.
     under_way: Arc<()>,
 }
 
@@ -161,8 +161,8 @@ impl Script {
         })
     }
 
-    /// Returns the line of a request for the log: the time, the verb and the query parameters. Omits the
-    /// parameters that are specific to watches, and asserts their values instead.
+    /// Returns a line for the log, with the time, the verb and the query parameters of a request. Asserts the
+    /// values of the parameters that are specific to watches, and omits these parameters.
     fn line(&self, verb: &str, options: &ListOptions) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let shown = match options.send_initial_events {

@@ -179,10 +179,10 @@ async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     informer.stop().await;
 }
 
-/// Tests an informer with three sources and a handler whose first callback never returns.
+/// Tests an informer with three list-watches and a handler whose first callback never returns.
 ///
-/// The handler's buffer holds one event, so the handler blocks the delivery of further events. The lists of
-/// all three sources must reach the cache nevertheless.
+/// The handler's buffer holds one event, so the handler blocks the delivery of further events. Nevertheless,
+/// the objects of all three lists must be stored in the cache.
 #[tokio::test(start_paused = true)]
 async fn a_full_handler_does_not_keep_the_first_list_out_of_the_cache() {
     let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);

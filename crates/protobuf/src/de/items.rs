@@ -1,6 +1,6 @@
 //! Passes the items of a list to a visitor, with [`Items`].
 //!
-//! Guarantees: an error contains the index of the item. Does not limit the nesting depth.
+//! Guarantees: an error contains the index of the item. This module does not limit the nesting depth.
 
 use serde::de::{DeserializeSeed, SeqAccess};
 
@@ -24,7 +24,7 @@ pub(super) struct Items<'de, 'c> {
     fields: WireFields<'de>,
     /// The remaining numbers of the last field, if this field contains packed numbers.
     packed: WireFields<'de>,
-    /// Number of fields that have not been read from `fields`.
+    /// Number of fields that `fields` still contains.
     left: usize,
     /// Number of items that the visitor has received.
     visited: usize,

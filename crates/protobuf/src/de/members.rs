@@ -1,7 +1,7 @@
 //! Passes the fields of a message or the entries of a map to a serde visitor, with [`Members`].
 //!
-//! Guarantees: a field after a field with a greater number is an error, and an error contains the JSON path
-//! of its field. Does not sort the fields.
+//! Guarantees: fields are not sorted. A field after a field with a greater number is an error, except for
+//! unknown fields. An error contains the JSON path of its field.
 
 use std::borrow::Cow;
 
@@ -23,8 +23,8 @@ use crate::{
 
 /// The serde `MapAccess` of a message or a map. The visitor receives the members in the order of the bytes.
 ///
-/// With [`Missing::Zero`], the visitor also receives the fields that the bytes do not contain, if Go writes
-/// these fields as JSON.
+/// With [`Missing::Zero`], the visitor also receives fields that the bytes do not contain, if Go's JSON
+/// encoder writes such fields with their zero values.
 pub(super) struct Members<'de, 'c> {
     /// The value of the member that the visitor received last.
     slot: Slot<'de, 'c>,
@@ -107,7 +107,7 @@ impl<'de, 'c> Members<'de, 'c> {
 
     /// Reads the next field of the message into `value`. Returns the field, or `None` after the last field.
     ///
-    /// Is not inlined, because the code is large, and a copy per visitor would crowd the instruction cache.
+    /// Not inlined: a copy of this large function in each visitor would slow down decoding.
     #[inline(never)]
     fn next_field(&mut self, message: &'static Message) -> Result<Option<&'static Field>, Error> {
         loop {
@@ -150,7 +150,7 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Sets `value` for the next field that Go writes as JSON although the bytes do not contain the field.
+    /// Sets `value` for the next field that the bytes do not contain, but that Go's JSON encoder writes.
     ///
     /// Returns this field, or `None` if no such field has a number below `number`.
     #[inline(never)]
@@ -167,10 +167,9 @@ impl<'de, 'c> Members<'de, 'c> {
         None
     }
 
-    /// Skips the field at `start`, which the table does not contain.
+    /// Skips the field at `start` if `message` does not define a field with its number.
     ///
-    /// Returns an error if the table contains the field: the field then follows a field with a greater
-    /// number.
+    /// Returns an error if `message` defines the field. The field then follows a field with a greater number.
     #[cold]
     fn skip_unknown(
         &mut self,
@@ -223,11 +222,11 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Reads the next member into `value`, and returns its name, if the member has the most frequent form.
+    /// Reads the next member into `value` and returns its name, but only in the most frequent case.
     ///
-    /// A member has this form if its field is plain ([`Message::plain_position`]), its tag has the field's
-    /// usual wire type, and no field that Go always writes is missing before it. For any other member,
-    /// returns `None`. [`next_of_any_form`](Self::next_of_any_form) must then read the member.
+    /// Returns `None` in all other cases: the member's field is not plain ([`Message::plain_position`]), its
+    /// tag does not have the field's usual wire type, or a field that Go always writes is missing before the
+    /// member. The caller must then call [`next_of_any_form`](Self::next_of_any_form).
     #[inline(never)]
     fn next_plain(
         &mut self,
@@ -338,7 +337,7 @@ impl<'de, 'c> Members<'de, 'c> {
         Some(name)
     }
 
-    /// Returns the last step of the JSON path of the member that the visitor received last.
+    /// Returns the last element of the JSON path of the member that the visitor received last.
     #[cold]
     fn step(&self) -> Step {
         let name = String::from_utf8_lossy(self.name).into_owned();
@@ -351,10 +350,8 @@ impl<'de, 'c> Members<'de, 'c> {
 
 /// Reads a value into `value`. The tag before the value must have the field's usual wire type.
 ///
-/// The field must be neither a list nor a map. Returns `None` if the bytes are invalid.
-///
-/// Writes each variant directly to `value`: a variant that is assembled on the stack and then copied takes a
-/// third of the decoding time.
+/// The field must be neither a list nor a map. Returns `None` if the bytes are invalid. Returning the value
+/// instead would cost a third of the decoding time, because the value would be copied.
 #[inline]
 fn usual_value<'de>(
     context: &Context<'de>,
@@ -386,7 +383,7 @@ fn usual_value<'de>(
 
 /// Reads all items of a list, or all entries of a map.
 ///
-/// `start` is before the first tag, and `fields` is after this tag.
+/// `start` is the position before the tag of the first item, and `fields` is the position after this tag.
 #[inline]
 fn run<'de>(
     field: &Field,

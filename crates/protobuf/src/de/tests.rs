@@ -1,5 +1,6 @@
-//! Tests the JSON of fields that are present, missing, empty, split into several values,
-//! unknown, or too many.
+//! Tests the JSON of fields that are present, missing, empty, unknown, or split into several values.
+//!
+//! Also tests the limits on nesting and on the number of values.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -48,7 +49,9 @@ fn sent_zero_values_are_omitted_as_in_go() {
     );
 }
 
-/// Tests an integer and a length of 0 in two bytes. No encoder writes these, and every decoder accepts them.
+/// Tests varints that encode 0 in two bytes, as the value of an integer and as a length.
+///
+/// No encoder writes such a varint, and every decoder accepts it.
 #[test]
 fn a_zero_of_two_bytes_is_omitted_as_a_zero_of_one_byte() {
     let image = vec![0x12, 0x80, 0x00];

@@ -1,7 +1,7 @@
-//! Splits a message into [`Value`]s: the bytes of one JSON value with their type.
+//! Splits a protobuf message into [`Value`]s. Each contains the bytes and the type of one JSON value.
 //!
-//! Guarantees: nested messages, list items and map entries are not read before a visitor requests them.
-//! Does not check the UTF-8 of strings.
+//! Guarantees: nested messages, list items and map entries are not read before a visitor requests them. The
+//! module does not check whether strings are valid UTF-8.
 
 use super::Context;
 use crate::{
@@ -18,7 +18,9 @@ pub(super) enum Value<'de> {
     /// The bytes of a string. They may be invalid UTF-8.
     Text(&'de [u8]),
     Integer(i64),
-    /// A boolean, a double, bytes, or a value of the wrong wire type. `None` is the zero value of the type.
+    /// A boolean, a double or bytes. Also a scalar with the wrong wire type.
+    ///
+    /// `None` is the zero value of any scalar type, including strings and integers.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),
@@ -142,7 +144,7 @@ impl<'de> Value<'de> {
         }
     }
 
-    /// Returns the field's value that represents a message of the form [`Form::List`] or [`Form::Either`].
+    /// Returns the value that represents a message of the form [`Form::List`] or [`Form::Either`] in JSON.
     ///
     /// Returns any other value unchanged.
     #[inline]
@@ -164,10 +166,10 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Returns the value of the last field that the bytes of the message contain.
+/// Returns the value of the last field of a message that JSON represents by one of its fields.
 ///
-/// If the bytes contain no field, returns the value that Go writes as JSON for the message's first field, or
-/// `None` if Go writes null.
+/// If `bytes`, the content of the message, has no field, returns the JSON value of the message's first field
+/// if Go always writes this field, and otherwise `None`.
 fn only_field<'de>(
     message: &'static Message,
     bytes: &'de [u8],

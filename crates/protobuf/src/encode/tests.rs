@@ -1,5 +1,5 @@
 //! Tests of encoding: values that the test objects of Kubernetes do not contain, and values
-//! that do not fit.
+//! that do not fit the type of their field.
 
 use serde_json::json;
 

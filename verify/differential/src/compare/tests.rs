@@ -1,4 +1,4 @@
-//! Tests the comparison and the coverage with a component that returns fixed answers.
+//! Tests the comparison and the count of behaviors with a component that returns fixed answers.
 
 use harness::seeds::Origin;
 

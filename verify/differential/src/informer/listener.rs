@@ -44,9 +44,9 @@ pub(super) struct Told {
     /// True for a handler that was registered while the watch delivered changes, because the order of such a
     /// handler's events is undefined.
     pub(super) amid: bool,
-    /// Names of the event types that the handler has received, and of the guarantees that were violated.
+    /// Names of the received event types and of the violated guarantees.
     ///
-    /// An example is "`OnDelete` with a tombstone".
+    /// An example of an event type is "`OnDelete` with a tombstone".
     pub(super) seen: Vec<&'static str>,
 }
 
@@ -143,7 +143,7 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether the handler blocks in its current callback, or will block in its next callback.
+    /// Returns whether the test blocks the handler in its current callback, or in its next one.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }

@@ -214,8 +214,8 @@ impl<'a> Shared<'a> {
 
     /// Registers a handler, and returns whether the informer accepted it.
     ///
-    /// If `amid` is true, the handler's part of the next answer contains the object states that result from
-    /// its events, instead of the events.
+    /// If `amid` is true, the watch delivers changes during the registration. The handler's number of events
+    /// then depends on timing, so the next answer contains the resulting objects instead of the events.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,

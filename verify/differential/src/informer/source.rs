@@ -19,7 +19,7 @@ use crate::sequence::{Operation, Thing};
 /// channel is never full.
 const MANY: usize = 4096;
 
-/// The simulated server, which implements the informer's list and watch requests. Clones share one state.
+/// The simulated server, which responds to the informer's list and watch requests. Clones share one state.
 #[derive(Clone)]
 pub(super) struct Source {
     state: Arc<Mutex<State>>,

@@ -23,7 +23,7 @@ const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
 const PROBE: &str = "a_lost_connection_is_probed";
 /// Divergence: after a temporary rejection of a watch, the library retries the watch. client-go lists.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// Divergence: the library lists the newest state. client-go lists at a revision that can expire again.
+/// Divergence: after an expiry, the library lists the newest state. client-go lists at an old revision.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
 /// Divergence: the library lists the newest state in pages. client-go lists it without pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
@@ -51,7 +51,7 @@ struct Pair<'a> {
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
-    /// Whether a list may have a newer revision than the watch, because another resource has changed.
+    /// Whether a list may be newer than the watch's last event, because an unwatched resource has changed.
     lags: bool,
 }
 
@@ -118,8 +118,8 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 
 impl<'a> Pair<'a> {
     /// Returns the divergences that explain the differences between client-go's requests from index `i` and
-    /// the library's from index `j`. `newer` states whether an earlier list of the library had no revision,
-    /// while that of client-go had one. Returns `None` if a difference is unexplained.
+    /// the library's from index `j`, or `None` if a difference is unexplained. `newer` is whether the
+    /// divergence [`EXPIRED`] explains an earlier difference.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -199,9 +199,8 @@ impl<'a> Pair<'a> {
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Returns the divergences if the library's probe fails with status 504, and the library then lists.
-    ///
-    /// A probe is a list of one object before a watch is resumed. client-go resumes the watch directly.
+    /// Returns the divergences if the library's probe (a list of one object) fails with status 504, and the
+    /// library then lists, while client-go resumes the watch.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -224,8 +223,7 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Returns the divergences if the two stores differ after a temporary rejection of a watch: client-go's
-    /// list is newer than the library's watch, or client-go's next watch expires and the library lists.
+    /// Returns the divergences if the two stores may differ after a temporary rejection of a watch.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -260,8 +258,9 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the temporarily rejected watch that both reflectors sent directly before requests `i` and `j`,
-    /// and its result. Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
+    /// Returns the watch that both reflectors sent directly before the requests `i` and `j`, and the response
+    /// that rejected it temporarily. Returns `None` if there is no such watch, or if client-go then sends no
+    /// list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -270,10 +269,9 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Counts the library's requests from index `j` until the rejected watch `refused` is open.
-    ///
-    /// If the retried watch expires, the requests of the next relist are also counted. Also returns whether
-    /// one of the requests is a probe (a list of one object).
+    /// Counts the library's requests from index `j` until the retried watch `refused` is open or, if the
+    /// retry expires, until the relist ends. Also returns whether one of them is a probe (a list of one
+    /// object).
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {

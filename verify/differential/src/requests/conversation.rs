@@ -22,8 +22,8 @@ use crate::{
 enum Heard {
     /// Instruction to execute one turn of an operation on the server.
     ///
-    /// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two
-    /// turns.
+    /// A turn is a part of an operation: it injects faults into the server, and then lets virtual time pass.
+    /// An operation has one or two turns.
     Operates {
         at: u64,
         operation: usize,

@@ -65,11 +65,12 @@ struct Stream {
 
 /// The effects of one turn of an operation on the server.
 ///
-/// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two turns.
+/// A turn injects faults into the server. The reflector's clock then advances by `pass`. An operation has one
+/// or two turns.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
-    /// Virtual time that passes on the reflector's clock after the turn, in milliseconds.
+    /// Virtual time by which the reflector's clock advances after the turn, in milliseconds.
     pub(super) pass: u64,
     /// Whether the operation has another turn.
     pub(super) more: bool,
@@ -129,8 +130,8 @@ impl Host {
 
     /// Executes one turn of an operation, and returns its effects.
     ///
-    /// A turn injects faults into the server, and then lets virtual time pass. The first turn also changes
-    /// the objects of the operation.
+    /// A turn injects faults into the server. The first turn also changes the objects of the operation. After
+    /// the call, the caller must advance the reflector's clock by the time in [`Happened::pass`].
     ///
     /// `at` is the index of the operation, `turn` is the index of the turn, and `now` is the time on the
     /// reflector's clock.

@@ -1,7 +1,7 @@
-//! Formats a list or watch request as text for the compared answers, together with the result of the request
-//! and the pause before the request.
+//! Formats a list or watch request as text: the pause before the request, the request, and its result.
 //!
-//! Random parts, such as the exact length of a pause, are left out of the text.
+//! The texts of the library's requests are compared with the texts of client-go's requests. Random parts,
+//! such as the exact length of a pause, are left out.
 
 use std::{
     fmt::{self, Write as _},
@@ -18,8 +18,10 @@ const PARAMETERS: [&str; 6] = [
     "allowWatchBookmarks",
 ];
 
-/// Behaviors that a request can show. Each entry contains the kind of the request, its result, and the name
-/// of the behavior in reports. An empty result matches any result.
+/// Behaviors that the coverage report counts.
+///
+/// An entry contains the kind of a request, the result of the request, and the name of the behavior in the
+/// report. An empty result matches any result.
 pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("list at 0", "", "a list at \"0\""),
     ("list at", "", "a list at a revision"),
@@ -137,8 +139,8 @@ pub(super) enum Outcome {
 impl Line {
     /// Creates the line of a request that was sent after `pause`, with the result [`Outcome::Refused`].
     ///
-    /// The caller replaces the result later. `token` is the continue token of the last list response. In the
-    /// text of the request, this token is replaced by `next`.
+    /// The caller replaces the result later. If the request contains `token`, the continue token of the
+    /// previous list response, the text contains `next` in place of the token.
     pub(super) fn new(path: &str, query: &str, pause: Duration, token: &str) -> Self {
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let value = |name: &str| {

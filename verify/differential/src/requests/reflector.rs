@@ -79,7 +79,7 @@ struct Here<'a> {
     server: Near,
     indexer: Indexer<K>,
     reflector: Option<Reflector<K, indexer::IndexerFeed<K>>>,
-    /// Sender that stops the reflector when it is dropped; `None` before the start.
+    /// Sender that stops the reflector when it is dropped; `None` before the reflector has started.
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
 }
@@ -147,9 +147,10 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Runs one turn of the operation at index `at`, and returns whether the operation has another turn.
+    /// Runs the first (0) or the second (1) turn of the operation at index `at`. Returns whether another turn
+    /// follows.
     ///
-    /// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two
+    /// In a turn, the server sends data or fails, and then virtual time passes. An operation has one or two
     /// turns.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
@@ -181,7 +182,7 @@ impl<'a> Here<'a> {
 struct Near {
     host: Arc<Mutex<Host>>,
     begin: Instant,
-    /// Senders of the open response bodies, by the number of the body.
+    /// Senders of the open response bodies. The key is the `stream` of the [`Delivery`] values for the body.
     bodies: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Piece>>>>,
 }
 

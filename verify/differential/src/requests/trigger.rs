@@ -11,13 +11,13 @@ pub(super) struct Trigger {
     /// Fault injection plan that is injected before the operation changes objects. The plan affects later
     /// requests.
     pub(super) rules: &'static str,
-    /// Fault injection plans of each turn. An operation has one or two turns.
+    /// Fault injection plans of each turn. A turn is a part of an operation, which has one or two turns.
     ///
-    /// In each turn, the host injects the plans in order, and then lets virtual time pass. In the first turn,
-    /// the host changes the objects of the operation before it injects the plans. After each plan, the server
-    /// delivers the pending watch events.
+    /// A turn injects its plans in order, and then lets virtual time pass. The first turn changes the objects
+    /// of the operation before it injects its plans. After each plan, the server delivers the pending watch
+    /// events.
     pub(super) turns: &'static [&'static [&'static str]],
-    /// Virtual time that passes at the end of each turn, in milliseconds. Has one entry per turn.
+    /// Virtual time that passes at the end of each element of `turns`, in milliseconds.
     pub(super) pass: &'static [u64],
     /// Change to apply to the watch events of this operation; `None` for no change.
     pub(super) twist: Option<Twist>,

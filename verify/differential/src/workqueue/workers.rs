@@ -69,8 +69,7 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     })
 }
 
-/// The work queue under test, its tasks, and the names of the behaviors that the current operation has
-/// shown.
+/// The work queue under test, its tasks, and the behaviors that the current operation covers.
 ///
 /// Worker tasks receive items, and drain tasks shut the queue down.
 struct Workers {
@@ -89,7 +88,7 @@ struct Workers {
     seen: Vec<&'static str>,
 }
 
-/// Events and items that the worker and drain tasks have recorded for the answers.
+/// The events that the worker and drain tasks have recorded, and the items that the workers process.
 #[derive(Default)]
 struct Told {
     events: Vec<(u128, String)>,
@@ -376,7 +375,7 @@ impl Workers {
     }
 }
 
-/// Numbers of queued items, waiting workers and returned drain tasks at one point in time.
+/// Numbers of queued items, waiting workers and ended drain tasks at one point in time.
 struct Count {
     queued: usize,
     idle: usize,

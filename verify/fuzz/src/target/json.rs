@@ -70,9 +70,10 @@ fn ends_alike(data: &[u8]) -> &'static str {
     if whole.is_some() { "ends" } else { "goes on" }
 }
 
-/// Returns the input for the library's parser. With the planted bug `LongNumberHidesRest`, the result differs
-/// from `data`: it lacks all characters, except digits, between a long number and the next comma or closing
-/// bracket.
+/// Returns the input for the library's parser, which is `data` except with the bug `LongNumberHidesRest`.
+///
+/// With this bug, the function removes all characters except digits between a long number and the next comma
+/// or closing bracket.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {
         return data.to_vec();

@@ -1,4 +1,6 @@
 //! Wraps an informer's [`ListerWatcher`], and adds a planted bug to its requests or responses.
+//!
+//! A planted bug is a deliberate bug that the simulation must detect.
 
 use std::{pin::Pin, time::Duration};
 
@@ -12,7 +14,7 @@ use tokio::{task::JoinSet, time::sleep};
 use super::Bug;
 use crate::wire::is_old_object;
 
-/// [`Bug::EventLost`] drops every seventh line of a watch, unless the line is a bookmark.
+/// Interval, in lines of a watch, at which [`Bug::EventLost`] drops a line. Bookmarks are not dropped.
 const LOST: usize = 7;
 
 /// Maximum number of retries without a pause that [`Bug::RetriedAtOnce`] sends for one rejected watch.

@@ -1,5 +1,6 @@
-//! Wraps the queue of an informer, and adds a planted bug. The queue holds changes until they are applied to
-//! the cache.
+//! Wraps the queue of an informer to plant a bug: a deliberate defect that the simulation must find.
+//!
+//! The queue holds changes until they are applied to the cache.
 
 use kube_informer::{
     object::Known,

@@ -1,8 +1,9 @@
 //! Converts the protobuf body of a response to lines of JSON, for the checks that read JSON.
 //!
-//! An event is one line. A list is one line, which contains its revision and the revisions of its objects.
+//! The result has one line for each event, or one line for a list. The line of a list contains the revisions
+//! of the list and of its objects.
 //!
-//! Does not report invalid bytes: the informer under test must handle them.
+//! This module does not report invalid bytes: the informer under test must handle them.
 
 use kube_informer_protobuf::{Envelope, WireFields, WireValue};
 use serde_json::{Value, json};
@@ -86,7 +87,7 @@ fn list_json(body: &[u8]) -> Option<Value> {
     Some(json!({"metadata": {"resourceVersion": text(metadata, REVISION_OF_LIST)}, "items": items}))
 }
 
-/// Returns the revision and the keys of the annotations of an object as JSON. The object need not be decodable.
+/// Returns the revision and the annotation keys of an object as JSON. The object need not be decodable.
 fn object_json(message: &[u8]) -> Value {
     let metadata = field(message, METADATA).unwrap_or_default();
     let annotations = WireFields::new(metadata).map_while(Result::ok);

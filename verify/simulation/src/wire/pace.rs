@@ -1,7 +1,8 @@
 //! Checks that the list and watch requests of one source are permitted, and that the source backs off.
 //!
-//! An informer has one source per list and watch. The informer adds a random time to each backoff pause. This
-//! module therefore checks only the minimum duration of a pause.
+//! A source is one list and its watch. An informer can have several sources, such as one per namespace. The
+//! informer adds a random time to each backoff pause. This module therefore checks only the minimum duration
+//! of a pause.
 
 use std::{cmp::max, time::Duration};
 
@@ -64,7 +65,8 @@ pub(super) struct Pace {
     ///
     /// `None` unless the most recent request was a watch that failed temporarily: see [`keeps_its_revision`].
     no_list_before: Option<Instant>,
-    /// Whether the informer compares its cache with the server. If `true`, the source may list at any time.
+    /// Whether the informer compares its cache with the server. If `true`, the source may list at any time,
+    /// because each difference requires a list.
     compared: bool,
     /// Whether the most recent line of a watch was an event of the fault "old object sent again".
     heard_old: bool,
@@ -82,7 +84,8 @@ impl Pace {
     ///
     /// # Errors
     /// Returns an error if the request is too early, or if the source lists instead of retrying a rejected
-    /// watch. Also returns an error if the source lists because it has received an old object again.
+    /// watch. Also returns an error if the source lists in response to an old object that the server has sent
+    /// again.
     pub(super) fn asks(&mut self, asked: Asked) -> Result<(), String> {
         let now = Instant::now();
         let lists = matches!(asked, Asked::List | Asked::Stream);

@@ -84,11 +84,10 @@ impl<K: Stored> World<'_, K> {
         self.wire.wrong().map_or(Ok(()), Err)
     }
 
-    /// Checks that the informer handles broken objects correctly. An object is broken if it fails to decode
-    /// when it is read.
+    /// Checks the handling of broken objects, which are objects that fail to decode when they are read.
     ///
-    /// The informer's status must report as many broken objects as the snapshot contains. If an object failed
-    /// to decode in a check at an earlier time, the snapshot must not contain this object.
+    /// The informer's status must report as many broken objects as the snapshot contains. After a check has
+    /// read a broken object, the iteration over a later snapshot must not return this object.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -117,8 +116,8 @@ impl<K: Stored> World<'_, K> {
 
     /// Returns the maximum number of changes that may be queued for the cache.
     ///
-    /// The maximum is twice the capacity of the queue, plus two changes per object. Resyncs and the first
-    /// list can exceed the capacity.
+    /// The maximum is higher than the capacity of the queue, because resyncs and the first list can exceed
+    /// the capacity.
     fn queue_max(&self) -> usize {
         let objects = NAMES * NAMESPACES.len();
         2 * self.life.setting.capacity + 2 * objects
@@ -365,8 +364,8 @@ impl<K: Stored> World<'_, K> {
 
     /// Checks that the simulated controller ([`woken`](super::woken)) last read the states in `want`.
     ///
-    /// Waits up to one second for these states. Checks nothing if a fault has falsified, dropped or reordered
-    /// events, or restored the server.
+    /// Waits up to one second until this is the case. Checks nothing if a fault has falsified, dropped or
+    /// reordered events, or restored the server.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());

@@ -14,9 +14,9 @@ use crate::{
 impl<K: Stored> World<'_, K> {
     /// Returns a fault plan that makes the server send the current state of an object to a watch once more.
     ///
-    /// The function selects an object whose current state is in the cache, and whose watch has since received
-    /// newer revisions. Returns `None` if there is no such object. Also returns `None` in a run with
-    /// protobuf, because the fault plan can send only a line of JSON.
+    /// The state must be in the cache, and must be older than the newest revision of the watch. Returns
+    /// `None` if no object has such a state. Also returns `None` in a run with protobuf, because the fault
+    /// plan can send only a line of JSON.
     pub(super) fn old_object(&self) -> Option<String> {
         if self.life.setting.protobuf {
             return None;

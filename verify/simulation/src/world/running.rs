@@ -1,5 +1,4 @@
-//! Starts the informer of a simulated run, a task that runs the informer, and a task that observes its
-//! status.
+//! Starts the informer of a simulated run, in two tasks: one runs the informer, and one observes its status.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -38,9 +38,9 @@ impl<K: Stored> User<K> {
         self.handler.bound().is_some()
     }
 
-    /// Returns the maximum number of queued notifications for the handler after its initial sync.
+    /// Returns the limit on the notifications in the handler's buffer after its initial sync.
     ///
-    /// The number includes the notification that the handler is processing.
+    /// The limit includes the notification that the handler is processing.
     pub(super) fn depth_max(&self) -> usize {
         let telling = 1;
         match self.handler.buffer {

@@ -49,7 +49,7 @@ impl<K: Stored> Woken<K> {
         Self { view, _task: task }
     }
 
-    /// Makes the controller read an object that it has written or deleted.
+    /// Performs the controller's read of an object that the controller has written or deleted.
     pub(super) fn wrote(&self, name: &ObjectName) {
         self.view.look(name);
     }

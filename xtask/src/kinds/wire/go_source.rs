@@ -106,11 +106,10 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the name of the rule by which JSON contains this field if the protobuf value is absent or
-    /// zero.
+    /// Returns when the object's JSON contains this field, as a keyword of the generated table of messages.
     ///
-    /// The rules are `always`, `nonzero`, `nullable`, `sent` and `inline`. `field` is the proto field with
-    /// the same number.
+    /// The header of the table explains the keywords: `always`, `nonzero`, `nullable`, `sent` and `inline`.
+    /// `field` is the proto field with the same number.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {

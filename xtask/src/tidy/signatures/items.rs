@@ -25,11 +25,10 @@ pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// Returns the token range of each public signature. Also returns the range of the header of each `From` or
-/// `TryFrom` impl for a public type.
+/// Returns the token ranges of all public signatures, and of the headers of public conversions.
 ///
-/// The range of a signature starts at the keyword of the item, such as `fn` or `use`, or at the name of a
-/// field.
+/// A public conversion is an impl of `From` or `TryFrom` for a public type. The range of a signature starts
+/// at the keyword of the item, such as `fn` or `use`, or at the name of a field.
 pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     let private = private_types(tokens);
     let mut ranges = Vec::new();
@@ -113,8 +112,7 @@ fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns whether `header` is the header of a `From` or `TryFrom` impl. Returns `false` if the impl is for a
-/// type in `private`.
+/// Returns whether `header` is that of a `From` or `TryFrom` impl for a type that is not in `private`.
 fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     let converts = header
         .windows(2)

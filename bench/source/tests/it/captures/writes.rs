@@ -15,8 +15,8 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// One write of kube-apiserver's encoder to the response. One value can also represent several consecutive
-/// short writes; then `bytes` is their total length.
+/// One write of kube-apiserver's encoder to the response, or several consecutive short writes. `bytes` is the
+/// total length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,
@@ -88,10 +88,11 @@ impl Body {
         }
     }
 
-    /// Returns the JSON around the objects, and the JSON of each object up to its `metadata` member.
+    /// Returns the parts of a JSON body that must be equal for kube-apiserver and the object server.
     ///
-    /// Constants replace the values that differ between servers, such as `resourceVersion`. The set is empty
-    /// for protobuf, which `binary.rs` tests.
+    /// These are the JSON around the objects, and the JSON of each object up to its `metadata` member.
+    /// Constants replace the values that may differ, such as `resourceVersion`. The set is empty for
+    /// protobuf.
     pub(crate) fn shape(self, body: &[u8]) -> BTreeSet<String> {
         match self {
             Body::ProtobufList | Body::ProtobufEvents => BTreeSet::new(),

@@ -78,7 +78,7 @@ pub(super) fn is_end_bookmark(frame: &[u8]) -> bool {
     is_bookmark(frame) && frame.windows(END.len()).any(|part| part == END)
 }
 
-/// Returns the first half of an event, with the length of this half.
+/// Returns the first half of an event, after four bytes with the length of this half.
 pub(super) fn garbled(frame: &[u8]) -> Bytes {
     let event = frame.get(LENGTH_BYTES..).unwrap_or_default();
     framed(&event[..event.len() / 2])
@@ -105,7 +105,9 @@ fn spoilt_frame(frame: &[u8]) -> Option<Bytes> {
     Some(Event { event_type, object }.frame())
 }
 
-/// Returns the metadata of an object with a number instead of annotations.
+/// Returns the metadata of an object with a number in place of the annotations.
+///
+/// Returns `None` if the metadata is not valid protobuf of an `ObjectMeta`.
 fn spoilt_metadata(metadata: WireValue<'_>) -> Option<Vec<u8>> {
     let mut spoilt = Vec::new();
     let mut is_written = false;

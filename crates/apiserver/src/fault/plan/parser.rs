@@ -69,8 +69,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a name with or without quotes. The error for another token contains `what` as the expected
-    /// input.
+    /// Parses a name with or without quotes. For any other token, the error states that `what` was expected.
     pub(super) fn name(&mut self, what: &str) -> Parsed<String> {
         let name = match self.peek().kind {
             Kind::PlanToken(word) => word.to_owned(),

@@ -58,9 +58,8 @@ fn removal(key: &str, revision: u64) -> Write {
     }
 }
 
-/// Opens the data directory `scratch`, and returns its objects and the stored revision.
-///
-/// Each object is given as the text `<collection> <key>`.
+/// Opens the data directory `scratch`. Returns its objects, each as the text `<collection> <key>`, and its
+/// revision.
 fn found(scratch: &Scratch) -> (Vec<String>, u64) {
     let mut keys = Vec::new();
     let revision = scratch.open().load(|stored| {

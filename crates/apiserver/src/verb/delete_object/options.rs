@@ -40,7 +40,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Parses the options from JSON: a `DeleteOptions` body, or the converted query parameters.
+    /// Parses the options from JSON: the request body, or the query parameters of a request without a body.
     ///
     /// # Errors
     ///

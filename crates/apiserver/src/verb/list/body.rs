@@ -39,7 +39,7 @@ struct Chunks {
 /// The objects of a list that have not been written yet.
 enum Items {
     Json(JsonItems),
-    /// The messages of the objects.
+    /// The protobuf message of each object.
     Protobuf(std::vec::IntoIter<Vec<u8>>),
 }
 
@@ -53,10 +53,9 @@ struct JsonItems {
 }
 
 impl Chunks {
-    /// Returns `chunk`, or the first part of a long chunk.
+    /// Returns `chunk` if it has at most twice [`CHUNK_BYTES`] bytes.
     ///
-    /// The first part of a chunk with more than twice [`CHUNK_BYTES`] has [`CHUNK_BYTES`] bytes. The
-    /// remaining bytes are stored in `rest`.
+    /// Otherwise returns the first [`CHUNK_BYTES`] bytes of `chunk`, and stores the other bytes in `rest`.
     fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
         if chunk.len() <= 2 * CHUNK_BYTES {
             return chunk.into();

@@ -1,8 +1,8 @@
 //! Applies a JSON patch (RFC 6902) within limits.
 //!
 //! Guarantees:
-//! - the numbers of operations ([`OPERATIONS_MAX`]), copied bytes ([`COPIED_BYTES_MAX`]) and moved values
-//!   ([`STEPS_MAX`]) are limited;
+//! - a patch has at most [`OPERATIONS_MAX`] operations, which copy at most [`COPIED_BYTES_MAX`] bytes and
+//!   visit or move at most [`STEPS_MAX`] values;
 //! - a patch of any object is therefore applied or rejected within seconds;
 //! - the document is never nested deeper than [`DEPTH_MAX`] levels, so recursive functions do not overflow
 //!   the stack.
@@ -125,9 +125,8 @@ fn values(value: &Value) -> usize {
 
 /// Returns whether the operation tests that an absent member is `null`.
 ///
-/// The caller skips such a test, because it succeeds in Kubernetes' library (`partialDoc.get` in
-/// evanphx/json-patch), but fails in the crate `json_patch`. kube-rs sends such a test before it adds the
-/// first finalizer.
+/// Such a test succeeds in Kubernetes (`partialDoc.get` in evanphx/json-patch), but fails in the crate
+/// `json_patch`. kube-rs sends such a test before it adds the first finalizer.
 fn asserts_absence(operation: &PatchOperation, document: &Value) -> bool {
     let PatchOperation::Test(test) = operation else {
         return false;

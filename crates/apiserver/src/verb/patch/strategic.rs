@@ -12,8 +12,8 @@
 //!   all members in random order.
 //!
 //! Two differences from Kubernetes exist, because this server does not decode objects into Go types:
-//! - a null inside a value that replaces the stored value is dropped. Kubernetes stores the zero value of the
-//!   field's type;
+//! - if a value of the patch replaces a stored value, nulls inside the new value are dropped. Kubernetes
+//!   stores the zero value of the field's type instead of a null;
 //! - a member that is not in the schema is merged if it is a map, and otherwise replaced. Kubernetes drops
 //!   the member.
 

@@ -1,10 +1,10 @@
-//! Encodes the events of a watch: in JSON as lines, and in protobuf as messages with a length.
+//! Encodes the events of a watch: as lines of JSON, or as length-prefixed protobuf messages.
 //!
 //! A frame is one encoded event.
 //!
 //! Guarantees:
 //! - in JSON, every line contains one event and ends with a line feed;
-//! - in protobuf, an event whose object does not fit the message of its kind is replaced by an ERROR event;
+//! - in protobuf, an object that the message type of its kind can't represent results in an ERROR event;
 //! - objects are encoded as the client requested them: whole, as metadata or as a table;
 //! - an error is always encoded as a `Status`.
 
@@ -198,11 +198,11 @@ impl Framer {
     }
 }
 
-/// An object can't be encoded as protobuf, because it does not fit the message of its kind.
+/// Error: the protobuf message type of a kind can't represent an object of that kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unfit;
 
-/// Returns the ERROR frame for an error after the start of the response.
+/// Returns the ERROR frame for an error that ends a watch.
 pub(crate) fn error(error: &ApiError, encoding: Encoding) -> Bytes {
     match encoding {
         Encoding::Json => line("ERROR", &error.status().to_json()),

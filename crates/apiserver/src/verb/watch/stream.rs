@@ -133,7 +133,9 @@ impl Backlog {
         Backlog::Events(told.into_iter())
     }
 
-    /// Returns the number of slots that the backlog reserves in the [`ResponseBudget`].
+    /// Returns the number of memory slots that the backlog reserves in the [`ResponseBudget`].
+    ///
+    /// A slot has [`ResponseBudget::SLOT_BYTES`] bytes.
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {
@@ -143,10 +145,10 @@ impl Backlog {
         }
     }
 
-    /// Returns the next chunk of the initial events: several objects, one event, or the bookmark that ends
-    /// the initial events.
+    /// Returns the next chunk of the initial events, or `None` after the last chunk.
     ///
-    /// Returns `None` after the last chunk. Returns an error if an object can't be encoded.
+    /// A chunk contains current objects as `ADDED` events, one past event, or the bookmark that ends the
+    /// initial events. Returns an error if an object can't be encoded.
     fn next(&mut self, framer: &mut Framer) -> Option<Result<Bytes, Unfit>> {
         match self {
             Backlog::Events(events) => {
@@ -203,9 +205,9 @@ impl Timers {
             .reset(self.bookmark.unwrap_or(self.deadline));
     }
 
-    /// Returns the next action if its time has been reached, and otherwise `None`.
+    /// Returns which time has been reached: the deadline, or the time of the next periodic bookmark.
     ///
-    /// If the action is a bookmark, this method also schedules the next bookmark.
+    /// Returns `None` if neither has been reached. For a bookmark, this method also schedules the next one.
     fn due(&mut self) -> Option<Due> {
         let now = Instant::now();
         if now >= self.deadline {

@@ -16,7 +16,7 @@ use crate::route::{ListOptions, Verb};
 use crate::selector::Selection;
 use crate::storage::{Entry, Event, EventType};
 
-/// Field selectors. They require a value of one field, values of several fields, or no value.
+/// Field selectors with zero or more conditions. Some exclude a value instead of requiring one.
 const FIELDS: [&str; 9] = [
     "",
     "metadata.name=a",

@@ -53,7 +53,7 @@ impl Labelling {
 
     /// Returns the names of the config maps that the controller reconciles.
     ///
-    /// The function returns once nothing was reconciled for five times [`SILENCE`].
+    /// Returns when the controller has reconciled nothing for a period of 5 × [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {

@@ -1,13 +1,16 @@
 //! Converts the steps that the control loops report to lines of output, in the order of revisions.
 //!
+//! A step is an observation or an action of a control loop.
+//!
 //! Guarantees:
 //! - each step is delayed by [`HOLD`]. Steps that wait at the same time are ordered by revision and kind;
-//! - the times of the lines never decrease. A step that was observed before the step of the previous line is
-//!   printed with the time of the previous line;
+//! - the times of the lines never decrease. The line of a step that was observed before the time of the
+//!   previous line has the time of the previous line;
 //! - with at most [`FEW`] pods, every step has a line;
 //! - with more pods, the first [`FIRST`] steps of each kind and loop have a line. Later steps share summary
 //!   lines, which state the number of steps so far;
-//! - the steps of one node agent for pods without a node ([`Kind::NotMine`]) have only one line in total.
+//! - each node agent has only one line of the kind [`Kind::NotMine`], in which it ignores a pod without a
+//!   node.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,8 +1,8 @@
 //! Tracks the progress of the demo, based on the steps that the control loops report.
 //!
-//! A step is one observation or action of a loop. A milestone is reached when enough objects have had a step
-//! of one kind, for example when all pods are bound. The demo must reach all milestones. If the user leaves
-//! out a loop, the demo must reach only the milestones before the first milestone of that loop.
+//! A step is one observation or action of a loop. A milestone requires one kind of step for a number of
+//! objects, for example a binding for each pod. The demo succeeds when it has reached all milestones. If the
+//! user leaves out a loop, only the milestones before the first milestone of that loop are required.
 //!
 //! Guarantees: an object counts only once per kind of step.
 
@@ -24,7 +24,7 @@ pub(super) struct Goal {
     pub(super) without: Option<Loop>,
 }
 
-/// A requirement for the success of the demo: enough objects must have had a step of one kind.
+/// A requirement for the success of the demo: a step of one kind for a required number of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
     /// The loop that reports steps of this kind.
@@ -78,7 +78,7 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// The progress of the demo so far. `seen` contains the objects that have had a step of each kind.
+/// The progress of the demo so far. For each kind of step, `seen` has the objects with such a step.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,

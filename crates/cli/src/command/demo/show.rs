@@ -1,7 +1,9 @@
-//! Prints the reported steps, and determines when the demo ends and whether it has succeeded.
+//! Prints the steps of the demo, and determines when the demo ends and whether it has succeeded.
 //!
-//! Guarantees: the demo ends when its goal is reached or when there is no further progress, and at the latest
-//! at its deadline.
+//! A step is an action or an observation that a control loop of the demo reports.
+//!
+//! Guarantees: the demo ends when its goal is reached, when it can make no further progress, or at its
+//! deadline.
 
 use std::time::Duration;
 
@@ -22,20 +24,22 @@ use crate::{
 /// The demo still prints the steps that arrive during this time.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Time without a new step after which the demo assumes that no more steps follow, and ends.
+/// Time without a new step after which the demo ends because it can make no further progress.
 ///
-/// This time is used only if progress can stop: a loop is left out, or a pod fits on no node.
+/// This time is used only if an option has excluded a control loop from the demo, or if a pod fits on no
+/// node.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The result of the demo, with a text that the demo prints.
 pub(super) enum Verdict {
     /// The goal is reached. The text is a summary.
     Reached(String),
-    /// The other loops have got as far as they can without the loop that is left out.
+    /// The demo can make no further progress, because an option has excluded a control loop.
     ///
     /// The text describes what can't happen without that loop.
     Stopped(String),
-    /// The demo ended before its goal was reached. The text states what is missing, and advice.
+    /// The demo ended before its goal was reached. The text states what is missing and what the user can
+    /// change.
     NotReached(String),
 }
 
@@ -117,7 +121,7 @@ impl Show {
 
     /// Returns how long the demo waits for the next step before it ends.
     ///
-    /// If the goal is not reached and no pod is pending, the demo waits until its deadline.
+    /// The demo waits until its deadline if it can still reach its goal.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {

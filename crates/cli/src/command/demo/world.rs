@@ -1,6 +1,7 @@
 //! Provides the demo's API server, and creates and removes the demo's objects on it.
 //!
-//! The server is an embedded server, or a real server from a kubeconfig.
+//! The server is an embedded server, or a real server from a kubeconfig. The demo runs control loops, such as
+//! a scheduler. On a real server, the loops write only if the user requests it.
 //!
 //! Guarantees:
 //! - every object of the demo has a label that identifies the demo, and the loops observe only these objects;
@@ -160,7 +161,7 @@ impl World {
         }
     }
 
-    /// Returns a line of output with the server's address and whether the loops write to the server.
+    /// Returns a line of text: the server's address, and whether the control loops write to the server.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -222,9 +223,9 @@ impl World {
         }
     }
 
-    /// Creates the demo's nodes on a real server to which the loops write. Otherwise does nothing.
+    /// Creates the demo's nodes on a real server, if the demo's control loops write to this server.
     ///
-    /// The embedded server contains the nodes from its start.
+    /// The embedded server already contains the nodes when it starts.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
@@ -305,8 +306,11 @@ impl World {
         }
     }
 
-    /// Removes the demo's objects, owners before their dependents. In the opposite order, a controller would
-    /// replace the removed dependents.
+    /// Removes the demo's objects from a real server, and returns a summary.
+    ///
+    /// Owners are removed before their dependents, because a controller would replace removed dependents.
+    /// `act` is whether the demo's control loops write to the server. Only then has the demo created nodes,
+    /// which this method also removes.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;

@@ -22,7 +22,7 @@ const RATE_MAX: u64 = 1_000_000;
 /// Maximum number of consecutive changes before the task yields to other tasks. 64 changes take about 2 ms.
 const BURST: u32 = 64;
 
-/// Maximum time by which a change may be late. If a change is later, all following changes are postponed.
+/// Maximum time by which a change may be late without postponing all later changes.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
 /// One of this many changes, on average, is a creation or a deletion. The others are updates.

@@ -3,7 +3,7 @@
 //! Guarantees:
 //! - the deployment controller and the replica set controller share a `User-Agent`, and each other loop has
 //!   its own `User-Agent`. A fault plan can therefore select the requests of a loop;
-//! - the loops ignore seeded pods and seeded nodes;
+//! - the loops ignore the pods and nodes that `--seed-objects` and `--churn` have created;
 //! - the loops retry requests that the server rejects, for example because of a fault plan.
 
 use std::{

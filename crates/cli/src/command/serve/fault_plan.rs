@@ -71,9 +71,8 @@ impl Read {
     /// `kept` is true if the server has a data directory. The flag affects only the text of the error.
     ///
     /// # Errors
-    /// A plan can simulate that the server is restored from a backup of an earlier revision. Returns an error
-    /// if the server's history does not contain that revision. If the server has a data directory, its
-    /// history contains no revision from before its start.
+    /// Returns an error if the plan resets the server to an earlier revision that the server's history does
+    /// not contain. With a data directory, the history starts when the server starts.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
         let origin = &self.origin;

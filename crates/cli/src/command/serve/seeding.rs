@@ -45,10 +45,9 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Number of seeded objects of this kind that `--churn` maintains. One additional object can exist.
+    /// Minimum number of seeded objects of this kind during `--churn`. The maximum is one more.
     ///
-    /// This is usually the requested number. If the server has stored more objects, it is the number of
-    /// stored objects minus one, because one of them may be the additional object of an earlier run.
+    /// This is the requested number, or the number of existing objects minus one if that is greater.
     pub(super) count: u32,
     /// Numbers in the names of all seeded objects of the kind that exist on the server.
     pub(super) alive: Vec<u32>,

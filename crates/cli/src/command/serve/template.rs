@@ -33,7 +33,8 @@ pub(super) const VERSIONS: u32 = 10;
 /// Average number of seeded pods that have the same node name. Used only if no nodes are seeded.
 const PODS_ON_NODE: u32 = 30;
 
-/// Approximate size in bytes of an object's JSON. An annotation with random text fills smaller objects up.
+/// Approximate size in bytes of an object's JSON. A smaller object is padded with an annotation of random
+/// text.
 const SIZE: usize = 940;
 
 /// Number of bytes of random text in the `data` of a seeded ConfigMap or Secret.

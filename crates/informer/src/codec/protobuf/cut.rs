@@ -16,8 +16,8 @@ use crate::pruning::{Fate, Members};
 
 /// Returns the object without the fields that the rules in `members` drop.
 ///
-/// The result has an envelope if the object has one, because a dynamic object reads its kind from the
-/// envelope. If the message is not valid protobuf, the object is returned unchanged.
+/// If the object has an envelope (`runtime.Unknown`), the result has the same envelope. If the message is not
+/// valid protobuf, the object is returned unchanged.
 pub(in crate::codec) fn cut<'a>(
     members: &Members,
     Schema(id): Schema,
@@ -37,7 +37,7 @@ pub(in crate::codec) fn cut<'a>(
     })
 }
 
-/// Appends those fields of the message `raw` to `to` that the rules in `members` keep.
+/// Appends those fields of the message `raw` that the rules in `members` keep to the buffer `to`.
 ///
 /// `id` is the type of the message.
 fn of_message(

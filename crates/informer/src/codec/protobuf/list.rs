@@ -41,7 +41,8 @@ enum State {
     Magic,
     /// The next byte is part of the tag of a field.
     Tag,
-    /// The next byte is part of the varint after the tag. The varint is the length of the value or a number.
+    /// The next byte is part of the varint after the tag: the length of the value, or the value itself for
+    /// the wire type [`VARINT`].
     Varint(Tag),
     /// The next byte is part of the value of the field. The `usize` is the length of the value in bytes.
     Value(Tag, usize),
@@ -50,7 +51,7 @@ enum State {
 /// Tag of a protobuf field: the number of the field and its wire type.
 type Tag = u64;
 
-/// Wire types of protobuf. A wire type states how the length of a field's value is encoded.
+/// Protobuf wire type of a field whose value is a varint. The other three wire types follow.
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
@@ -64,7 +65,7 @@ const SECOND: Tag = 2 << 3 | BYTES;
 struct Head {
     kind: String,
     api_version: String,
-    /// Message type of the items. `None` if the table of messages does not contain the kind of the list.
+    /// Message type of the items. `None` if the library can't read the kind of the list as protobuf.
     schema: Option<Schema>,
     metadata: Option<Bytes>,
     list_seen: bool,

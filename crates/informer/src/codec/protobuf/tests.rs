@@ -19,8 +19,8 @@ mod split;
 
 /// Returns a pod with fields of many types, such as maps, times, quantities and ports.
 ///
-/// Some ports are numbers and others are names. The pod also has a volume, whose source is a field of the
-/// volume itself in JSON.
+/// Some ports are numbers and others are names. The pod also has a volume, because JSON inlines a volume's
+/// source into the volume, and protobuf does not.
 fn pod(name: &str) -> Value {
     json!({
         "metadata": {

@@ -1,8 +1,8 @@
 //! Determines when a running informer must end.
 //!
-//! An informer must end when its factory ends, when the program requests it, or some time after the
-//! informer's last hold is dropped. This module does not end the informer's tasks. The function that runs the
-//! informer does.
+//! An informer must end when its factory ends, when the program requests it, or when the idle grace period
+//! has passed after the program dropped the informer's last [`Hold`](crate::factory::Hold). This module does
+//! not end the informer's tasks. The function that runs the informer does.
 
 use std::{sync::Weak, time::Duration};
 
@@ -14,11 +14,12 @@ use crate::{clock, status::InformerError};
 /// Whether a running informer is needed. The registry sends this value to the informer's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Demand {
-    /// The informer has a hold, or it is pinned. A pinned informer is needed until the factory ends.
+    /// At least one [`Hold`](crate::factory::Hold) of the informer exists, or the informer is pinned. A
+    /// pinned informer is needed until the factory ends.
     Wanted,
-    /// The informer has no pin and no hold. It ends after the idle grace period.
+    /// The informer is not pinned and has no hold. It ends after the idle grace period.
     Idle,
-    /// The informer must end, regardless of its pins and holds.
+    /// The informer must end, even if it is pinned or has a hold.
     Ended,
 }
 

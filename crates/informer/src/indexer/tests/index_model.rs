@@ -10,8 +10,10 @@ use super::*;
 use crate::selector::{FieldOperator, FieldSelector};
 
 const NAMES: [&str; 6] = ["a/x", "a/y", "a-b/x", "b/x", "top", "zz"];
-/// Names of the test indices. The values of an object in the index at position `n` are the object's colours
-/// except the colour at position `n` of [`VALUES`].
+/// Names of the test indices.
+///
+/// Each test object has a label with colours. The values of an object in the index at position `n` are its
+/// colours except the colour at position `n` of [`VALUES`].
 const INDICES: [&str; 3] = ["first", "second", "third"];
 const VALUES: [&str; 4] = ["red", "blue", "green", ""];
 const NAMESPACES: [&str; 4] = ["a", "a-b", "b", ""];
@@ -86,8 +88,9 @@ fn values_of(index: usize, colours: &Colours) -> Colours {
     colours.iter().copied().filter(of_index).collect()
 }
 
-/// Creates the index function of the index at position `number` of [`INDICES`]. In the label of a test
-/// object, `-` represents the empty colour.
+/// Creates the index function of the index at position `number` of [`INDICES`].
+///
+/// The label of a test object contains `-` for the empty colour.
 fn indexers(number: usize) -> Indexers<K> {
     Indexers::new().with(INDICES[number], move |map: &K| {
         let own = colours(map).into_iter();
@@ -105,8 +108,8 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// The expected content of the store. It consists of the colours of each valid object, and of the positions
-/// in [`INDICES`] of the store's indices.
+/// The expected content of the store: the colours of each object that decodes, and the store's indices as
+/// positions in [`INDICES`].
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,

@@ -50,7 +50,7 @@ pub(super) struct Entries<'h, A> {
     inner: A,
     heap: &'h Heap,
     seen: usize,
-    /// Size in bytes of the type to which the last key was decoded.
+    /// Size in bytes of the type of the most recently decoded key.
     key_bytes: usize,
     /// Size in bytes of the first key's type, and size in bytes of the first value's type. `None` before the
     /// first entry.

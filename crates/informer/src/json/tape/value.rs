@@ -68,7 +68,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Returns whether every array and map was read to its end.
+    /// Returns whether every array and map that was read so far was read to its end.
     pub(super) fn is_whole(&self) -> bool {
         !self.left_some.get()
     }
@@ -322,9 +322,9 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     }
 }
 
-/// The remaining elements of an array, or the remaining entries of a map, which a type reads one by one.
+/// The unread elements of an array or entries of a map. A `Deserialize` implementation reads them one by one.
 ///
-/// `Drop` records whether elements or entries were left unread.
+/// `Drop` records whether some of them were not read.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],

@@ -79,7 +79,7 @@ const WORK_QUEUE: [Row<WorkQueue>; 7] = [
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// All informers of a scrape that have the same labels.
+/// The informers of a scrape that share one set of labels, and therefore one set of series.
 ///
 /// `gauges` contains their current values, combined into one value per gauge.
 struct Informer {

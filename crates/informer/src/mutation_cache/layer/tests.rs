@@ -1,4 +1,4 @@
-//! Tests the state that readers of an overlay see while the cache does not yet contain the local writes and
+//! Tests the state that readers of a [`Layer`] see while the cache does not yet contain the local writes and
 //! deletions. Each test runs a script with `check`, which documents the commands.
 
 mod lapsed;
@@ -15,9 +15,7 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A layer of local writes and deletions, with the writer of the cache that the layer reads.
-///
-/// The layer's capacity is two writes and two deletions.
+/// A layer with room for two local writes and two deletions, and the writer of the layer's cache.
 struct Bench {
     layer: Layer<Pod>,
     writer: IndexerWriter<Pod>,

@@ -40,13 +40,13 @@ const RECENT_MAX: usize = 128;
 /// the same object one after the other then share one decoded object.
 const HOT: usize = 16;
 
-/// Minimum number of objects from which a compression dictionary is trained.
+/// Minimum of [`PackOptions::objects`], the number of objects from which a compression dictionary is trained.
 const OBJECTS_MIN: usize = 8;
 
 /// A function that serializes an object. It returns `None` if the object can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// Encoding of an object's stored bytes if the object was encoded again after a transform.
+/// Encoding of the stored bytes of an object that was encoded again, for example after a transform.
 const WRITTEN: Codec = Codec::Json;
 
 /// The options of a packed cache, which stores objects as compressed bytes.
@@ -58,8 +58,8 @@ pub(crate) struct PackOptions<K> {
 }
 
 impl<K: Storable> PackOptions<K> {
-    /// Creates options that train each compression dictionary from `objects` objects. The method raises a
-    /// smaller number to [`OBJECTS_MIN`].
+    /// Creates options that train each compression dictionary from `objects` objects, but at least from
+    /// [`OBJECTS_MIN`].
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
@@ -89,7 +89,8 @@ pub(crate) struct PackedDecoder<K> {
     unread: Arc<UnreadCount>,
 }
 
-/// A weak reference to a decoded object. `number` identifies the [`PackedBody`] from which it was decoded.
+/// A weak reference to a decoded object, and the `number` of the [`PackedBody`] that contains its stored
+/// bytes.
 struct Recent<K> {
     number: u64,
     object: Weak<K>,

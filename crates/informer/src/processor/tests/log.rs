@@ -101,7 +101,7 @@ impl EventHandler<Pod> for Planted {
     }
 }
 
-/// Queues one event for each pod name, runs a `Planted` handler for 10 seconds of paused time, and returns
+/// Queues one event for each pod name, runs a `Planted` handler for 10 seconds of simulated time, and returns
 /// the log lines that were written in this time.
 async fn log_of(names: &[&str]) -> String {
     let (log, _guard) = Log::begin();

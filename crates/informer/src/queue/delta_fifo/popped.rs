@@ -59,7 +59,7 @@ impl<K> DeltaFifo<K> {
 
     /// Removes and returns a key with all its deltas; `None` if the key is not queued.
     ///
-    /// If the first list of a source ends with this key, the second value is this source.
+    /// If the key was the last queued key of a source's first list, the second value is this source.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();

@@ -10,8 +10,8 @@ use crate::queue::DeltaFifo;
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Numbers of the sources whose first list is empty, and whose completion is still to be reported with a
-    /// batch.
+    /// Numbers of the sources whose first list was empty. A later batch must report that this list is
+    /// complete.
     empty_lists: Vec<u32>,
     sync: Sync,
     /// Revisions that the store reaches by applying the last popped batch, each with its source number.

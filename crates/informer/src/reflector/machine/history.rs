@@ -103,7 +103,7 @@ impl Machine {
         self.history.suspected();
     }
 
-    /// Returns the step after a consistency check has requested a list of the newest state.
+    /// Returns the next action after a consistency check has requested a list of the newest state.
     pub(crate) fn relist_requested(&mut self, now: Instant) -> Action {
         self.suspect();
         self.history.unavailable();

@@ -10,8 +10,8 @@
 //! - was rejected with 502, 503 or 504;
 //! - sent an event that is older than the newest revision that the store has accepted.
 //!
-//! A required probe is sent at once, but not within one minute after the last answered probe. If a watch is
-//! open at that time, the probe is sent in parallel to the watch. Otherwise, the probe is sent before the
+//! A required probe is due at once, but not within one minute after the last answered probe. If a watch is
+//! open when the probe is due, the probe is sent in parallel to the watch. Otherwise, it is sent before the
 //! next watch. No probe is sent if [`RollbackDetection`](crate::reflector::RollbackDetection) is disabled, or
 //! if the source may not support revisions in requests.
 //!
@@ -35,8 +35,10 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns the step that continues to watch: the rest of a pause, a probe if a required probe is due, or
-    /// a watch from the newest revision that the store has accepted.
+    /// Returns the action with which the reflector continues after a watch or a pause.
+    ///
+    /// The action is the rest of a pause, a required probe that is due, or a watch from the newest revision
+    /// that the store has accepted.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -57,8 +59,10 @@ impl Machine {
         self.probe.disable();
     }
 
-    /// Returns whether a probe must be sent in parallel to the open watch, to check whether the server has
-    /// gone back to an earlier state. The probe may not be due yet.
+    /// Returns whether a probe is required for the open watch. The probe is sent in parallel to the watch.
+    ///
+    /// The probe shows whether the server has gone back to an earlier state. The result is also true before
+    /// the time at which the probe is due.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
@@ -73,7 +77,7 @@ impl Machine {
         Some((due, probe_options(self.last_revision().clone())))
     }
 
-    /// Records the response to a probe that was sent before a watch, and returns the step that opens the
+    /// Records the response to a probe that was sent before a watch, and returns the action that opens the
     /// watch. `revision` is the revision of the response.
     ///
     /// # Errors
@@ -94,9 +98,9 @@ impl Machine {
     /// `asked` is the revision that the probe requested, and `revision` is the revision of the response. The
     /// store may have accepted newer revisions since the request.
     ///
-    /// Returns true if the probe was sent because an event was older than the newest revision that the store
-    /// had accepted. The server has not gone back to an earlier state, so it must have sent its events out of
-    /// order. Until the next list, such events require no further probe.
+    /// Returns true if the probe was required by an event that was older than the newest revision that the
+    /// store had accepted. The server has not gone back to an earlier state, so it must have sent the event
+    /// out of order. Until the next list, such events require no further probe.
     ///
     /// # Errors
     /// Returns an error if the server has gone back to an earlier state. The caller reports the error, ends
@@ -111,7 +115,7 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// Returns the step after a probe that failed, or whose response has an older revision than requested.
+    /// Returns the action after a probe that failed or whose response has an older revision than requested.
     ///
     /// If a watch is open, the caller must end the watch first.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {

@@ -18,7 +18,7 @@ const RETRIED_FOR: Duration = Duration::from_secs(600);
 /// Minimum time that the reflector waits for the response headers of a watch.
 const HEADERS_MIN: Duration = Duration::from_millis(1);
 
-/// Records, since a watch was last opened, which watches were rejected or received no response headers.
+/// The failed attempts to open a watch: rejected watches, and watches without response headers.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     /// Time of the first rejected watch since the most recent opened watch or accepted list; `None` if no
@@ -84,7 +84,7 @@ impl Machine {
         self.watch_lasts().saturating_add(WATCH_GRACE)
     }
 
-    /// Returns the step after a watch whose response headers did not arrive in time.
+    /// Returns the next action after a watch whose response headers did not arrive in time.
     pub(super) fn watch_unanswered(&mut self, error: &Error, now: Instant) -> Action {
         let is_last = self.headers_allowed() == self.watch_ends();
         self.refusals.header_timeouts = self.refusals.header_timeouts.saturating_add(1);
@@ -93,8 +93,9 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Returns the step after a watch that the server or a proxy has rejected, or whose connection failed
-    /// before the response.
+    /// Returns the next action after a watch that failed before the server opened it.
+    ///
+    /// The server or a proxy has rejected the watch, or the connection failed before the response.
     pub(super) fn watch_refused(&mut self, error: &Error, now: Instant) -> Action {
         let next = match error.class() {
             Class::Expired => return self.relist_expired(now),
@@ -117,7 +118,9 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Marks a probe as required before the next watch, if a watch was opened since the last list.
+    /// Requires a probe before the next watch, if a watch was opened since the last list.
+    ///
+    /// A probe is a request that detects a server that has gone back to an earlier state.
     fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();

@@ -83,8 +83,8 @@ impl Machine {
         Some(stream.deadline(self.options.timeouts().initial_events))
     }
 
-    /// Returns the step after a streaming list that ended before its end bookmark, or after the store has
-    /// rejected a streaming list.
+    /// Returns what the reflector must do after a streaming list that ended before its end bookmark, or that
+    /// the store has rejected.
     pub(super) fn stream_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         match end {
             WatchEnd::Refused(error) | WatchEnd::Unanswered(error) | WatchEnd::Error(error) => {
@@ -141,10 +141,10 @@ impl Machine {
         self.list()
     }
 
-    /// Returns the step after a streaming list that ended before its end bookmark.
+    /// Returns what the reflector must do after a streaming list that ended before its end bookmark.
     ///
-    /// The step is another streaming list, after a pause if there is an `error`. After the third such end in
-    /// a row, the step is a LIST.
+    /// The reflector must request another streaming list, after a pause if there is an `error`. After the
+    /// third such end in a row, the reflector must request a LIST.
     fn stream_again(&mut self, error: Option<&Error>, now: Instant) -> Action {
         if self.streaming.broke_off(now) {
             return self.list();

@@ -54,8 +54,9 @@ struct Decoding<K> {
 /// which they arrived.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Decoder for the events of a watch after its initial list, which need low latency. `decoding` is used
-    /// for lists and streaming lists.
+    /// Decoder for watch events after the initial list. These events need low latency.
+    ///
+    /// `decoding` is used for lists and streaming lists.
     at_once: Decoding<K>,
     /// Events and list items that were received but are not in a decoding task yet.
     waiting: VecDeque<Undecoded>,
@@ -173,6 +174,8 @@ where
 
     /// Returns whether the caller may read more of the response body before the next call of
     /// [`next`](Self::next).
+    ///
+    /// If false, the queue already contains enough events and list items.
     pub(super) fn takes_more(&self) -> bool {
         let fills_next_batch = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)

@@ -92,17 +92,16 @@ pub(super) struct OpenWatch<K> {
     /// Objects that the streaming list has sent so far. `None` for a watch that did not start as a streaming
     /// list, and after the store has accepted the complete list.
     list: Option<List<K>>,
-    /// The scheduled or sent probe of this watch; `None` if no probe is required.
+    /// The scheduled or sent probe of this watch; `None` if no probe is required. A probe is a request that
+    /// shows whether the server still has the reflector's last revision.
     pub(super) probe: Option<WatchProbe>,
 }
 
 impl<K> OpenWatch<K> {
-    /// Returns the latest time at which the watch may still be open. After this time, the connection counts
-    /// as broken, because the server should have ended the watch.
+    /// Returns the time after which the watch counts as broken, because the server should have ended it.
     ///
-    /// The time is 30 s (`WATCH_GRACE`) after the requested timeout. While the reflector still processes
-    /// events, the time is at least 30 s after the last one, because a slow store delays the end of the
-    /// watch.
+    /// The time is 30 s (`WATCH_GRACE`) after the requested timeout, or 30 s after the reflector has
+    /// processed the most recent event, if this is later. A slow store delays the processing.
     fn outlived(&self) -> Instant {
         self.deadline.max(self.heard + WATCH_GRACE)
     }
@@ -361,8 +360,8 @@ where
     /// Waits until a chunk of the response body arrives, an event is decoded, or the watch ends. Returns the
     /// chunk, the event or the reason for the end.
     ///
-    /// While the function waits, it also sends a due probe, and compresses stored objects if the cache keeps
-    /// objects compressed. `reads` is whether to read the response body; `false` after the body has ended.
+    /// In the meantime, sends a scheduled probe, and compresses stored objects if the cache keeps objects
+    /// compressed. `reads` is whether to read the response body; `false` after the body has ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {

@@ -18,8 +18,8 @@ use crate::{
 
 /// Configures `decoder` with the options in `keeping`: the form of cached objects, and the fields to remove.
 ///
-/// If an object fails to decode when it is read from the cache, the decoder reports the error, and sends the
-/// name of the object to the informer's loop.
+/// If an object fails to decode when it is read from the cache, the decoder reports the error, and sends a
+/// command that marks the object as broken in the cache.
 pub(super) fn decoder<K>(
     decoder: Decoder<K>,
     keeping: &Keeping<K>,
@@ -35,8 +35,9 @@ where
     decoder.keeping(form)
 }
 
-/// Returns the callback for an object that fails to decode when it is read from the cache. The callback
-/// reports the error, and sends the name of the object to the informer's loop.
+/// Returns the callback for an object that fails to decode when it is read from the cache.
+///
+/// The callback reports the error, and sends a command that marks the object as broken in the cache.
 fn on_broken<K: Send + Sync + 'static>(
     report: &Reporter,
     // Weak, because the loop owns the objects, and the objects own this callback.

@@ -1,4 +1,6 @@
-//! Tests that an informer compresses all its objects with a dictionary, as soon as the dictionary is trained.
+//! Tests that an informer compresses all its objects with a dictionary.
+//!
+//! After the dictionary is trained, the informer also compresses the objects that it received before.
 
 use std::time::Duration;
 

@@ -17,20 +17,19 @@ const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=
 const METADATA_IF_IT_CAN: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// Value of the `Accept` header of a list or a watch.
+/// Value of the `Accept` header that requests whole objects as JSON, in a list or a watch.
 const JSON: &str = "application/json";
 
-/// Value of the `Accept` header of a list or a watch that the server sends as protobuf if it can, and as JSON
-/// otherwise.
+/// Value of the `Accept` header that requests whole objects, in a list or a watch. Prefers protobuf to JSON.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 
-/// Like [`METADATA_ALONE`], but requests protobuf if the server can send protobuf.
+/// Like [`METADATA_ALONE`], but prefers protobuf to JSON.
 const METADATA_ALONE_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Like [`METADATA_OF_LIST`], but requests protobuf if the server can send protobuf.
+/// Like [`METADATA_OF_LIST`], but prefers protobuf to JSON.
 const METADATA_OF_LIST_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// Like [`METADATA_IF_IT_CAN`], but requests protobuf if the server can send protobuf.
+/// Like [`METADATA_IF_IT_CAN`], but prefers protobuf to JSON.
 const METADATA_IF_IT_CAN_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/vnd.kubernetes.protobuf,application/json";
 
 /// Type of a request: a list, a list of metadata, or a watch. The type determines the `Accept` header and

@@ -58,8 +58,7 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
 /// Returns an error about invalid credentials if `cause` or one of its sources is an [`AuthError`] of kube,
 /// and `None` otherwise.
 ///
-/// `cause` is the error of the program's function that creates the clients of a
-/// [`RotatingClient`](super::RotatingClient).
+/// `cause` is the error with which a [`RotatingClient`](super::RotatingClient) failed to create a client.
 pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option<Error> {
     let causes = std::iter::successors(Some(cause), |&cause| cause.source());
     let mut refused = causes.filter_map(|cause| cause.downcast_ref::<AuthError>());

@@ -62,7 +62,7 @@ pub(super) enum Protocol {
 
 /// Creates a client that uses the HTTP version `protocol`.
 ///
-/// If the address is `https` and `kube-client` lacks rustls, returns kube's own client for
+/// If the address is `https` and `kube-client` was built without rustls, returns kube's own client for
 /// [`Protocol::Offered`], and an error for [`Protocol::Http2`].
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
@@ -130,8 +130,7 @@ fn https(
 /// Returns the time at which the certificate from a credential plugin expires. Returns `None` if `config` has
 /// no plugin, or if the plugin reports no expiry.
 ///
-/// Only kube's own client reports this time, so this function creates a client of kube. The function sends no
-/// request.
+/// Sends no request.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);

@@ -39,8 +39,8 @@ pub(super) struct SingleFlight<S> {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether the last request succeeded and no response body has failed since. If true, requests are sent
-    /// without waiting.
+    /// Whether requests are sent without waiting. Each response sets this to true. A failed request, and an
+    /// error in a response body, set it to false.
     open: AtomicBool,
     /// Lock for the request that is sent alone, held until its response arrives or the request fails.
     first: Mutex<()>,

@@ -287,8 +287,8 @@ impl Rotation {
         }
     }
 
-    /// Schedules the replacement of `client` before its certificate expires. Does nothing if `client` has no
-    /// expiry. `since` is the creation time of `client`.
+    /// Schedules the replacement of `client` before its certificate expires. Does nothing if no expiry is
+    /// known. `since` is the creation time of `client`.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;

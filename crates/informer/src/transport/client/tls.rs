@@ -8,9 +8,9 @@
 //! - Without a crypto provider or a TLS backend, the functions return an error that names the features to
 //!   enable.
 //!
-//! A crate can't query the features of its dependencies. This module therefore uses items of rustls and kube
-//! that exist only if a feature is enabled. For each such item, the module declares a stand-in with the same
-//! name. If the feature is disabled, the compiler selects the stand-in.
+//! A crate can't query the features of its dependencies. For each item of rustls and kube that exists only
+//! with a feature, this module therefore declares a stand-in with the same name. The compiler selects the
+//! stand-in if the feature is disabled.
 
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};

@@ -1,5 +1,7 @@
-//! Tests that reading any file returns the written objects or an error, and that the writer respects its
-//! limits.
+//! Tests the reader and the writer of saved stores.
+//!
+//! The reader must return the written objects or an error for any file, including a damaged one. The writer
+//! must respect its limits.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube_core::ObjectMeta;

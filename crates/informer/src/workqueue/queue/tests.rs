@@ -1,4 +1,4 @@
-//! Compares the queue with a simple model that has the two sets and the list of client-go's queue.
+//! Compares the queue with a model that has the fields of client-go's queue: two sets and a list.
 
 use std::cell::Cell;
 use std::hash::Hasher;
@@ -19,8 +19,10 @@ enum Operation {
     Drain,
 }
 
-/// A model with the fields and rules of client-go's queue. The only difference is the end of a drain, for
-/// which the model uses this library's rule.
+/// A model with the fields and rules of client-go's queue, except for the end of a drain.
+///
+/// As in this library, workers receive the items that were added again while they were in work, before the
+/// queue ends.
 #[derive(Default)]
 struct Reference {
     dirty: Vec<u8>,

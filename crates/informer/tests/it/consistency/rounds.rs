@@ -109,10 +109,9 @@ proptest! {
     }
 }
 
-/// Tests that an informer repeats the relist, with growing pauses, if a relist does not repair the
-/// cache.
+/// Tests that an informer repeats a relist, with growing pauses, until the cache is repaired.
 ///
-/// In the script, the list of each check contains one object that the lists of the relists do not contain.
+/// In the script, each consistency check lists one object that the relists do not contain.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));

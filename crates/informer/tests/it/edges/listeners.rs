@@ -34,10 +34,9 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that unblocks the handler [`Stepping`] while the informer calls `pop_batch` with a full handler
-/// buffer. `pop_batch` returns after the handler has received another event.
+/// A queue that makes the full buffer of the handler [`Stepping`] get free space during `pop_batch`.
 ///
-/// The tests check that the informer then notices the free space in the buffer.
+/// The tests check that the informer then notices the free space.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,

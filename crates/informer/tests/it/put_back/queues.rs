@@ -35,8 +35,7 @@ pub(super) fn over_each_queue(
 
 /// A custom queue that returns each delta in a batch of its own.
 ///
-/// The queue returns a copy of each pushed delta. The copy has only the source and the kind of the delta, as
-/// a queue outside this library would create it with `Delta::new`.
+/// The queue creates each delta again with `Delta::new`, like a queue outside this library.
 #[derive(Default)]
 struct Plain(VecDeque<Batch<Pod>>);
 

@@ -145,8 +145,8 @@ async fn a_watch_silent_for_three_minutes_is_reopened_from_the_last_revision() {
     informer.stop().await;
 }
 
-/// A source whose lists come from a script. Each of its watches sends one bookmark, and then an empty line
-/// every 30 seconds.
+/// A `ListerWatcher` that responds to list requests from a script. Each of its watches sends one bookmark,
+/// and then an empty line every 30 seconds.
 struct Blank {
     lists: Script,
     watches: Trace,

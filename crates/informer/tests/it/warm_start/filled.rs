@@ -32,7 +32,7 @@ fn in_namespace(name: &str, namespace: &str) -> serde_json::Value {
     pod
 }
 
-/// A source that records the number of cached objects at every list and watch request.
+/// A `ListerWatcher` that records the number of cached objects at every list and watch request.
 struct Looking {
     pods: ListWatch<Pod>,
     cache: Arc<OnceLock<Indexer<Pod>>>,
@@ -97,7 +97,9 @@ async fn all_saved_objects_are_in_the_cache_before_the_first_watch_for_every_que
 }
 
 /// Returns a server with pods in three namespaces, and a function that returns the builder of an informer.
-/// The informer has one source per namespace. The function's parameters are the server and the type of queue.
+///
+/// The informer lists and watches the three namespaces separately. The function's parameters are the server
+/// and the type of queue.
 fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     let namespaces = ["one", "two", "three"];
     let pods_of = |namespace| ["a", "b", "c"].map(|name| in_namespace(name, namespace));

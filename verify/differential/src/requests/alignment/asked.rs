@@ -186,7 +186,8 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// Returns the revisions at which client-go sent lists in earlier operations. They may have expired.
+/// Returns the revisions at which client-go sent lists in earlier operations. These revisions may have
+/// expired.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
     let texts = before.filter_map(|answer| answer.text());
@@ -212,11 +213,10 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// Returns, for each of the library's requests after the last operation, whether it may be a probe.
+/// Returns, for each of the library's requests in the last operation, whether it may be a probe.
 ///
-/// A probe is a list of one object. The library must send a probe after a lost connection, and after
-/// the server has closed a watch or a complete streaming list early. A successful list makes the
-/// probe unnecessary.
+/// A probe is a list of one object. The library sends a probe after a lost connection, or after the server
+/// has closed a watch early. A list that succeeds makes the probe unnecessary.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

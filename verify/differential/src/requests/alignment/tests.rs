@@ -8,10 +8,10 @@ use crate::sequence::{Answer, Operation, Sequence, Step};
 /// operation.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
-/// Compares the requests after the last of these operations.
+/// Compares client-go's and the library's requests after the last operation in `told`.
 ///
-/// Returns the names of the divergences that explain the differences, in alphabetical order, and whether the
-/// states of client-go and the library differ afterwards. Returns `None` if a difference is unexplained.
+/// Returns the names of the divergences that explain the differences, in alphabetical order, and whether
+/// client-go and the library then have different states. Returns `None` if a difference is unexplained.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {
     let sequence = Sequence {
         component: "requests",

@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 150;
 /// A field number that no Kubernetes message uses.
 const UNKNOWN: u32 = 1_000;
 
-/// Numbers that a generated message can contain: limits of varint lengths and of integer types, and a time.
+/// Numbers that a generated message can contain: limits of varint lengths and integer types, and a Unix time.
 const NUMBERS: [u64; 8] = [0, 1, 127, 128, 1 << 31, 1 << 32, 1_700_000_000, u64::MAX];
 
 /// Generates a message with the fields of `definition`. The bytes in `script` determine the fields and
@@ -70,7 +70,7 @@ impl Script<'_> {
         bytes
     }
 
-    /// Appends a field of a message with a JSON encoding of its own, such as a time.
+    /// Appends one field of a time, a quantity or another message with its own JSON encoding.
     fn special(&mut self, form: Form, bytes: &mut Vec<u8>) {
         match form {
             Form::Time | Form::MicroTime => {

@@ -1,8 +1,8 @@
 //! Merges lists for a strategic merge patch: lists of objects by merge key, primitives as sets.
 //!
 //! Guarantees: in a merged list, items of the patch have the patch's order, and all other items have the
-//! object's order. An item that is not in the patch is placed before the first patch item that follows it in
-//! the object's list.
+//! object's order. Each of the other items precedes the first patch item that follows it in the object's
+//! list. For example, the object's list `a, b, c` and the patch's list `c, a` result in `b, c, a`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -253,10 +253,9 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 
 /// Returns the order of the object's list that Kubernetes uses for `$setElementOrder`.
 ///
-/// Without a merge key, the result is `original`.
-/// With a merge key, the result omits the items that the patch deletes, and then contains up to the same
-/// number of items that only the patch contains.
-/// Kubernetes has this effect because it overwrites the deleted items in a Go slice.
+/// Without a merge key, the result is `original`. With a merge key, the result is `original` without the
+/// items that the patch deletes, followed by new items of the patch. There are at most as many new items as
+/// deleted items, because Kubernetes overwrites the deleted items in a Go slice.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -278,13 +277,13 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Sorts a merged list by the positions in `places` and `server_places`.
+/// Sorts the list `merged`.
 ///
 /// `places` contains the positions in the patch or in `$setElementOrder`, and `server_places` the positions
-/// in the object's list, both by [`identity`].
+/// in the object's list. The keys of both maps are the identities of the items ([`identity`]).
 ///
-/// The items in `places` have the order of `places`. All other items have the order of `server_places`: such
-/// an item is placed before the first item of `places` that has a higher position in `server_places`.
+/// The items in `places` have the order of `places`, and all other items have the order of `server_places`.
+/// Each of the other items precedes the first item of `places` that follows it in `server_places`.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,

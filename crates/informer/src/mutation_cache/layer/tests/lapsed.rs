@@ -1,10 +1,13 @@
-//! Tests which local writes and deletions of an overlay lapse, which means that they end although the cache
-//! never contained their result.
+//! Tests which local writes and deletions of a mutation cache lapse.
+//!
+//! A write or deletion lapses if the mutation cache drops it although the informer's cache never contained
+//! its result.
 
 use super::*;
 
-/// Runs a script with the commands of `check`, and compares the names of the objects whose write or deletion
-/// lapses in each line with `expected`.
+/// Runs a script, and compares the names of objects whose writes or deletions lapse with `expected`.
+///
+/// The script has the same commands as in `check`. `expected` has one line for each line of the script.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

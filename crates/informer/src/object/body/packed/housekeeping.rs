@@ -100,11 +100,10 @@ const TRAINED_IN_PLACE: usize = 32;
 
 /// Trains compression dictionaries, on the calling task or on the runtime's pool for blocking work.
 ///
-/// A training from more than [`TRAINED_IN_PLACE`] objects runs on the pool. It may take some 20 ms, and would
-/// delay events on the calling task.
+/// A training from more than [`TRAINED_IN_PLACE`] objects runs on the pool, because it may take 20 ms.
 ///
-/// The reflector waits for the training of the first dictionary. During later trainings on the pool, objects
-/// are compressed with the previous dictionary.
+/// The reflector waits for the first dictionary. While a later dictionary is trained on the pool, objects are
+/// compressed with the previous one.
 struct Training {
     /// The training that runs on the pool for blocking work. The set contains at most one task.
     under_way: JoinSet<()>,
@@ -150,10 +149,10 @@ impl Training {
     }
 }
 
-/// Number of waiting uncompressed objects at which [`Pending`] starts to compress all of them.
+/// Number of objects in a [`Pending`] at which it starts to compress all of them.
 const PENDING_MAX: usize = 64;
 
-/// Total bytes of waiting uncompressed objects at which [`Pending`] starts to compress all of them.
+/// Total size in bytes of the objects in a [`Pending`] at which it starts to compress all of them.
 const PENDING_BYTES: u64 = 1 << 20;
 
 /// Number of objects that a task compresses before it yields to other tasks.
@@ -197,10 +196,10 @@ struct Pending<K> {
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
-    /// Creates a value without objects. Must be called on the runtime that will run the compression tasks.
+    /// Creates an empty `Pending`. Must be called on the runtime that will run the compression tasks.
     ///
-    /// If this runtime has only one worker thread, no tasks are started, and [`pack`](Self::pack) compresses
-    /// the objects itself.
+    /// On a runtime with only one worker thread, [`pack`](Self::pack) compresses the objects and starts no
+    /// task.
     fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
@@ -258,11 +257,11 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Trains a dictionary if there are enough samples, and starts to compress all objects with it.
+    /// Trains a dictionary if there are enough samples. After a training, compresses all objects with it.
     ///
-    /// The objects of the list that the reflector is still receiving (`staged`) are compressed before the
-    /// call returns. The objects of the store are compressed by later calls of [`step`](Housekeeping::step).
-    /// `more_comes` is whether the list will contain more objects.
+    /// The call compresses the objects in `staged`, the received part of the current list. Later calls of
+    /// [`step`](Housekeeping::step) compress the objects of the store. `more_comes` is whether the list will
+    /// contain more objects.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();

@@ -23,10 +23,10 @@ use self::{
 /// Default number of objects from which a dictionary is trained. For pods, one training takes some 20 ms.
 pub(super) const SAMPLES: usize = 256;
 
-/// Maximum number of times that failed trainings double the number of skipped objects.
+/// Number of failed trainings after which the pause before the next training no longer grows.
 ///
-/// A training fails if it yields no dictionary. After a failure, a number of objects is skipped before
-/// samples are collected again. Each further failure doubles this number.
+/// A training fails if it yields no dictionary. During the pause, new objects are not collected as samples.
+/// The length of a pause is a number of objects, which doubles with each failure.
 const PAUSES: u32 = 12;
 
 /// Compresses the objects of one informer, and trains the compression dictionaries.
@@ -126,8 +126,8 @@ impl Packing {
     /// Returns whether a dictionary can be trained.
     ///
     /// This requires enough samples, and that no object uses a dictionary older than the current one.
-    /// `more_comes` is whether the list in progress will contain more objects. In that case, samples from
-    /// four times as many objects are required.
+    /// `more_comes` is whether the list in progress will contain more objects. The samples must then come
+    /// from four times as many objects, so that they represent more of the list.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }

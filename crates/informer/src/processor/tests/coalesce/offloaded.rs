@@ -1,5 +1,6 @@
-//! Tests on which thread a `Coalesce` listener buffer expands a list that waits in the buffer into single
-//! events: a long list on another thread, and a short list on the current thread.
+//! Tests on which thread a `Coalesce` listener buffer splits a waiting list into events, one per object.
+//!
+//! A long list is split on another thread, and a short list on the current thread.
 
 use super::*;
 use crate::{

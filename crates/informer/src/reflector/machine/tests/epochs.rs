@@ -11,10 +11,11 @@ enum Noticed {
     Rollback,
 }
 
-/// Runs a script. Returns `Rollback` if the state machine detected that the server has gone back to an
-/// earlier state, `Suspicion` if the state machine only suspected this, and otherwise `Nothing`.
+/// Passes the events in `script`, one per line, to a state machine. Returns `Rollback` if the state machine
+/// detected that the server has gone back to an earlier state, `Suspicion` if the state machine only
+/// suspected this, and otherwise `Nothing`.
 ///
-/// Asserts that another list after the script does not change the epoch again.
+/// Asserts that another list after these events does not change the epoch again.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {
     let mut machine = Machine::new(config, fastrand::Rng::with_seed(7));
     let mut now = Instant::now();

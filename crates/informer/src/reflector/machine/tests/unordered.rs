@@ -1,5 +1,7 @@
-//! Tests which events require a probe because they are older than the newest revision that the store has
-//! accepted. Also tests which events show that the server has gone back to an earlier state.
+//! Tests watch events that are older than the newest revision that the store has accepted.
+//!
+//! Some of these events show that the server has gone back to an earlier state. Others require at most a
+//! probe, a request that checks whether the server has gone back.
 
 use super::*;
 use crate::object::Epoch;

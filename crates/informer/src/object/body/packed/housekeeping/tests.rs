@@ -1,4 +1,4 @@
-//! Tests when the background work compresses objects from watch events, and on which thread it trains
+//! Tests when the cache's background task compresses objects from watch events, and which thread trains
 //! dictionaries.
 
 use std::sync::Arc;

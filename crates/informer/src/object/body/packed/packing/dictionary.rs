@@ -67,10 +67,9 @@ impl Dictionary {
         self.bytes.len()
     }
 
-    /// Compresses `json`, the encoded bytes of an object, with this dictionary.
+    /// Compresses `json`, the JSON text of an object, with this dictionary.
     ///
-    /// Returns `None` if compression fails, for example because the result is too large for the output
-    /// buffer.
+    /// Returns `None` if compression fails, for example because the text is not compressible.
     pub(super) fn compress(&self, json: &[u8]) -> Option<Box<[u8]>> {
         let idle = self.compressors.lock().pop();
         let mut compressing = idle.or_else(|| self.compressing())?;

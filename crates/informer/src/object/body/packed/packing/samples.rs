@@ -13,12 +13,12 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// as long.
 const TAKEN_MAX: usize = 64;
 
-/// Total bytes of added objects at which fewer objects suffice to train a dictionary.
+/// Total bytes of added objects at which [`TAKEN_MAX`] objects are enough to train a dictionary.
 ///
 /// This bounds the memory of objects that wait uncompressed for the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Factor by which a training requires more objects while a list is still being received.
+/// Factor by which the minimum number of objects for a training increases while a list is being received.
 ///
 /// A list contains the objects of one workload one after the other. With the factor, the samples come from
 /// more workloads. For pods, this saves 9 % of memory.
@@ -75,7 +75,7 @@ impl Samples {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Returns whether a dictionary can be trained when no more objects of the list follow.
+    /// Returns whether a dictionary can be trained after the end of a list.
     ///
     /// The result is true if at least `objects` objects were added, or if
     /// [`fill_the_room`](Self::fill_the_room) returns true.
@@ -83,7 +83,7 @@ impl Samples {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether a dictionary can be trained although more objects of the list follow.
+    /// Returns whether a dictionary can be trained before the end of a list.
     ///
     /// The result is true if at least [`SPREAD`] times `objects` objects were added, or if
     /// [`fill_the_room`](Self::fill_the_room) returns true.
@@ -91,10 +91,10 @@ impl Samples {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether the added objects are so large that fewer than `objects` of them are enough.
+    /// Returns whether fewer than `objects` objects are enough for a training, because they are large.
     ///
-    /// The result is true if their total size is at least [`SEEN_BYTES_MAX`], and their number is at least
-    /// [`TAKEN_MAX`] or at least `objects`.
+    /// The result is true if the total size of the added objects is at least [`SEEN_BYTES_MAX`], and their
+    /// number is at least [`TAKEN_MAX`] or at least `objects`.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }

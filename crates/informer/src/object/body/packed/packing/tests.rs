@@ -130,10 +130,10 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
     assert_eq!(samples.bytes().len(), 64 * 32 * 1024);
 }
 
-/// Compresses the numbers 0, 1, 2 and so on as objects, until the training of a dictionary is due.
+/// Compresses objects until the training of a dictionary is due. Returns the numbers of the sampled objects.
 ///
-/// `objects` is the number of objects from which the dictionary is to be trained. `more_comes` is whether a
-/// list would contain more objects. Returns the numbers that became samples.
+/// The objects are the numbers 0, 1, 2 and so on. The dictionary is to be trained from `objects` objects.
+/// `more_comes` is whether more objects follow when the training is due.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);
     let seen = (0..objects * 8).find(|number| {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod drawn;
 mod kinds;
 
 /// One object of each kind, with every field set, as protobuf and as JSON. Written by
@@ -84,14 +85,17 @@ fn pairs() -> &'static [Pair] {
     PAIRS.get_or_init(|| {
         let mut lines = String::new();
         GzDecoder::new(CORPUS).read_to_string(&mut lines).unwrap();
-        lines.lines().map(pair).collect()
+        lines.lines().map(|line| pair(line, 1)).collect()
     })
 }
 
-fn pair(line: &str) -> Pair {
+/// Returns the object in a line, which has the object's kind in column 0, and its JSON in column 2.
+///
+/// The column `protobuf` has the object in protobuf.
+fn pair(line: &str, protobuf: usize) -> Pair {
     let columns: Vec<_> = line.split('\t').collect();
     let (api_version, kind) = columns[0].rsplit_once('/').unwrap();
-    let digits = columns[1].as_bytes().chunks(2);
+    let digits = columns[protobuf].as_bytes().chunks(2);
     let protobuf = digits
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
         .collect();

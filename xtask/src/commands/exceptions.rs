@@ -54,6 +54,7 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
             "cargo xtask crash --kills 200 --seed 7",
             "cargo xtask conformance oracle --seeds 1..2001",
             "cargo xtask conformance oracle --seeds 1..20001 --component workqueue --counts",
+            "OBJECTS=100000 cargo test --release --package kube-informer-protobuf --lib -- --ignored",
             "cargo xtask fuzz",
             "cargo xtask fuzz watch list --runs 1000000 --seed 5",
             "cargo xtask fuzz --time 600 --fresh \"$(date)\"",

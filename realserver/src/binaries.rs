@@ -49,8 +49,7 @@ impl Binaries {
     }
 }
 
-/// Builds the Go module in the folder `source`, unless its executable already exists below `target`. Returns
-/// the path of the executable, and the version of the dependency `module` in the `go.mod` file.
+/// Returns the executable of the Go module in `source`, built if necessary, and the version of `module`.
 fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)> {
     let path = source.join("go.mod");
     let text = fs::read_to_string(&path);
@@ -79,11 +78,9 @@ fn built(source: &Path, module: &str, target: &Path) -> Result<(PathBuf, String)
     Ok((binary, version))
 }
 
-/// Returns the linker flags that set the version variables of kube-apiserver, as the build of Kubernetes
-/// does.
+/// Returns the linker flags that set the version variables of kube-apiserver.
 ///
-/// Without these flags, kube-apiserver emulates version 0.0 and does not start. etcd has no such variables,
-/// so the linker ignores the flags when it links etcd.
+/// Without the flags, kube-apiserver emulates version 0.0 and does not start. etcd ignores the flags.
 fn linker_flags(version: &str) -> String {
     let mut parts = version.trim_start_matches('v').split('.');
     let (major, minor) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
@@ -96,8 +93,7 @@ fn linker_flags(version: &str) -> String {
     .join(" ")
 }
 
-/// Parses the text of a `go.mod` file, and returns the version of `module` that the file requires. Returns
-/// `None` if the file does not require `module`.
+/// Returns the version of `module` that the `go.mod` file `text` requires.
 fn required(text: &str, module: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let line = line.trim_start();

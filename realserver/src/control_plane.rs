@@ -19,8 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{binaries::Binaries, process::Process};
 
-/// Maximum time from the start of the processes until kube-apiserver is ready. kube-apiserver usually needs
-/// 15 s on 2 busy cores.
+/// Maximum time until kube-apiserver is ready, which usually takes 15 s on 2 busy cores.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Interval between two readiness probes of kube-apiserver.
@@ -38,8 +37,7 @@ pub struct ControlPlane {
     addresses: Addresses,
 }
 
-/// The loopback ports of one control plane: the port of kube-apiserver, and the ports of etcd for clients and
-/// for peers.
+/// The loopback ports of one control plane.
 #[derive(Clone, Copy, Debug)]
 struct Addresses {
     api_server: u16,
@@ -181,7 +179,7 @@ fn start_api_server(binaries: &Binaries, folder: &Path, addresses: Addresses) ->
     Process::start("kube-apiserver", &binaries.api_server, &arguments, folder)
 }
 
-/// Writes a token file for kube-apiserver and a kubeconfig with the same new token to `folder`.
+/// Writes a token file for kube-apiserver and a kubeconfig with the same new token.
 fn write_access(folder: &Path, port: u16) -> Result<()> {
     let token = drawn_token()?;
     let write = |path: PathBuf, text: String| {
@@ -217,10 +215,7 @@ fn drawn_token() -> Result<String> {
 }
 
 impl Addresses {
-    /// Returns three ports that are free at the time of the call.
-    ///
-    /// Another program can take a port before etcd or kube-apiserver listens on it. The server process then
-    /// ends with an error.
+    /// Returns three ports that are free now, but that another program can take.
     fn free() -> Result<Self> {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         // All sockets are open at the same time, so that the ports differ.
@@ -234,7 +229,7 @@ impl Addresses {
     }
 }
 
-/// A temporary folder. Dropping this value removes the folder with its content.
+/// A temporary folder, which is removed with its content on drop.
 #[derive(Debug)]
 struct Folder(PathBuf);
 

@@ -18,8 +18,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `binary` with `folder` as its working directory. Standard output and standard error are written
-    /// to the file `NAME.log` in this folder.
+    /// Starts `binary` in `folder`, and writes its output to the file `NAME.log` in this folder.
     pub(crate) fn start(
         name: &'static str,
         binary: &Path,
@@ -46,7 +45,7 @@ impl Process {
     /// Checks that the process is running.
     ///
     /// # Errors
-    /// Returns an error if the process has ended. The error contains the last line of the process's log.
+    /// Returns an error with the last line of the log if the process has ended.
     pub(crate) fn check_alive(&mut self) -> Result<()> {
         let Self { name, child, .. } = self;
         let ended = child.try_wait();
@@ -63,7 +62,7 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// Returns the last line of the process's log, or a note that the log is empty.
+    /// Returns the last line of the log, or a note that the log is empty.
     pub(crate) fn last_line(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         log.lines().last().unwrap_or("its log is empty").to_owned()

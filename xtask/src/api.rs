@@ -25,8 +25,7 @@ use crate::mode::Mode;
 /// Name of the file that lists a library's API, next to the library's manifest.
 const FILE: &str = "api.txt";
 
-/// Environment variable with the path of the real rustdoc. The variable is set only if Cargo runs this
-/// program instead of rustdoc.
+/// Environment variable with the path of the real rustdoc, set if Cargo runs this program instead.
 const RUSTDOC: &str = "XTASK_RUSTDOC";
 
 /// Output of `cargo metadata`, with only the fields that this module uses.
@@ -55,8 +54,8 @@ struct Target {
 ///
 /// # Errors
 ///
-/// Returns an error if the documentation can't be built or read, or if an API file can't be read or written.
-/// With [`Mode::Check`], also returns an error if a file differs from the API of its library.
+/// Returns an error if an API can't be determined, or if a file can't be used or, with [`Mode::Check`],
+/// differs.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let metadata = metadata(root)?;
     document(root)?;
@@ -93,13 +92,11 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     Ok(done.join("\n"))
 }
 
-/// Runs rustdoc if Cargo has started this program instead of rustdoc. Returns `None` otherwise.
-///
-/// The function sets `RUSTC_BOOTSTRAP` for rustdoc, because stable rustdoc otherwise writes no JSON. Cargo
-/// does not have the variable, because Cargo would then rebuild each dependency whose build script reads it.
+/// Runs rustdoc if Cargo has started this program instead of rustdoc.
 pub(crate) fn as_rustdoc() -> Option<Result<ExitCode>> {
     let rustdoc = env::var_os(RUSTDOC)?;
     let mut command = Command::new(rustdoc);
+    // Stable rustdoc writes no JSON without `RUSTC_BOOTSTRAP`. Set for Cargo, it would cause rebuilds.
     command
         .args(env::args_os().skip(1))
         .env("RUSTC_BOOTSTRAP", "1");
@@ -138,8 +135,7 @@ fn published(metadata: &Metadata) -> impl Iterator<Item = (&Package, &str)> {
 
 /// Builds the documentation of all libraries in the workspace as JSON files.
 ///
-/// The function selects the same packages and features as the build of the HTML documentation. Cargo can then
-/// reuse the type-checked dependencies.
+/// Uses the packages and features of the HTML documentation, so that Cargo can reuse the dependencies.
 fn document(root: &Path) -> Result<()> {
     let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
     let status = Command::new(env!("CARGO"))
@@ -180,7 +176,7 @@ fn read(json: &Path) -> Result<PublicApi> {
     })
 }
 
-/// Returns the contents of an API file: one line per item, in the order of the items' paths.
+/// Returns the contents of an API file: a line for each item, ordered by the items' paths.
 fn lines(api: &PublicApi) -> String {
     let rendered: BTreeMap<_, _> = api
         .items()
@@ -206,14 +202,12 @@ fn lines(api: &PublicApi) -> String {
     lines
 }
 
-/// Returns whether a line of an API file starts a trait implementation, such as `impl A for B`.
+/// Returns whether a line of an API file starts a trait implementation.
 fn is_trait_impl(line: &str) -> bool {
     line.starts_with("impl") && line.contains(" for ")
 }
 
-/// Returns the lines that are in only one of the two texts.
-///
-/// `-` precedes the lines that are only in `kept`, and `+` the lines that are only in `present`.
+/// Returns the lines only in `kept`, after `-`, and the lines only in `present`, after `+`.
 fn difference(kept: &str, present: &str) -> String {
     let set = |text| str::lines(text).collect::<BTreeSet<_>>();
     let (kept, present) = (set(kept), set(present));
@@ -234,8 +228,7 @@ fn difference(kept: &str, present: &str) -> String {
     lines.collect()
 }
 
-/// Returns the sort key of a line in an API file. The key is the path of the item, or the whole line if the
-/// line starts with `impl`.
+/// Returns the sort key of a line in an API file: the item's path, or the line of an `impl`.
 fn item(line: &str) -> &str {
     if line.starts_with("impl") {
         return line;

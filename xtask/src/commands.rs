@@ -31,21 +31,19 @@ use stages::Stages;
 /// Path of the CI script, relative to the root of the workspace.
 const SCRIPT: &str = ".ci/run";
 
-/// Document whose commands run first. The other documents follow in the order of their paths.
+/// Document whose commands run before those of all other documents.
 const FIRST: &str = "README.md";
 
 /// Programs that must be installed, because the commands of the documents use them.
 const PROGRAMS: [&str; 2] = ["curl", "kubectl"];
 
-/// Runs or skips each command in `documents`, as its [`Action`] requires. An empty slice selects all
-/// documents.
+/// Runs or skips each command in `documents`, or in all documents if the slice is empty.
 ///
-/// The function passes a line about each command to `report`.
+/// Passes a line about each command to `report`.
 ///
 /// # Errors
 ///
-/// Returns an error if a command fails, or if a document in `documents` has no commands. Also returns an
-/// error if a command has no action, even in a document that is not selected.
+/// Returns an error if a command fails or has no action, or if a document in `documents` has no commands.
 pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result<()> {
     let mut steps = plan(root)?;
     for document in documents {
@@ -105,9 +103,6 @@ fn perform(session: &mut Session<'_>, command: &Command, action: &Action) -> Res
 }
 
 /// Checks that the required programs are installed, and builds `kube-informer-cli`.
-///
-/// The documents start `kube-informer-cli` with `cargo run`, and each of these commands has a time limit. A
-/// build within `cargo run` would exceed this limit.
 fn prepare(root: &Path) -> Result<()> {
     for program in PROGRAMS {
         let search = format!("command -v {program}");
@@ -117,6 +112,7 @@ fn prepare(root: &Path) -> Result<()> {
         let found = found.context("bash can't be run")?;
         ensure!(found.status.success(), "no {program}; install it");
     }
+    // The time limit of a documented `cargo run` is too short for a build.
     let built = process::command("cargo", root)
         .args([
             "build",
@@ -134,9 +130,7 @@ fn prepare(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates the folder `commands` in the target directory, and returns its path.
-///
-/// The folder contains the output files of the commands.
+/// Creates the folder for the output files of the commands, and returns its path.
 fn logs() -> Result<PathBuf> {
     let program = std::env::current_exe().context("the path of this program is unknown")?;
     let target = program

@@ -22,12 +22,10 @@ use discovery::{GroupList, Resource, ResourceList};
 
 use crate::mode::Mode;
 
-/// Name and version of the Go module with the discovery documents. The embedded server behaves like this
-/// version of Kubernetes.
+/// Go module with the discovery documents, in the Kubernetes version of the embedded server.
 const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 
-/// Version of the Go modules that define the Kubernetes API types. Kubernetes releases them together with
-/// [`MODULE`].
+/// Version of the Go modules with the Kubernetes API types, released together with [`MODULE`].
 const TYPES_VERSION: &str = "v0.36.3";
 
 /// Path of the generated table of kinds, relative to the root of the workspace.
@@ -36,22 +34,20 @@ const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
 /// Path of the generated table of fields, relative to the root of the workspace.
 const SCHEMA: &str = "crates/apiserver/src/kinds/schema_v1_36.tsv";
 
-/// Path of the generated table of protobuf messages, relative to the root of the workspace.
+/// Path in the workspace of the generated table of protobuf messages.
 const WIRE: &str = "crates/protobuf/src/table/v1_36.tsv";
 
-/// Path of the generated test data, relative to the root of the workspace. The file contains pairs of an
-/// object in protobuf and the same object in JSON.
+/// Path in the workspace of the generated test data: objects in protobuf and in JSON.
 const CORPUS: &str = "crates/protobuf/src/corpus_v1_36.tsv.gz";
 
-/// Verbs that the table of kinds abbreviates as `*`. Most kinds support exactly these verbs.
+/// Verbs that the table of kinds abbreviates as `*`, because most kinds support exactly these.
 const ALL_VERBS: &str = "create,delete,deletecollection,get,list,patch,update,watch";
 
-/// Generates the tables and the test data, and writes or checks their files. Returns the report to print.
+/// Generates the tables and the test data, writes or checks their files, and returns a report.
 ///
 /// # Errors
 ///
-/// Returns an error if Go is missing, if a module can't be downloaded, or if a document has an unknown
-/// format. With [`Mode::Check`], also returns an error if a file differs from the generated content.
+/// Returns an error if a module or its format is unusable, or if a checked file is outdated.
 pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let module = download(MODULE)?;
     let folder = module.join("api/discovery");
@@ -111,8 +107,7 @@ fn rows(table: &str) -> impl Iterator<Item = &str> {
     table.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// Returns the kinds in the table of kinds, as `apiVersion/Kind`. The result includes the kinds of
-/// subresources, such as `policy/v1/Eviction`.
+/// Returns the kinds in the table of kinds as `apiVersion/Kind`, including those of subresources.
 fn kinds_of(table: &str) -> BTreeSet<String> {
     let mut kinds = BTreeSet::new();
     for row in rows(table) {
@@ -128,7 +123,7 @@ fn kinds_of(table: &str) -> BTreeSet<String> {
     kinds
 }
 
-/// Provides the discovery documents. The documents are files in a folder, or constants in a test.
+/// Provides the discovery documents.
 trait Source {
     /// Returns the JSON text of the document with this file name.
     fn read(&self, name: &str) -> Result<String>;
@@ -145,8 +140,7 @@ impl Source for Documents {
     }
 }
 
-/// Returns the folder of a Go module in Go's module cache. Downloads the module if the cache does not contain
-/// it.
+/// Returns the folder of a Go module, and downloads the module if necessary.
 fn download(module: &str) -> Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])
@@ -166,9 +160,7 @@ fn download(module: &str) -> Result<PathBuf> {
     }
 }
 
-/// Returns the table of kinds: a header, then one row per resource.
-///
-/// The rows are sorted by group, version and plural name.
+/// Returns the table of kinds, sorted by group, version and plural name.
 fn table(source: &dyn Source) -> Result<String> {
     let mut rows = BTreeMap::new();
     read_version(source, "api__v1.json", ("", "v1"), true, &mut rows)?;
@@ -212,7 +204,7 @@ fn is_stable(version: &str) -> bool {
 
 type Rows = BTreeMap<(String, String, String), String>;
 
-/// Reads the discovery document `document` of one group and version, and adds its resources to `rows`.
+/// Adds the resources in the discovery document of one group and version to `rows`.
 ///
 /// `preferred` is whether the version is the preferred version of the group.
 fn read_version(
@@ -291,9 +283,7 @@ fn verbs(resource: &Resource) -> String {
     }
 }
 
-/// Joins values into one cell of the table.
-///
-/// The values are sorted, because the order of verbs, names and subresources has no meaning.
+/// Joins values in sorted order into one cell of the table.
 fn cell(values: &[String], separator: &str) -> String {
     if values.is_empty() {
         return "-".to_owned();

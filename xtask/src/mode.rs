@@ -5,8 +5,7 @@
 pub(crate) enum Mode {
     /// Writes the files.
     Write,
-    /// Writes no file. The command fails if a file on disk is out of date, or if another check of the command
-    /// fails.
+    /// Writes no file, and fails if a file is out of date or another check fails.
     Check,
 }
 

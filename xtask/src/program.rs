@@ -12,17 +12,14 @@ use anyhow::{Context as _, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// A separate program that `cargo xtask` builds and runs as a subcommand.
-///
-/// The program parses its own options, including `--help`.
 pub(crate) struct Program {
     /// Name of the subcommand.
     name: &'static str,
-    /// Parent subcommand, such as `conformance`. `None` if `cargo xtask` itself is the parent.
+    /// Parent subcommand, such as `conformance`, if any.
     group: Option<&'static Group>,
     /// Description of the subcommand in the help output.
     about: &'static str,
-    /// Folder of the Cargo workspace that contains the package, relative to the repository root. The path is
-    /// empty for the root workspace.
+    /// Folder of the Cargo workspace, relative to the repository root; empty for the root.
     workspace: &'static str,
     package: &'static str,
     profile: &'static str,
@@ -96,9 +93,7 @@ pub(crate) fn add_to(xtask: Command) -> Command {
     })
 }
 
-/// Returns the program whose subcommand is on the command line, and the options after the subcommand.
-///
-/// Returns `None` if no subcommand of a program is on the command line.
+/// Returns the program on the command line, and the options after its subcommand.
 pub(crate) fn typed(xtask: &ArgMatches) -> Option<(&'static Program, Vec<String>)> {
     PROGRAMS.iter().find_map(|program| {
         let inside = match program.group {
@@ -129,8 +124,6 @@ impl Program {
     }
 
     /// Builds the program with Cargo, and runs it with `options`.
-    ///
-    /// Returns [`ExitCode::FAILURE`] if the build or the program fails.
     ///
     /// # Errors
     /// Returns an error if Cargo can't be started.

@@ -26,28 +26,22 @@ use changelog::Section;
 use commit::Commit;
 use packages::{Metadata, Package};
 
-/// Name of the executable in the release archive. The Cargo package [`PACKAGE`] contains the executable.
+/// Name of the executable in the release archive, built from the Cargo package [`PACKAGE`].
 const PROGRAM: &str = "kubectl-informer";
 const PACKAGE: &str = "kube-informer-cli";
 
-/// Maximum size in bytes of the executable [`PROGRAM`]. CONTRIBUTING.md states the same maximum.
+/// Maximum size in bytes of [`PROGRAM`], also stated in CONTRIBUTING.md.
 const PROGRAM_BYTES_MAX: u64 = 20_000_000;
 
-/// Name of the file with the release notes. The notes are the entries of `CHANGELOG.md` for the released
-/// version.
+/// Name of the file with the version's entries of `CHANGELOG.md`.
 const NOTES: &str = "release-notes.md";
 
-/// Environment variable that selects the Kubernetes version of `k8s-openapi`, and its value.
+/// Environment variable for the Kubernetes version of `k8s-openapi`, and its value.
 ///
-/// No library crate selects a Kubernetes version itself. `cargo publish` compiles each crate alone, and
-/// therefore needs the variable.
+/// `cargo publish` needs it, because no library crate selects a version.
 const KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.36");
 
-/// Runs `cargo xtask release`, and returns the text to print.
-///
-/// With [`Mode::Write`], the function writes all files of a release. With [`Mode::Check`], it writes no file.
-/// It only checks the changelog and the manifests, and runs `cargo publish --dry-run` without compiling the
-/// crates.
+/// Checks a release or, with [`Mode::Write`], writes its files; returns the text to print.
 ///
 /// # Errors
 ///
@@ -76,7 +70,7 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     }
 }
 
-/// The data from which a release is built, and the folder to which its files are written.
+/// The data of a release, and the folder for its files.
 struct Release<'a> {
     root: &'a Path,
     metadata: &'a Metadata,
@@ -89,13 +83,12 @@ struct Release<'a> {
 }
 
 impl<'a> Release<'a> {
-    /// Determines the commit and the target triple of the release, and creates an empty output folder.
-    /// Deletes an existing output folder first.
+    /// Determines the release's commit and target, and creates an empty output folder.
     ///
     /// # Errors
     ///
-    /// Returns an error if [`Commit::read`] or `rustc` fails, if the operating system is not Linux, or if the
-    /// output folder can't be deleted or created.
+    /// Returns an error if [`Commit::read`], `rustc` or the creation of the folder fails, or if the system is
+    /// not Linux.
     fn new(root: &'a Path, metadata: &'a Metadata, version: String) -> Result<Release<'a>> {
         let commit = Commit::read(root, &version)?;
         let target = host(&process::output(Command::new("rustc").arg("-vV"))?)?;
@@ -116,7 +109,7 @@ impl<'a> Release<'a> {
         })
     }
 
-    /// Checks the public API, runs `cargo publish --dry-run`, and writes all files of the release.
+    /// Checks the public API and a dry run of `cargo publish`, and writes the release's files.
     fn make(&self, section: &Section) -> Result<()> {
         step("the public API");
         api::run(self.root, Mode::Check)?;
@@ -132,12 +125,10 @@ impl<'a> Release<'a> {
         self.checksums()
     }
 
-    /// Packages the published crates with Cargo, and copies the `.crate` files to the output folder.
-    ///
-    /// Cargo does not compile the crates here. The dry run of `cargo publish` in [`Release::make`] has
-    /// compiled them.
+    /// Packages the published crates, and copies the `.crate` files to the output folder.
     fn package(&self) -> Result<()> {
         let mut cargo = cargo(self.root);
+        // The dry run of `cargo publish` has already compiled the crates.
         cargo.args(["package", "--quiet", "--locked", "--no-verify"]);
         for package in self.metadata.published() {
             cargo.args(["--package", &package.name]);
@@ -152,12 +143,11 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// Builds the executable [`PROGRAM`] with the Cargo profile `dist`, and returns its path.
+    /// Builds [`PROGRAM`] with the Cargo profile `dist`, and returns its path.
     ///
     /// # Errors
     ///
-    /// Returns an error if the build fails, if the executable exceeds [`PROGRAM_BYTES_MAX`], or if its option
-    /// `--version` does not print the version of the release.
+    /// Returns an error if the build fails, or if the executable is too large or prints another version.
     fn build(&self) -> Result<PathBuf> {
         let mut cargo = cargo(self.root);
         cargo.args(["build", "--locked", "--profile", "dist"]);
@@ -183,7 +173,7 @@ impl<'a> Release<'a> {
         Ok(program)
     }
 
-    /// Writes the software bill of materials (SBOM), and the release archive with the executable `program`.
+    /// Writes the software bill of materials (SBOM), and the archive with `program`.
     fn archive(&self, program: &Path) -> Result<()> {
         let (sbom, licences) = self.materials()?;
         let folder = self.root.join("crates/cli");
@@ -194,10 +184,7 @@ impl<'a> Release<'a> {
         fs::remove_file(&licences).with_context(|| format!("can't remove {}", licences.display()))
     }
 
-    /// Writes the software bill of materials (SBOM) of [`PROGRAM`], and a file with the licences of the
-    /// third-party packages that [`PROGRAM`] contains.
-    ///
-    /// Returns the paths of the SBOM and of the licences, in this order.
+    /// Writes the SBOM of [`PROGRAM`] and its third-party licences, and returns both paths.
     fn materials(&self) -> Result<(PathBuf, PathBuf)> {
         let lock =
             fs::read_to_string(self.root.join("Cargo.lock")).context("can't read Cargo.lock")?;
@@ -222,8 +209,7 @@ impl<'a> Release<'a> {
         Ok((sbom, licences))
     }
 
-    /// Writes `SHA256SUMS`, which contains the checksums of all files in the output folder except the release
-    /// notes.
+    /// Writes `SHA256SUMS` for all files in the output folder except the release notes.
     fn checksums(&self) -> Result<()> {
         let mut names = names(&self.output)?;
         names.retain(|name| name != NOTES);
@@ -232,7 +218,7 @@ impl<'a> Release<'a> {
         write(&self.output.join("SHA256SUMS"), &sums)
     }
 
-    /// Returns the report to print: the files with their sizes, and the maintainer's next steps.
+    /// Returns a list of the files with sizes, and the maintainer's next steps.
     fn report(&self, section: &Section) -> Result<String> {
         let (version, commit, output) = (&self.version, &self.commit.id, self.output.display());
         let mut report = format!("{output}, from commit {commit}:\n");
@@ -245,10 +231,7 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Returns the commands with which the maintainer publishes the release.
-///
-/// If the changelog has no section for `version`, the maintainer must create it first. The function then
-/// returns only this step.
+/// Returns the maintainer's next steps: the missing changelog section, or the commands to publish.
 fn next(section: &Section, version: &str, commit: &str) -> String {
     if !section.is_dated {
         return heading(section, version);
@@ -260,9 +243,7 @@ fn next(section: &Section, version: &str, commit: &str) -> String {
     )
 }
 
-/// Returns a line that reports whether `CHANGELOG.md` has a section for `version`.
-///
-/// If the section is missing, the line describes how to create it.
+/// Returns a line on whether `CHANGELOG.md` has the section, or how to create it.
 fn heading(section: &Section, version: &str) -> String {
     if section.is_dated {
         format!("CHANGELOG.md has a section for {version}")
@@ -273,20 +254,18 @@ fn heading(section: &Section, version: &str) -> String {
     }
 }
 
-/// Checks that the manifests of all published packages meet the requirements of crates.io and docs.rs.
+/// Checks all published packages' manifests for the requirements of crates.io and docs.rs.
 ///
 /// # Errors
 ///
-/// Returns an error that lists the problems of all manifests if there are any.
+/// Returns an error that lists the problems of all manifests.
 fn check_manifests(metadata: &Metadata) -> Result<()> {
     let findings: Vec<_> = metadata.published().flat_map(manifests::findings).collect();
     ensure!(findings.is_empty(), "{}", findings.join("\n"));
     Ok(())
 }
 
-/// Runs `cargo publish --dry-run` with additional `options` for all packages of the workspace.
-///
-/// The dry run uploads nothing.
+/// Runs `cargo publish --dry-run` for the workspace with additional `options`; uploads nothing.
 fn publish(root: &Path, options: &[&str]) -> Result<()> {
     let mut cargo = cargo(root);
     cargo.env(KUBERNETES.0, KUBERNETES.1);
@@ -303,7 +282,7 @@ fn cargo(root: &Path) -> Command {
     cargo
 }
 
-/// Returns the host triple from `rustc`, the output of the command `rustc -vV`.
+/// Returns the host triple from the output of `rustc -vV`.
 ///
 /// # Errors
 ///
@@ -348,7 +327,7 @@ fn shown(bytes: u64) -> String {
     }
 }
 
-/// Prints the name of a step of the release to standard error, before the step runs.
+/// Prints the name of the next step to standard error.
 fn step(what: &str) {
     eprintln!("== {what}");
 }

@@ -12,16 +12,16 @@ use anyhow::{Context as _, Result};
 /// Extensions of the files whose text is read.
 const ENDINGS: [&str; 4] = ["rs", "md", "toml", "go"];
 
-/// Names of the folders that are skipped. Cargo and cargo-mutants write their output to these folders.
+/// Names of the skipped folders, to which Cargo and cargo-mutants write their output.
 const SKIPPED: [&str; 3] = ["target", "mutants.out", "mutants.out.old"];
 
-/// Names of the hidden folders that are read. Other hidden folders are skipped.
+/// Names of the hidden folders that are read.
 const HIDDEN: [&str; 3] = [".cargo", ".ci", ".github"];
 
-/// The files and folders of the workspace. `files` contains the text of each file, by path.
+/// The paths of the workspace's files and folders, and the texts of its files.
 pub(crate) struct Tree {
     files: BTreeMap<String, String>,
-    /// Paths of all files and folders, relative to the workspace root. The root is the empty path.
+    /// Paths of all files and folders, relative to the workspace root, which is the empty path.
     paths: BTreeSet<String>,
 }
 
@@ -57,9 +57,7 @@ impl Tree {
             .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Returns the text of the file at `path`.
-    ///
-    /// Returns `None` if the file does not exist, or if its extension is not in [`ENDINGS`].
+    /// Returns the text of the file at `path`, if its extension is in [`ENDINGS`].
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
@@ -69,10 +67,9 @@ impl Tree {
         self.paths.contains(path)
     }
 
-    /// Returns whether `path`, relative to any folder of the workspace, is a file or a folder with files.
+    /// Returns whether a file or a folder has the path `path` below any folder of the workspace.
     ///
-    /// For example, `queue/in_order.rs` exists relative to the folder `crates/informer/src`. Only files with
-    /// an extension in [`ENDINGS`] are found.
+    /// Finds only files with an extension in [`ENDINGS`], and their folders.
     pub(crate) fn contains_below(&self, path: &str) -> bool {
         let path = format!("/{}", path.trim_end_matches('/'));
         let folder = format!("{path}/");

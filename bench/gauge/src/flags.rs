@@ -14,15 +14,14 @@ pub struct Flags {
     /// Address of the neutral source, the server of generated objects (plain HTTP)
     #[arg(long, value_name = "URL", conflicts_with = "kubeconfig")]
     pub server: Option<String>,
-    /// Path of the kubeconfig of a real API server; the parent process changes objects on this server after
-    /// the program has printed `ready`
+    /// Path of the kubeconfig of a real API server
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Remove `managedFields` from each object before the cache stores the object
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// Request with which the client lists all objects, at the start and after its watch has expired;
-    /// default: `streaming` for kube-rs, the library's default for kube-informer
+    /// Request that lists all objects; default: `streaming` for kube-rs, the library's default for
+    /// kube-informer
     #[arg(long, value_enum)]
     pub list: Option<List>,
     /// Part of each event's object that the handler reads
@@ -31,11 +30,10 @@ pub struct Flags {
     /// Number of events in the watch phase, after the sync
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub events: u64,
-    /// Number of events per second in the watch phase; 0 means as fast as the program reads them
+    /// Number of events per second in the watch phase; 0 means no limit
     #[arg(long, default_value_t = 0, value_name = "PER_SECOND")]
     pub rate: u64,
-    /// Number of relists in the relist phase, which follows the watch phase; before each relist, the neutral
-    /// source expires all revisions and ends the watch
+    /// Number of relists in the relist phase, which follows the watch phase
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub relist: u64,
 }
@@ -43,10 +41,9 @@ pub struct Flags {
 /// The server from which a measured program lists and watches objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server<'a> {
-    /// The neutral source, a server of generated objects that changes objects on command. The value is its
-    /// `http://` address.
+    /// The neutral source, a server of generated objects, with its `http://` address.
     Neutral(&'a str),
-    /// A real API server. The value is the path of its kubeconfig.
+    /// A real API server, with the path of its kubeconfig.
     Real(&'a PathBuf),
 }
 
@@ -70,15 +67,14 @@ pub enum List {
     /// One list request without pages, answered from the server's cache and possibly stale
     /// (`resourceVersion=0`).
     Whole,
-    /// List requests for pages of 500 objects. The first page has the newest state (no `resourceVersion`).
+    /// List requests for pages of 500 objects in the newest state (no `resourceVersion`).
     Pages,
 }
 
 /// The part of each object that the event handler of a measured program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
-    /// The handler counts the containers of each added object. It reads the annotation `bench/ts` of each
-    /// updated object, which is the time of the update.
+    /// Counts the containers of added objects, and reads the time of each update from `bench/ts`.
     Objects,
     /// The handler reads only the namespace and the name of each object.
     Keys,

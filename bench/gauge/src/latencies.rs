@@ -9,16 +9,14 @@ impl Latencies {
         self.0.clear();
     }
 
-    /// Adds one latency of `nanos` nanoseconds, rounded up to whole microseconds. A latency above one hour is
-    /// stored as one hour.
+    /// Adds a latency of `nanos` nanoseconds, rounded up to microseconds, at most one hour.
     pub(crate) fn push(&mut self, nanos: u64) {
         const HOUR_US: u32 = 3_600_000_000;
         let micros = u32::try_from(nanos.div_ceil(1_000)).unwrap_or(HOUR_US);
         self.0.push(micros.min(HOUR_US));
     }
 
-    /// Returns the percentile `percent` of the recorded latencies, in microseconds, by the nearest-rank
-    /// method. Returns `None` if no latency was recorded.
+    /// Returns the percentile `percent` in microseconds, by the nearest-rank method.
     pub(crate) fn percentile(&mut self, percent: usize) -> Option<f64> {
         self.0.sort_unstable();
         let rank = (self.0.len() * percent).div_ceil(100);

@@ -19,20 +19,20 @@ use crate::{
     told::Told,
 };
 
-/// Duration of the pause between the sync and the measurement of the steady resident memory. During the
-/// pause, programs free their buffers, and garbage collections of the Go program end.
+/// Duration of the pause between the sync and the measurement of the steady resident memory.
+///
+/// Programs free their buffers during the pause.
 pub const SETTLE: Duration = Duration::from_secs(2);
 
-/// Interval at which the relist phase polls the neutral source, the server of generated objects, for the
-/// number of accepted watches. The polling ends when the client has started a new watch.
+/// Interval at which the relist phase checks whether the client has started a new watch.
 const ASK: Duration = Duration::from_millis(50);
 
-/// Maximum time that the relist phase waits for the client's new watch after the neutral source, the server
-/// of generated objects, has expired all revisions. The value is twice the maximum backoff of a measured
-/// client, which is one minute.
+/// Maximum time that the relist phase waits for the client's new watch.
+///
+/// Twice the longest backoff of a measured client, which is one minute.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The start of a measured phase: its time, and the CPU time that the process had used at that time.
+/// Wall time and CPU time at the start of a measured phase.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     at: Instant,
@@ -40,7 +40,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// Starts a measured phase: records the current time and the CPU time that the process has used so far.
+    /// Records the current wall time and the CPU time that the process has used.
     #[must_use]
     #[expect(
         clippy::new_without_default,
@@ -61,14 +61,13 @@ impl Start {
     }
 }
 
-/// Waits for the sync, runs the phases that the flags select, and prints the result as a line of JSON.
+/// Waits for the sync, measures the selected phases, and prints the result as a line of JSON.
 ///
-/// The caller must create `start` before it creates the client. The future `synced` must complete when the
-/// informer has synced and its handler has recorded all objects in `told`.
+/// The caller must create `start` before it creates the client, and `synced` must complete after the handler
+/// has recorded all objects in `told`.
 ///
 /// # Errors
-/// Returns an error if the sync fails, `told` contains no object after the sync, the source of the objects
-/// rejects a request, an event is not delivered, or the memory of the process can't be read.
+/// Returns an error if the sync or a phase fails, or if no object was recorded.
 pub async fn observe(
     flags: &Flags,
     told: &Told,
@@ -131,10 +130,6 @@ async fn watch(flags: &Flags, told: &Told, source: &Source, line: &mut Line) -> 
 }
 
 /// Measures `times` relists, and writes their mean cost and their peak memory to `line`.
-///
-/// A relist starts when the source expires all revisions and ends the watch. It ends when the handler
-/// receives a further event, which the source sends after the client has started a new watch. The client
-/// delivers all changes of the new list before this event.
 #[expect(
     clippy::cast_precision_loss,
     reason = "the number of relists is far below 2^52"
@@ -154,6 +149,7 @@ async fn relist(times: u64, told: &Told, source: &Neutral, line: &mut Line) -> R
         timeout(SILENCE_MAX, again)
             .await
             .context("no new watch after the revision expired")??;
+        // The client delivers the changes of the new list before this event.
         source.emit(1, 0).await?;
         told.wait_for_updates(updates + 1).await?;
     }

@@ -5,8 +5,7 @@ use std::{fs, time::Duration};
 use anyhow::{Context as _, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Returns the user and system CPU time that all threads of this process have used so far, including ended
-/// threads.
+/// Returns the user and system CPU time of this process so far, including ended threads.
 pub fn cpu_time() -> Duration {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     // Neither is negative: the clock starts at zero with the process.
@@ -27,7 +26,7 @@ pub fn resident_kib() -> Result<u64> {
 pub(crate) struct Memory {
     /// Current resident memory.
     pub(crate) resident: u64,
-    /// Peak resident memory since the start of the process, or since the last call of [`reset_peak`].
+    /// Peak resident memory since the process start or the last [`reset_peak`].
     pub(crate) peak: u64,
 }
 
@@ -49,8 +48,7 @@ impl Memory {
     }
 }
 
-/// Sets the peak resident memory that the kernel records for this process (`VmHWM`) to the current resident
-/// memory.
+/// Sets the recorded peak memory of this process to its current resident memory.
 ///
 /// # Errors
 /// Returns an error if Linux's `/proc` is not available.

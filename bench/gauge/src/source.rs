@@ -18,10 +18,9 @@ use crate::flags::Server;
 /// The server from which the measured program lists and watches objects.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// The neutral source, a server of generated objects. It accepts commands.
+    /// A server of generated objects, which accepts commands.
     Neutral(Neutral),
-    /// A real API server. It accepts no commands. The parent process changes objects on this server after the
-    /// measured program has printed `ready`.
+    /// A real API server, which accepts no commands; the parent process changes its objects.
     Real,
 }
 
@@ -33,8 +32,7 @@ impl Source {
         }
     }
 
-    /// Prints `synced` to standard output if the server is a real API server, so that the parent process can
-    /// wait for the sync. Does nothing for the neutral source.
+    /// Prints `synced` to standard output if the server is a real API server.
     pub(crate) fn synced(&self) -> Result<()> {
         match self {
             Self::Neutral(_) => Ok(()),
@@ -42,11 +40,9 @@ impl Source {
         }
     }
 
-    /// Requests `events` changes of objects, at `rate` changes per second. Every open watch receives one
-    /// event for each change. If `rate` is 0, objects change as fast as the slowest watch reads the events.
+    /// Requests `events` changes of objects, at `rate` changes per second; 0 means as fast as possible.
     ///
-    /// Returns when the neutral source has made the last change. For a real server, only prints `ready` and
-    /// returns immediately.
+    /// Returns when the neutral source has made the last change, but immediately for a real server.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         match self {
             Self::Neutral(source) => source.emit(events, rate).await,
@@ -57,7 +53,7 @@ impl Source {
     /// Returns the client of the neutral source.
     ///
     /// # Errors
-    /// Returns an error for a real API server, because it accepts no commands.
+    /// Returns an error for a real API server.
     pub(crate) fn neutral(&self) -> Result<&Neutral> {
         match self {
             Self::Neutral(source) => Ok(source),
@@ -74,8 +70,7 @@ fn print(line: &str) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").context("standard output is closed")
 }
 
-/// A client that sends commands to the neutral source, a server of generated objects. Each command uses a new
-/// connection.
+/// A client that sends commands to a server of generated objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Neutral {
     authority: String,
@@ -96,21 +91,21 @@ impl Neutral {
         Ok(Self { authority })
     }
 
-    /// Makes the source change objects `events` times, at `rate` changes per second. Returns when the source
-    /// has made the last change. If `rate` is 0, objects change as fast as the slowest watch reads the
-    /// events.
+    /// Makes the server change objects `events` times, at `rate` changes per second; 0 means as fast as
+    /// possible.
+    ///
+    /// Returns when the server has made the last change.
     pub(crate) async fn emit(&self, events: u64, rate: u64) -> Result<()> {
         self.post(&format!("/emit?n={events}&rate={rate}")).await
     }
 
-    /// Expires all revisions up to the current one, and then ends all watches. A watch that resumes from an
-    /// expired revision receives an `ERROR` event with code 410.
+    /// Expires all revisions up to the current one, and ends all watches.
     pub(crate) async fn expire(&self) -> Result<()> {
         self.post("/expire").await?;
         self.post("/cut").await
     }
 
-    /// Returns the number of watches that the source has accepted since it started, including ended watches.
+    /// Returns the number of watches that the server has accepted since it started.
     pub(crate) async fn watches(&self) -> Result<u64> {
         let answer = self.ask("GET", "/stats").await?;
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -123,8 +118,7 @@ impl Neutral {
         self.ask("POST", path).await.map(drop)
     }
 
-    /// Sends one request to the source, and returns the text of the complete response, including the status
-    /// line and the headers.
+    /// Sends a request, and returns the response as text, including the status line and the headers.
     ///
     /// # Errors
     /// Returns an error if the connection fails or the status is not 2xx.
@@ -155,8 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// Creates a client of a local test server, and a future that runs the server. The future accepts one
-    /// connection, sends `answer` as the response, and returns the text of the received request.
+    /// Returns a client, and a future that responds to one request with `answer` and returns that request.
     async fn answering(answer: &'static str) -> (Neutral, impl Future<Output = String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let source = Neutral::new(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();

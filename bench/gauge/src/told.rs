@@ -14,18 +14,15 @@ use tokio::{sync::Notify, time::timeout};
 
 use crate::latencies::Latencies;
 
-/// Interval at which [`Told::wait_for_updates`] checks that updates still arrive. The wait fails if the
-/// handler received no update during an interval.
+/// [`Told::wait_for_updates`] fails if the handler receives no update during this interval.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
-/// The events that one handler has received: the number of additions, the number of updates, and the
-/// latencies of the updates.
+/// Numbers and latencies of the events that one handler has received.
 #[derive(Debug, Default)]
 pub struct Told {
     added: AtomicU64,
     updated: AtomicU64,
-    /// Sum of the `containers` arguments of all calls of [`added`](Self::added). The sum is never read. It
-    /// only prevents the compiler from removing the code that reads the objects.
+    /// Never read. It prevents the compiler from removing the code that reads the objects.
     containers: AtomicU64,
     awaited: AtomicU64,
     reached: Notify,
@@ -33,18 +30,16 @@ pub struct Told {
 }
 
 impl Told {
-    /// Records one object that the handler received as added. `containers` is the number of containers of the
-    /// object. A handler that reads only keys passes a number derived from the key instead.
+    /// Records one added object, which has `containers` containers.
     pub fn added(&self, containers: usize) {
         self.added.fetch_add(1, Ordering::Relaxed);
         self.containers
             .fetch_add(containers as u64, Ordering::Relaxed);
     }
 
-    /// Records one object that the handler received as updated.
+    /// Records one updated object.
     ///
-    /// `sent` is the value of the object's annotation `bench/ts`: the time at which the update was sent, in
-    /// nanoseconds since 1970. If `sent` is `None` or not a number, no latency is recorded.
+    /// `sent` is the time at which the update was sent, in nanoseconds since 1970.
     pub fn updated(&self, sent: Option<&str>) {
         if let Some(sent) = sent.and_then(|sent| sent.parse::<u64>().ok()) {
             self.latencies.lock().push(now().saturating_sub(sent));
@@ -65,7 +60,7 @@ impl Told {
         self.updated.load(Ordering::SeqCst)
     }
 
-    /// Waits until the handler has received at least `count` updates since the program started.
+    /// Waits until the handler has received at least `count` updates in total.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future loses no update.

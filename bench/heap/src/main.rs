@@ -30,12 +30,10 @@ struct Flags {
     /// Number of objects of each kind.
     #[arg(long, default_value_t = 1_000)]
     objects: usize,
-    /// Number of rounds, each of which decodes all objects once with each decoder; the table shows the
-    /// fastest times.
+    /// Number of times that each decoder decodes all objects; the fastest result counts.
     #[arg(long, default_value_t = 20)]
     rounds: usize,
-    /// Print only one line of JSON: the memory of clones of this number of pods without managed fields, which
-    /// is the minimum memory of these pods.
+    /// Print one line of JSON with the minimum memory of this number of pods.
     #[arg(long, value_name = "PODS")]
     floor: Option<usize>,
     /// With `--floor`, print resident memory instead of the memory requested from the allocator.
@@ -43,8 +41,7 @@ struct Flags {
     resident: bool,
 }
 
-/// Memory that a measured call has requested from the allocator and not freed: the number of bytes, and the
-/// number of blocks.
+/// Bytes and blocks that a measured call has allocated and not freed.
 #[derive(Clone, Copy)]
 struct Held {
     bytes: usize,
@@ -109,8 +106,7 @@ fn json(corpus: &Corpus, at: usize) -> Vec<u8> {
     json
 }
 
-/// Returns the minimum memory of `pods` decoded pods without managed fields, in KiB. The first number is the
-/// memory requested from the allocator. The second number is the growth of the resident memory.
+/// Measures the minimum memory of `pods` decoded pods: the allocated and the resident KiB.
 fn floor(pods: usize) -> Result<(u64, u64)> {
     let corpus = Corpus::new(CorpusKind::Pods, pods, 1)?;
     let mut kept = Vec::with_capacity(pods);
@@ -174,10 +170,7 @@ fn held<T>(make: impl FnOnce() -> T) -> (Held, T) {
     (Held { bytes, blocks }, value)
 }
 
-/// Returns the mean time to decode one object, first for the function `theirs` and then for `ours`.
-///
-/// A round decodes every object in `all` once with each function. For each function, the result is the mean
-/// of its fastest round out of `rounds` rounds.
+/// Returns the mean time per object of the fastest round, for `theirs` and for `ours`.
 fn fastest<K>(
     all: &[Vec<u8>],
     rounds: usize,

@@ -8,56 +8,48 @@ use crate::{
     samples::Samples,
 };
 
-/// Formats in which the informer of this project stores objects in its cache: the values of the flag
-/// `--store` of the program `subject`.
+/// Cache formats of this project's informer, as values of the flag `--store`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
-/// Name of the case in which kube-rs gets its initial list in pages, which is the default of kube-rs.
+/// Name of the case in which kube-rs requests its initial list in pages, as by default.
 pub(crate) const KUBE_RS_PAGED: &str = "kube-rs, lists in pages";
 
-/// Name of the case in which kube-rs runs with its defaults: the initial list is in pages, and the allocator
-/// is the system's instead of jemalloc.
+/// Name of the case in which kube-rs uses all its defaults: paged lists, system allocator.
 pub(crate) const KUBE_RS_AS_IT_COMES: &str = "kube-rs, as it comes";
 
-/// Name of the case that measures the memory of decoded pods without an informer, as bytes requested from the
-/// allocator.
+/// Name of the case that counts the bytes that decoded pods request from the allocator.
 pub(crate) const FLOOR: &str = "floor of the types";
 
-/// Name of the case that measures the memory of decoded pods without an informer, as resident memory.
+/// Name of the case that measures the resident memory of decoded pods, without an informer.
 pub(crate) const FLOOR_RESIDENT: &str = "floor of the types, resident";
 
-/// A benchmark program that the runner builds and starts. A Rust program uses jemalloc unless the name of its
-/// variant ends with `System`.
+/// A benchmark program. Rust programs use jemalloc unless the variant ends with `System`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Subject,
-    /// The program `subject-system`: the informer of this project with the system's allocator instead of
-    /// jemalloc.
+    /// This project's informer with the system's allocator.
     SubjectSystem,
     ClientGo,
     KubeRs,
     /// The program `peer-kube-rs-system`: kube-rs with the system's allocator instead of jemalloc.
     KubeRsSystem,
-    /// The program `heap`, which runs no informer. It measures the memory of clones of decoded objects.
+    /// Measures the memory of decoded objects without an informer.
     Heap,
-    /// The program `source`, which generates objects. A case runs it only to print the sizes of the objects.
+    /// Prints the sizes of generated objects.
     Source,
 }
 
-/// One measurement: a program, its arguments, and the number of generated pods that the program reads.
+/// One measurement: a program with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) arguments: Vec<String>,
-    /// Number of pods in the source, the server of generated objects. `None` if the program runs without a
-    /// source.
+    /// Number of pods on the server of generated objects, or `None` without a server.
     pub(crate) source: Option<u32>,
     /// Maximum number of times that the runner measures this case.
     pub(crate) rounds: usize,
-    /// Name of a case that runs the same program with fewer pods, and the factor by which this case has more
-    /// pods. [`has_room`](Self::has_room) estimates the memory of this case from the memory of that case.
-    /// `None` if there is no estimate.
+    /// Name of a case with fewer pods, and how many times as many pods this case has.
     smaller: Option<(String, u32)>,
 }
 
@@ -80,11 +72,7 @@ impl Case {
         self
     }
 
-    /// Returns whether the estimated memory of this case is below 90 % of `available_kib`.
-    ///
-    /// The estimate is the measured peak memory of the case with fewer pods in `smaller`, multiplied by the
-    /// ratio in `smaller`. Returns true if `smaller` is `None`. Returns false if the case with fewer pods was
-    /// not measured.
+    /// Returns whether this case is expected to need less than 90 % of `available_kib`.
     pub(crate) fn has_room(&self, samples: &Samples, available_kib: f64) -> bool {
         let Some((smaller, times)) = &self.smaller else {
             return true;
@@ -95,7 +83,7 @@ impl Case {
     }
 }
 
-/// Returns the cases of all topics of `plan`, in the order in which the runner measures them.
+/// Returns the cases of the topics of `plan`, in the order of measurement.
 pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     let mut cases = Vec::new();
     if plan.has(&[Topic::Corpora]) {
@@ -130,8 +118,7 @@ pub(crate) fn cases(plan: &Plan) -> Vec<Case> {
     cases
 }
 
-/// Returns the cases in which an informer lists and watches generated pods. The cases include the watch phase
-/// only if `plan` has the topic `Events`, and the relist phase only if `plan` has the topic `Relist`.
+/// Returns the cases in which an informer lists and watches generated pods.
 fn observed(plan: &Plan) -> Vec<Case> {
     let ours = STORES.into_iter().flat_map(|store| {
         ["objects", "keys"].map(|handler| {
@@ -189,8 +176,7 @@ fn observed(plan: &Plan) -> Vec<Case> {
         .collect()
 }
 
-/// Returns the cases that print the sizes of generated objects, one case for each kind of object. Each case
-/// is measured only once, because every measurement has the same result.
+/// Returns the cases that print the sizes of generated objects, one for each kind.
 fn corpora(plan: &Plan) -> [Case; 4] {
     [
         ("pods", "pods"),
@@ -201,14 +187,14 @@ fn corpora(plan: &Plan) -> [Case; 4] {
     .map(|(name, kind)| {
         let arguments = format!("--kind {kind} --pods {} --describe --line", plan.pods);
         Case {
+            // Every measurement has the same result.
             rounds: 1,
             ..Case::new(name, Program::Source, &arguments)
         }
     })
 }
 
-/// Returns the two cases that measure the memory of decoded pods without an informer: as bytes requested from
-/// the allocator, and as resident memory. The runner measures each case only once.
+/// Returns the cases [`FLOOR`] and [`FLOOR_RESIDENT`].
 fn floors(plan: &Plan) -> [Case; 2] {
     let asked = format!("--floor {}", plan.pods);
     [(FLOOR, ""), (FLOOR_RESIDENT, "--resident")].map(|(name, more)| Case {
@@ -217,8 +203,7 @@ fn floors(plan: &Plan) -> [Case; 2] {
     })
 }
 
-/// Returns the name of the variant of the case `name` in which the server of generated objects sends `rate`
-/// events per second.
+/// Returns the name of the case `name` at `rate` events per second.
 pub(crate) fn at_rate(name: &str, rate: usize) -> String {
     format!("{name} at {rate}/s")
 }
@@ -237,24 +222,18 @@ fn paced(plan: &Plan) -> Vec<Case> {
     RATES.into_iter().flat_map(at).collect()
 }
 
-/// Returns two cases with the arguments `arguments`: one runs the program `subject`, which measures the
-/// informer of this project, and the other runs the client-go program. The names of the two cases end with
-/// `what`.
+/// Returns a case for this project's informer and a case for client-go, with equal arguments.
 fn both(what: &str, arguments: &str) -> [Case; 2] {
     [("ours", Program::Subject), ("client-go", Program::ClientGo)]
         .map(|(name, program)| Case::new(&format!("{name}, {what}"), program, arguments))
 }
 
-/// Returns the name of the variant of the case `name` in which the server of generated objects has `pods`
-/// pods.
+/// Returns the name of the case `name` with `pods` pods.
 pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns the cases that the runner repeats at fixed event rates, and with increasing numbers of pods.
-///
-/// There are four cases: the informer of this project with each of its two cache formats, client-go, and
-/// kube-rs. The caller adds the rate or the number of pods.
+/// Returns the cases that are repeated at fixed event rates and with increasing numbers of pods.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");

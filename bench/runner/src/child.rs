@@ -24,13 +24,10 @@ use crate::case::{Case, Program};
 /// Maximum run time of a measured program. client-go with JSON needs ten minutes for one million objects.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Seed from which the source, the server of generated objects, generates its pods. The same seed gives the
-/// same pods in all runs.
+/// Seed of the generated pods, the same in all runs.
 const SEED: &str = "1";
 
-/// The benchmark programs in the target folder, and the value of the flag `--chunks` of the program `source`.
-///
-/// The program `source` is the server of generated objects.
+/// Paths of the benchmark programs, and the flag `--chunks` of the neutral source.
 pub(crate) struct Programs {
     bench: PathBuf,
     release: PathBuf,
@@ -54,8 +51,7 @@ pub(crate) fn root() -> Result<&'static Path> {
 }
 
 impl Programs {
-    /// Returns the programs of the source tree at `root`, without building them. `chunks` is passed to the
-    /// source as `--chunks`.
+    /// Returns the programs of the source tree at `root`, without building them.
     pub(crate) fn of(root: &Path, chunks: Chunks) -> Self {
         let bench = root.join("bench");
         let release = target(&bench).join("release");
@@ -66,9 +62,7 @@ impl Programs {
         }
     }
 
-    /// Builds the benchmark program that uses client-go, and Rust packages of `bench` in release mode.
-    ///
-    /// `selected` contains the `cargo build` arguments that select the Rust packages, such as `--workspace`.
+    /// Builds the client-go program and the Rust packages; `selected` are `cargo build` arguments.
     ///
     /// # Errors
     /// Returns an error if a build fails.
@@ -104,11 +98,10 @@ impl Programs {
         })
     }
 
-    /// Returns the names and versions of the compilers and of the libraries that the measured programs use.
+    /// Returns the names and versions of the compilers and the measured libraries.
     ///
     /// # Errors
-    /// Returns an error if a compiler does not run, or if `go.mod` or `Cargo.lock` has no version of a
-    /// library.
+    /// Returns an error if a compiler does not run or a version is missing.
     pub(crate) fn versions(&self) -> Result<Vec<(String, String)>> {
         let mut rustc = Command::new("rustc");
         let rust = answer(rustc.arg("--version"))?;
@@ -133,12 +126,8 @@ impl Programs {
 
     /// Runs the program of `case`, and returns the line of JSON that the program printed.
     ///
-    /// If the case needs the source, the server of generated objects, this method first starts a new source
-    /// process.
-    ///
     /// # Errors
-    /// Returns an error if the program fails, if it does not close its output within [`LIMIT`], or if the
-    /// source does not start.
+    /// Returns an error if the source does not start, or if the program fails or exceeds [`LIMIT`].
     pub(crate) fn run(&self, case: &Case) -> Result<String> {
         let mut program = Command::new(self.path(case.program));
         program.args(&case.arguments);
@@ -178,8 +167,7 @@ impl Chunks {
     }
 }
 
-/// A running process of the neutral source, the server of generated objects. Dropping this value kills the
-/// process.
+/// A running neutral source. Dropping this value kills the process.
 struct Source {
     address: String,
     _process: Ended,
@@ -216,7 +204,7 @@ impl Source {
     }
 }
 
-/// A child process. Dropping this value kills the process and waits for its exit.
+/// Child process that is killed and waited for on drop.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -227,8 +215,7 @@ impl Drop for Ended {
     }
 }
 
-/// Returns the target folder of the Cargo workspace at the path `workspace`: `CARGO_TARGET_DIR` if it is set,
-/// and otherwise the folder `target` of the workspace.
+/// Returns the target folder of the Cargo workspace at `workspace`.
 pub(crate) fn target(workspace: &Path) -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
 }
@@ -251,8 +238,7 @@ fn answer(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Returns the version of the Go module `module` that `modules`, the text of a `go.mod`, requires. Returns
-/// `None` if the text does not require the module.
+/// Returns the version of the Go module `module` in `modules`, the text of a `go.mod`.
 fn required(modules: &str, module: &str) -> Option<String> {
     modules.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -260,8 +246,7 @@ fn required(modules: &str, module: &str) -> Option<String> {
     })
 }
 
-/// Returns the version of the crate `package` in `lock`, the text of a `Cargo.lock`. Returns `None` if the
-/// text does not contain the crate.
+/// Returns the version of the crate `package` in `lock`, the text of a `Cargo.lock`.
 fn locked(lock: &str, package: &str) -> Option<String> {
     let name = format!("name = \"{package}\"");
     let mut lines = lock.lines().skip_while(|line| *line != name);

@@ -9,12 +9,11 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-/// The text of a Markdown file, with named tables of measured figures that can be read and replaced.
+/// The text of a Markdown file that contains named tables of measured figures.
 pub(crate) struct Document {
     path: PathBuf,
     text: String,
-    /// Names of the tables passed to [`set`](Self::set) for which the file has no comment
-    /// `<!-- measured: NAME -->`.
+    /// Names of tables passed to [`set`](Self::set) that the file does not contain.
     lost: Vec<String>,
 }
 
@@ -26,8 +25,7 @@ impl Document {
         Ok(Self { path, text, lost })
     }
 
-    /// Replaces the text of the table `name` with `table`, in memory. If the document has no table of this
-    /// name, a later call of [`write`](Self::write) returns an error.
+    /// Replaces the table `name` in memory; [`write`](Self::write) fails if `name` is unknown.
     pub(crate) fn set(&mut self, name: &str, table: &str) {
         match replaced(&self.text, name, table) {
             Some(text) => self.text = text,
@@ -35,8 +33,7 @@ impl Document {
         }
     }
 
-    /// Returns the text of one cell of the table `name`. The cell is in the row whose first cell is `row`,
-    /// and in the column whose head is `column`. Returns `None` if the table has no such cell.
+    /// Returns the text of the cell at the labels `row` and `column` of the table `name`.
     pub(crate) fn cell(&self, name: &str, row: &str, column: &str) -> Option<&str> {
         let (_, table, _) = parts(&self.text, name)?;
         let mut at = None;
@@ -56,11 +53,10 @@ impl Document {
         None
     }
 
-    /// Writes the document, with the replaced tables, to the file from which it was read.
+    /// Writes the document to the file from which it was read.
     ///
     /// # Errors
-    /// Returns an error if a table was set that the document does not contain, or if the file can't be
-    /// written.
+    /// Returns an error if [`set`](Self::set) was called for an unknown table, or if the write fails.
     pub(crate) fn write(&self) -> Result<()> {
         let path = self.path.display();
         if !self.lost.is_empty() {
@@ -75,9 +71,7 @@ fn replaced(text: &str, name: &str, table: &str) -> Option<String> {
     Some(format!("{before}\n{}\n\n{after}", table.trim()))
 }
 
-/// Splits the text of a document at the table `name` into three parts. The first part ends with the comment
-/// before the table. The second part is the table. The third part starts with the comment after the table.
-/// Returns `None` if the text has no such table.
+/// Splits a document's text into the parts before, in and after the table `name`.
 fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let opening = format!("<!-- measured: {name} -->\n");
     let begin = text.find(&opening)? + opening.len();
@@ -85,8 +79,7 @@ fn parts<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str, &'a str)> {
     Some((&text[..begin], &text[begin..end], &text[end..]))
 }
 
-/// Returns the cells of `line`, a row of a Markdown table. Returns an empty vector if `line` is not a row of
-/// a table.
+/// Returns the cells of a Markdown table row; any other line has none.
 fn cells(line: &str) -> Vec<&str> {
     let row = line.strip_prefix('|').and_then(|row| row.strip_suffix('|'));
     row.map_or_else(Vec::new, |row| row.split('|').map(str::trim).collect())

@@ -8,8 +8,7 @@ use crate::{
     samples::Samples,
 };
 
-/// Formats in which the informer of this project stores objects in its cache: the values of the flag
-/// `--store` of the program `subject`. Each format has its own goals.
+/// Formats of the objects in the cache: the values of the flag `--store` of `subject`.
 const STORES: [&str; 2] = ["packed", "typed"];
 
 /// The limit for the value of a goal.
@@ -31,28 +30,24 @@ impl Bound {
     }
 }
 
-/// The formula for the value of a goal.
-///
-/// A goal names a measured case and a field of its results. The formula uses the median of this field in this
-/// case. Some formulas also use the median of the same field in a second case.
+/// The formula that calculates the value of a goal from medians of the samples.
 #[derive(Clone, Debug)]
 enum Value {
     /// Divides the median in the goal's case by the median in the case `theirs`.
     Ratio { theirs: String },
-    /// Multiplies the median in the goal's case by `factor`, which converts the unit of the field.
+    /// Multiplies the median in the goal's case by `factor`, a unit conversion.
     Alone { factor: f64 },
-    /// Calculates the cost of one additional handler. Subtracts the median in the case `one`, which has one
-    /// handler, from the median in the goal's case, which has 64 handlers, and divides the result by 63.
+    /// Calculates the cost per additional handler from the goal's case (64 handlers) and the case `one` (one
+    /// handler).
     PerHandler { one: String },
 }
 
-/// A performance goal: a value that is calculated from the samples, and the limit for this value. Each goal
-/// is one row of a table.
+/// A performance goal: a value that is calculated from the samples, and its limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Goal {
     pub(crate) topic: Topic,
     pub(crate) what: &'static str,
-    /// Name of the measured case to which the goal applies. The case runs the informer of this project.
+    /// Name of the measured case to which the goal applies.
     pub(crate) case: String,
     field: &'static str,
     value: Value,
@@ -78,8 +73,7 @@ impl Goal {
         }
     }
 
-    /// Returns the name of the second case from which the value of the goal is calculated. Returns an empty
-    /// string if there is no second case.
+    /// Returns the name of the second case of the formula, or an empty string.
     pub(crate) fn against(&self) -> &str {
         match &self.value {
             Value::Ratio { theirs } => theirs,
@@ -88,8 +82,7 @@ impl Goal {
         }
     }
 
-    /// Calculates the value of the goal from the medians in `samples`. Returns `None` if one of the goal's
-    /// cases was not measured, or if the divisor of a ratio is zero.
+    /// Calculates the value, or returns `None` if a measurement is missing or a divisor is zero.
     pub(crate) fn value(&self, samples: &Samples) -> Option<f64> {
         let ours = samples.median(&self.case, self.field)?;
         match &self.value {
@@ -141,10 +134,7 @@ fn of_sync(ours: &str) -> Vec<Goal> {
     ]
 }
 
-/// Returns the memory goals of the case `ours`, whose informer stores objects in the format `store`.
-///
-/// The format `packed` has limits relative to client-go and kube-rs. The format `typed` has limits relative
-/// to the minimum memory of decoded pods.
+/// Returns the memory goals of the case `ours`, which stores objects in the format `store`.
 fn of_memory(ours: &str, store: &str) -> Vec<Goal> {
     let at_most = |limit| match store {
         "packed" => Bound::AtMost(limit),

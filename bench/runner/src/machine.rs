@@ -5,10 +5,9 @@ use std::{fmt::Write as _, fs, thread};
 
 use anyhow::{Context as _, Result};
 
-/// Returns a description of the machine and of the compared software, as a Markdown list.
+/// Returns a Markdown list that describes the machine and the compared software.
 ///
-/// The list has the hardware, the kernel, the current load, the settings of the Rust and Go programs, and the
-/// versions in `versions`. An element of `versions` is a name and a version.
+/// An element of `versions` is a name and a version.
 ///
 /// # Errors
 /// Returns an error if Linux's `/proc` is not available.
@@ -45,7 +44,7 @@ pub(crate) fn settings(versions: &[(String, String)]) -> Result<String> {
     Ok(list)
 }
 
-/// Returns the memory that new programs can use without swapping, in KiB (`MemAvailable` of the kernel).
+/// Returns the kernel's `MemAvailable` in KiB.
 ///
 /// # Errors
 /// Returns an error if Linux's `/proc` is not available.
@@ -63,7 +62,7 @@ fn read(path: &str) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("can't read {path}"))
 }
 
-/// Returns the value of the first line `NAME: VALUE` of `text` whose name is `name`.
+/// Returns the value of the first line `name: value` in `text`.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (before, value) = line.split_once(':')?;

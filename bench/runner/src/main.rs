@@ -56,11 +56,10 @@ struct Options {
     /// Measure only this topic; may be repeated for several topics
     #[arg(long, value_enum, value_name = "TOPIC")]
     only: Vec<Topic>,
-    /// Rule by which the source splits list and watch responses into chunks; results are written to
-    /// BENCHMARKING.md only with the default, `server`
+    /// Rule by which the source splits responses into chunks; only `server` results enter BENCHMARKING.md
     #[arg(long, value_enum, default_value_t = Chunks::Server)]
     chunks: Chunks,
-    /// Run one small round with 2,000 pods and write no results; takes less than two minutes after the build
+    /// Run one round with 2,000 pods, in less than two minutes, and write no results
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
@@ -69,7 +68,7 @@ struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure the costs of a real kube-apiserver for an initial list and for events (needs Go)
+    /// Measure the costs of lists and events for a real kube-apiserver (needs Go)
     Real(real::Options),
 }
 
@@ -129,10 +128,7 @@ fn run(options: &Options) -> Result<()> {
     readme.write()
 }
 
-/// Runs the measurements (cases) of `plan` for which `wanted` returns true, and returns their results.
-///
-/// Each round runs every case once, until the case's own number of rounds is reached. A case that needs more
-/// memory than is available is skipped.
+/// Runs the cases of `plan` for which `wanted` returns true.
 fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> Result<Samples> {
     let mut samples = Samples::default();
     let cases: Vec<_> = case::cases(plan).into_iter().filter(wanted).collect();
@@ -151,8 +147,7 @@ fn measure(plan: &Plan, programs: &Programs, wanted: impl Fn(&Case) -> bool) -> 
     Ok(samples)
 }
 
-/// Writes SVG plots of the measured time and memory into `folder`. Their horizontal axis is the number of
-/// objects.
+/// Writes SVG plots of the time and memory per number of objects into `folder`.
 fn draw(folder: &Path, samples: &Samples) -> Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("can't create {}", folder.display()))?;

@@ -23,12 +23,12 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Returns whether the runner must build the programs, because neither `--built` nor `--log` is set.
+    /// Returns whether the runner must build the programs.
     pub(crate) fn builds(&self) -> bool {
         !self.built && self.log.is_none()
     }
 
-    /// Returns the samples in the file that `--log` names, or `None` if `--log` is not set.
+    /// Returns the samples in the file that `--log` names, if it is set.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or is not the log of a run.

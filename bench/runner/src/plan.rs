@@ -5,7 +5,7 @@
 
 use clap::ValueEnum;
 
-/// A group of measurements. `BENCHMARKING.md` has one section of tables for each topic.
+/// A group of measurements that has its own section in `BENCHMARKING.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Topic {
     /// Mean size of a generated object as JSON, as protobuf and as compressed JSON.
@@ -16,25 +16,23 @@ pub(crate) enum Topic {
     Memory,
     /// Maximum rate of events, and event latencies at fixed rates.
     Events,
-    /// Wall time and CPU time of a relist: the client's watch has expired, and the client lists all objects
-    /// again.
+    /// Wall time and CPU time of a relist after an expired watch.
     Relist,
-    /// Cache reads per second and pod changes per second, while several readers list the cache.
+    /// Cache reads and pod changes per second, while several readers list the cache.
     Reads,
-    /// Time per key of the work queue, and time per event that is delivered to one or to many handlers.
+    /// Time per key of the work queue, and time per event delivered to handlers.
     Queue,
     /// Time and memory of the sync for 10,000 to 1,000,000 objects.
     Scale,
 }
 
-/// The topics that a run measures, and the sizes of the measurements, such as the number of pods.
+/// The topics that a run measures, and the size of each measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) pods: u32,
     pub(crate) topics: Vec<Topic>,
-    /// Number of events in the measurement of the maximum event rate. In this measurement, the server of
-    /// generated objects sends events as fast as the program reads them.
+    /// Number of events in the measurement of the maximum event rate.
     pub(crate) events: usize,
     /// Duration of the measurement at each rate in [`RATES`], in seconds.
     pub(crate) paced: usize,
@@ -42,8 +40,7 @@ pub(crate) struct Plan {
     pub(crate) readers: &'static [usize],
     /// Duration of each measurement of cache reads, in seconds.
     pub(crate) seconds: usize,
-    /// Number of keys in the measurement of the work queue. The measurement adds each key, receives it from
-    /// the queue and marks it as done.
+    /// Number of keys in the measurement of the work queue.
     pub(crate) items: usize,
     /// Number of events in each measurement of the delivery of events to handlers.
     pub(crate) fanned_out: usize,
@@ -54,8 +51,7 @@ pub(crate) struct Plan {
 pub(crate) const RATES: [usize; 2] = [1_000, 4_000];
 
 impl Plan {
-    /// Returns the plan of a complete run with all topics. `BENCHMARKING.md` contains the results of such a
-    /// run.
+    /// Returns the plan of the complete run that `BENCHMARKING.md` reports.
     pub(crate) fn full(rounds: usize, pods: u32) -> Self {
         Self {
             rounds,

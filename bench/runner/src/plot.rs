@@ -20,8 +20,7 @@ use crate::{
     samples::Samples,
 };
 
-/// One SVG plot of one measured field. The plot has one line for each program. The horizontal axis is the
-/// number of objects.
+/// An SVG plot of one measured field by number of objects.
 pub(crate) struct Picture {
     file: &'static str,
     title: &'static str,
@@ -29,8 +28,7 @@ pub(crate) struct Picture {
     factor: f64,
 }
 
-/// The plots that a run with the topic [`Scale`](crate::plan::Topic::Scale) draws: sync time, CPU time and
-/// memory.
+/// The plots of a run with the topic [`Scale`](crate::plan::Topic::Scale).
 pub(crate) const PICTURES: [Picture; 3] = [
     Picture {
         file: "sync.svg",
@@ -54,8 +52,7 @@ pub(crate) const PICTURES: [Picture; 3] = [
 
 const SIZE: (u32, u32) = (800, 480);
 
-/// One line of a plot: the name of the case, and the points. A point consists of the number of objects in
-/// thousands and the measured value.
+/// The name of a case, and its measured values by number of objects in thousands.
 type Line = (String, Vec<(f64, f64)>);
 
 impl Picture {
@@ -86,8 +83,7 @@ impl Picture {
     }
 }
 
-/// Returns the range of the axis that shows `values`: from zero to 5 % above the maximum value, or to 1 if no
-/// value is above zero.
+/// Returns the range of an axis for `values`: from zero to 5 % above the maximum.
 fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
     let highest = values.fold(0.0, f64::max);
     0.0..if highest > 0.0 { highest * 1.05 } else { 1.0 }

@@ -62,16 +62,13 @@ pub(crate) struct Options {
     common: Common,
 }
 
-/// Name of the case without a client. The case measures the CPU time that the server uses to process pod
-/// changes while no client watches.
+/// Name of the case that measures the server's CPU time while no client watches.
 const NO_CLIENT: &str = "no client";
 
-/// Key under which [`Samples`] stores two values that are not results of a client: the number of pods in the
-/// server, and the mean size of a pod in bytes of JSON.
+/// Key in [`Samples`] of the number of pods and the mean size of a pod in bytes of JSON.
 const SERVED: &str = "served";
 
-/// Name, program and arguments of each measured case. Cases whose names differ only after the last comma
-/// measure the same client with different initial lists.
+/// Name, program and arguments of each measured case.
 const CASES: [(&str, Program, &str); 15] = [
     ("client-go, protobuf, streaming", Program::ClientGo, ""),
     (
@@ -138,8 +135,7 @@ const CASES: [(&str, Program, &str); 15] = [
     ),
 ];
 
-/// Measures all clients, prints the tables of results, and writes the tables to `BENCHMARKING.md`. With
-/// `--quick` or `--program`, does not write to the file.
+/// Measures all clients, prints the tables of results, and writes the tables to `BENCHMARKING.md`.
 ///
 /// # Errors
 /// Returns an error if a build, the server or a client fails, or if the process is interrupted.
@@ -178,10 +174,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     document.write()
 }
 
-/// Measures all clients. SIGINT and SIGTERM stop the measurement, the server and the clients.
+/// Measures all clients until the process receives SIGINT or SIGTERM.
 ///
 /// # Errors
-/// Returns an error if the measurement fails, or if the process receives SIGINT or SIGTERM.
+/// Returns an error if the measurement fails, or if the process receives one of these signals.
 async fn measure_until_interrupted(
     options: &Options,
     programs: &Programs,

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value};
 
-/// The measured numbers of all runs. The key is the name of the case and the name of the field.
+/// The measured numbers of all runs, by name of the case and name of the field.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(BTreeMap<(String, String), Vec<f64>>);
 
-/// The minimum, the median and the maximum of one field in all runs of one case.
+/// Minimum, median and maximum of one field in all runs of one case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) least: f64,
@@ -20,11 +20,7 @@ pub(crate) struct Spread {
 }
 
 impl Samples {
-    /// Reads the samples of an earlier run from `log`, the standard error of that run. The run may have ended
-    /// early.
-    ///
-    /// In the log, a line `round … of …: CASE` names a case, and the next indented line has the result of the
-    /// case as JSON.
+    /// Reads the samples of an earlier run from `log`, the standard error of that run.
     ///
     /// # Errors
     /// Returns an error if a result is not a JSON object.
@@ -47,7 +43,7 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Adds the numeric fields of `line`, the result of one run as a JSON object, to the samples of `case`.
+    /// Adds the numeric fields of `line`, a JSON object, to the samples of `case`.
     ///
     /// # Errors
     /// Returns an error if the line is not a JSON object.
@@ -80,8 +76,7 @@ impl Samples {
     }
 }
 
-/// Returns the median of `sorted`, whose numbers must be in ascending order, or `None` if `sorted` is empty.
-/// The median of an even number of values is the mean of the two middle values.
+/// Returns the median of `sorted`, which must be in ascending order.
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;

@@ -8,8 +8,7 @@ use crate::{document::Document, table::row};
 /// Name by which [`Document`] finds the summary table in `BENCHMARKING.md` and in `README.md`.
 const PLACE: &str = "summary";
 
-/// The programs that the summary tables compare. Each entry consists of the displayed name of the program and
-/// the name of the case from which the figures are copied.
+/// Displayed name of each compared program, and its name in the other tables.
 const PROGRAMS: [(&str, &str); 4] = [
     ("kube-informer, typed (default)", "ours, typed"),
     ("kube-informer, packed", "ours, packed"),
@@ -17,15 +16,13 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("kube-rs", "kube-rs"),
 ];
 
-/// One figure of the summary tables, and the cell of another table of `BENCHMARKING.md` from which the figure
-/// is copied.
+/// One figure of the summary tables, copied from another table of `BENCHMARKING.md`.
 struct Figure {
     /// Name of the figure in the summary tables.
     head: &'static str,
     table: &'static str,
     column: &'static str,
-    /// Text after the name of the case in the name of the row from which the figure is copied, such as
-    /// ` at 1000/s`.
+    /// Text after the program's name in the name of the copied row, such as ` at 1000/s`.
     suffix: &'static str,
 }
 
@@ -43,8 +40,7 @@ impl Figure {
         Self { suffix, ..self }
     }
 
-    /// Returns the median of this figure for the case `case`, copied from `document`. Returns an empty string
-    /// if the document has no such cell.
+    /// Returns the median of this figure for `case`, or an empty string if `document` lacks it.
     fn read<'a>(&self, document: &'a Document, case: &str) -> &'a str {
         let name = format!("{case}{}", self.suffix);
         let cell = document.cell(self.table, &name, self.column);
@@ -53,7 +49,7 @@ impl Figure {
     }
 }
 
-/// The figures in the summary table of `README.md`. Each figure is one column.
+/// The figures in the summary table of `README.md`, one per column.
 const README: [Figure; 3] = [
     figure("memory, MiB", "memory", "steady, MiB"),
     figure("first sync, s", "sync", "sync, s"),
@@ -62,7 +58,7 @@ const README: [Figure; 3] = [
 
 const MILLION: &str = ", 1000000 pods";
 
-/// The figures in the summary table of `BENCHMARKING.md`. Each figure is one row.
+/// The figures in the summary table of `BENCHMARKING.md`, one per row.
 const BENCHMARKING: [Figure; 10] = [
     figure("memory, MiB", "memory", "steady, MiB"),
     figure("first sync, s", "sync", "sync, s"),
@@ -76,15 +72,14 @@ const BENCHMARKING: [Figure; 10] = [
     figure("first sync of 1,000,000 pods, s", "scale", "sync, s").of(MILLION),
 ];
 
-/// Replaces the summary tables of both documents with figures from the other tables of `benchmarking`.
+/// Copies figures from tables of `benchmarking` into the summary tables of both documents.
 pub(crate) fn set(benchmarking: &mut Document, readme: &mut Document) {
     readme.set(PLACE, &by_program(benchmarking));
     let table = by_figure(benchmarking);
     benchmarking.set(PLACE, &table);
 }
 
-/// Returns the summary table of `README.md`, which has one row per program. The figures are copied from
-/// `document`, which is `BENCHMARKING.md`.
+/// Returns the summary table of `README.md`, with figures copied from `BENCHMARKING.md`.
 fn by_program(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(README.iter().map(|figure| figure.head)));
     table += &rule(README.len());
@@ -95,8 +90,7 @@ fn by_program(document: &Document) -> String {
     table
 }
 
-/// Returns the summary table of `BENCHMARKING.md`, which has one row per figure. The figures are copied from
-/// the other tables of `document`, which is `BENCHMARKING.md`.
+/// Returns the summary table of `BENCHMARKING.md`, with figures copied from its other tables.
 fn by_figure(document: &Document) -> String {
     let mut table = row(std::iter::once("").chain(PROGRAMS.map(|(name, _)| name)));
     table += &rule(PROGRAMS.len());

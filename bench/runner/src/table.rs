@@ -13,8 +13,7 @@ use crate::{
     samples::Samples,
 };
 
-/// A column of a table: the head, the name of the shown field, the factor that converts the unit of the
-/// field, and the number of digits after the decimal point.
+/// Column head, field name, factor that converts the field's unit, and digits after the decimal point.
 type Column = (&'static str, &'static str, f64, usize);
 
 const MIB: f64 = 1.0 / 1024.0;
@@ -72,8 +71,7 @@ const SCALE: &[Column] = &[
     ("steady, MiB", "steady_kib", MIB, 0),
 ];
 
-/// Returns the sections of `BENCHMARKING.md` for the topics of `plan`, one per topic. Each element consists
-/// of the section's name in the document, and the text of the section's tables.
+/// Returns the name and the text of each section of `BENCHMARKING.md`, one per topic of `plan`.
 pub(crate) fn sections(plan: &Plan, samples: &Samples) -> Vec<(String, String)> {
     let mut sections = Vec::new();
     for topic in &plan.topics {
@@ -108,8 +106,7 @@ fn columns(topic: Topic) -> (&'static str, &'static [Column]) {
     }
 }
 
-/// Returns the names of the cases that the first table of `topic` shows. Cases with a fixed event rate are
-/// not included, because they have their own table.
+/// Returns the names of the topic's cases, without the cases that have a fixed event rate.
 fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     if topic == Topic::Scale {
         let sizes = |name: &str| plan.scale.iter().map(|pods| of_size(name, *pods)).collect();
@@ -127,10 +124,7 @@ fn names(plan: &Plan, topic: Topic) -> Vec<String> {
     names.filter(|name| !name.ends_with("/s")).collect()
 }
 
-/// Returns a table with one row for each case in `names` and one column for each element of `columns`.
-///
-/// A cell has the median of the samples. The minimum and the maximum follow in parentheses if they are not
-/// equal. The table omits rows and columns without samples.
+/// Returns a table of medians, minimums and maximums, without rows and columns that have no samples.
 fn figures(names: &[String], columns: &[Column], samples: &Samples) -> String {
     let measured = |column: &&Column| {
         let has = |name: &String| samples.spread(name, column.1).is_some();
@@ -165,9 +159,7 @@ fn cell(name: &str, (_, field, factor, digits): &Column, samples: &Samples) -> S
     }
 }
 
-/// Returns a table of the performance goals of `topic`, with one row for each measured goal. A row shows the
-/// goal, the compared cases, the limit, the measured value, and whether the value is within the limit.
-/// Returns an empty string if no goal of the topic was measured.
+/// Returns a table of the measured performance goals of `topic`, or an empty string if none was measured.
 fn reached(topic: Topic, samples: &Samples) -> String {
     let mut rows = String::new();
     for goal in goals().iter().filter(|goal| goal.topic == topic) {
@@ -196,8 +188,7 @@ fn said(reached: bool) -> &'static str {
     if reached { "reached" } else { "not reached" }
 }
 
-/// Formats `value` with about three significant digits. A value of 100 or more has no digits after the
-/// decimal point, and a value below 1 has three.
+/// Formats `value` with about three significant digits.
 pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         above if above >= 99.95 => 0,
@@ -208,7 +199,7 @@ pub(crate) fn short(value: f64) -> String {
     grouped(&format!("{value:.digits$}"))
 }
 
-/// Returns the decimal number `number` with commas between groups of three digits, such as `1,234.5`.
+/// Adds commas between groups of three digits, such as in `1,234.5`.
 pub(crate) fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let (sign, digits) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());

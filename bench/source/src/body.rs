@@ -26,17 +26,13 @@ use crate::refusal::Refusal;
 use crate::slot::Encoding;
 use crate::source::{Follower, Reader};
 
-/// Approximate number of bytes that a body generates before it passes them to the connection.
+/// Approximate number of bytes that a body generates at once.
 const MADE: usize = 64 * 1024;
 
-/// Number of objects or changes that a body reads from the source at once. Eight pods have about [`MADE`]
-/// bytes of JSON.
+/// Number of objects or changes read from the source at once. Eight pods have about [`MADE`] bytes of JSON.
 const BATCH: usize = 8;
 
-/// Initial capacity in bytes of a body's buffer, which is enough for pods of usual size.
-///
-/// The buffer can contain almost [`MADE`] bytes before the body writes one more batch of about [`MADE`]
-/// bytes.
+/// Initial capacity of a body's buffer in bytes, enough for pods of usual size.
 const CAPACITY: usize = 3 * MADE;
 
 /// Body of every response that the source sends.
@@ -47,7 +43,7 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
 
-/// Creates the body of a watch response that consists of one `ERROR` event with the reason in `refusal`.
+/// Creates the body of a watch response that consists of one `ERROR` event.
 pub(crate) fn refused(refusal: &Refusal, framing: &Framing, buffer: Buffer) -> Body {
     let (mut out, mut chunks) = (Output::new(buffer), VecDeque::new());
     framing.error(refusal, &mut out);
@@ -56,11 +52,9 @@ pub(crate) fn refused(refusal: &Refusal, framing: &Framing, buffer: Buffer) -> B
     StreamBody::new(stream::iter(chunks.into_iter().map(frame))).boxed_unsync()
 }
 
-/// Creates the body of a list response. The list contains the objects with the indexes `objects`, in their
-/// state at the revision of `reader`.
+/// Creates the body of a list response with the objects at the indexes `objects`.
 ///
-/// `next` has the `continue` token of the next page, and the number of objects after this page. `next` is
-/// `None` on the last page.
+/// `next` has the `continue` token of the next page, and the number of objects after this page.
 pub(crate) fn list(
     reader: Reader,
     framing: Framing,
@@ -94,8 +88,8 @@ pub(crate) fn list(
     StreamBody::new(stream::iter(list.map(frame))).boxed_unsync()
 }
 
-/// Creates the body of a watch response. The watch delivers the initial events that `initial` selects, and
-/// then every change after the revision of `follower`.
+/// Creates the body of a watch response: the initial events, then all changes after the revision of
+/// `follower`.
 pub(crate) fn watch(
     follower: Follower,
     framing: Framing,
@@ -130,18 +124,17 @@ pub(crate) enum Initial {
     None,
     /// An `ADDED` event for each object.
     Objects,
-    /// An `ADDED` event for each object, and then a bookmark that marks the end of the initial events.
+    /// An `ADDED` event for each object, and then a bookmark.
     ObjectsAndBookmark,
 }
 
-/// A list response that is being sent, as an iterator over the chunks of the response body.
+/// A list response that is being sent.
 struct List {
     first: usize,
     objects: Range<usize>,
     reader: Reader,
     framing: Framing,
-    /// Metadata of the list, which some encodings write after the last object. `None` if the end of the list
-    /// was already written.
+    /// Metadata of the list, or `None` after the end of the list was written.
     meta: Option<ListMeta>,
     out: Output,
     chunks: VecDeque<Bytes>,
@@ -149,8 +142,8 @@ struct List {
 
 /// A watch response that is being sent.
 struct Watch {
-    /// Indexes of the objects whose initial events were not written yet, and whether a bookmark follows the
-    /// initial events. `None` if all initial events and the bookmark were written.
+    /// Indexes of the objects without a written initial event, and whether a bookmark follows the initial
+    /// events.
     initial: Option<(Range<usize>, bool)>,
     follower: Follower,
     framing: Framing,
@@ -164,8 +157,7 @@ fn frame(chunk: Bytes) -> Result<Frame<Bytes>, Infallible> {
     Ok(Frame::data(chunk))
 }
 
-/// Writes the first objects of the range `objects` to `out`, at the revision of `reader`, and removes them
-/// from the range. Stops when `out` has at least [`MADE`] bytes or the range is empty.
+/// Writes about [`MADE`] bytes of objects, and removes the written objects from `objects`.
 fn put_objects(
     reader: &Reader,
     objects: &mut Range<usize>,
@@ -189,8 +181,7 @@ fn put_objects(
 // === impl List ===
 
 impl List {
-    /// Writes the next objects of the list to the output. After the last object, also writes the end of the
-    /// list. Returns false if an earlier call has written the end of the list.
+    /// Writes the next objects of the list. Returns false if the end of the list was already written.
     fn make(&mut self) -> bool {
         let Some(meta) = &self.meta else {
             return false;
@@ -234,8 +225,7 @@ impl Iterator for List {
 // === impl Watch ===
 
 impl Watch {
-    /// Waits until the watch has a chunk to send, and returns the chunk. Returns `None` after a `POST /cut`
-    /// request has ended all watches.
+    /// Waits for the next chunk. Returns `None` after a `POST /cut` request.
     async fn next(&mut self) -> Option<Bytes> {
         while self.chunks.is_empty() {
             if self.initial.is_none() {

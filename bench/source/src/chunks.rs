@@ -15,29 +15,26 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use clap::ValueEnum;
 
-/// The rule by which the source splits a body into chunks over HTTP/1.1, or into DATA frames over HTTP/2.
+/// The rule for splitting a body into HTTP/1.1 chunks or HTTP/2 DATA frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Chunking {
     /// The same chunks as kube-apiserver sends.
     #[default]
     Server,
-    /// Chunks of at least 64 KiB with several objects each; results are comparable only with other results of
-    /// this rule.
+    /// Chunks of at least 64 KiB. Results are comparable only with results of the same rule.
     Large,
 }
 
-/// The buffer that collects the written bytes of a response until they form a chunk.
+/// The buffer that collects written bytes until they form a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
-    /// A buffer with the behavior of the buffer in Go's HTTP server. The value is its size in bytes.
+    /// Behaves as the buffer in Go's HTTP server, with this size in bytes.
     Go(usize),
-    /// A buffer without a maximum size. It collects all written bytes until [`Output::take`] returns them as
-    /// one chunk.
+    /// Has no maximum size; [`Output::take`] returns all written bytes as one chunk.
     Unlimited,
 }
 
-/// The written bytes of a response body that were not yet passed to the connection, and their division into
-/// chunks.
+/// The unsent bytes of a response body, divided into chunks.
 #[derive(Debug)]
 pub(crate) struct Output {
     buffer: Buffer,
@@ -83,8 +80,7 @@ impl Output {
         self.bytes.reserve(bytes);
     }
 
-    /// Writes the bytes that `put` appends. With [`Buffer::Go`], this method divides the bytes into chunks as
-    /// the buffer of Go's HTTP server does for a single call of `Write`.
+    /// Writes the bytes that `put` appends, as one call of `Write` in Go.
     pub(crate) fn write(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         put(&mut self.bytes);
         let Buffer::Go(size) = self.buffer else {
@@ -106,8 +102,7 @@ impl Output {
         self.written = end;
     }
 
-    /// Ends the current chunk after the last written byte, as `Flush` does on the buffer of Go's HTTP server.
-    /// Does nothing if the current chunk is empty.
+    /// Ends the current chunk, as `Flush` in Go. Does nothing if the chunk is empty.
     pub(crate) fn flush(&mut self) {
         let sent = self.ends.back().copied().unwrap_or_default();
         if self.written > sent {
@@ -115,8 +110,7 @@ impl Output {
         }
     }
 
-    /// Moves all complete chunks from this output to the end of `chunks`. If the buffer is
-    /// [`Buffer::Unlimited`], ends the current chunk first, so all written bytes are moved.
+    /// Moves all complete chunks to the end of `chunks`.
     pub(crate) fn take(&mut self, chunks: &mut VecDeque<Bytes>) {
         if self.buffer == Buffer::Unlimited {
             self.flush();

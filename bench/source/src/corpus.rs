@@ -23,24 +23,22 @@ use crate::slot::{Encoding, Identity, SUFFIXES, Slots, mix};
 use crate::template::{Pattern, Template};
 use workload::Workload;
 
-/// Maximum number of workloads in a corpus. A workload is a group of objects that are generated from one
-/// template.
+/// Maximum number of workloads, which are groups of objects generated from one template, in a corpus.
 const WORKLOADS_MAX: usize = 2_000;
 
-/// Minimum mean number of objects per workload, in a corpus of at least five objects.
+/// Minimum mean number of objects generated from one template.
 const OBJECTS_PER_WORKLOAD_MIN: usize = 5;
 
 /// Mean number of pods on each node of the simulated cluster.
 const PODS_PER_NODE: usize = 30;
 
-/// A set of generated objects of one kind. Each object is identified by its index, which starts at 0.
+/// A set of generated objects of one kind, identified by indexes that start at 0.
 #[derive(Debug)]
 pub struct Corpus {
     kind: &'static Kind,
     seed: u64,
     templates: Vec<Template>,
-    /// Index of the first object of each workload, in ascending order. The last element is the number of all
-    /// objects.
+    /// Index of the first object of each workload, followed by the number of all objects.
     starts: Vec<usize>,
     nodes: u32,
 }
@@ -50,17 +48,16 @@ pub struct Corpus {
 pub struct Version {
     /// The `resourceVersion` of the object.
     pub revision: u64,
-    /// Time of the object's last change, in nanoseconds since 1970. It is 0 if the object has never changed.
+    /// Time of the last change in nanoseconds since 1970, or 0 if the object has never changed.
     pub stamp: u64,
 }
 
-/// Generates the bytes of a corpus's objects in one encoding. The writer is fastest if the objects are
-/// written in ascending order of their indexes.
+/// Generates the bytes of a corpus's objects in one encoding, fastest in ascending order of indexes.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     corpus: &'a Corpus,
     encoding: Encoding,
-    /// Index of the workload that contains the object of the most recent call of `len` or `write`.
+    /// Index of the workload that contains the most recently written or measured object.
     workload: usize,
     scratch: Vec<u8>,
 }
@@ -68,12 +65,11 @@ pub(crate) struct Writer<'a> {
 // === impl Corpus ===
 
 impl Corpus {
-    /// Creates a corpus with `objects` objects of the kind `kind`. All random values are derived from `seed`.
+    /// Creates a corpus of `objects` objects, whose random values are derived from `seed`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the number of objects is 0 or above 100,000,000, or if a template is not a valid
-    /// object of the kind.
+    /// Returns an error if the number of objects is 0 or above 100,000,000.
     pub fn new(kind: CorpusKind, objects: usize, seed: u64) -> Result<Corpus> {
         ensure!(objects > 0, "a corpus has at least one object");
         ensure!(
@@ -115,12 +111,12 @@ impl Corpus {
         self.starts.last().copied().unwrap_or_default()
     }
 
-    /// Returns the number of workloads in the corpus. A workload is a group of objects with one template.
+    /// Returns the number of workloads: groups of objects generated from one template.
     pub fn workloads(&self) -> usize {
         self.templates.len()
     }
 
-    /// Creates a writer that generates objects in `encoding`, which the kind of the corpus must support.
+    /// Creates a writer for `encoding`, which the kind of the corpus must support.
     pub(crate) fn writer(&self, encoding: Encoding) -> Writer<'_> {
         Writer {
             corpus: self,
@@ -130,19 +126,17 @@ impl Corpus {
         }
     }
 
-    /// Returns the bytes of the object with the index `at` in the version `version`. The kind of the corpus
-    /// must support `encoding`.
+    /// Returns the bytes of the object with the index `at`.
     ///
-    /// In JSON, the opening brace and the members `apiVersion` and `kind` are omitted. In protobuf, the bytes
-    /// are the message of the object without the envelope `runtime.Unknown`.
+    /// The kind of the corpus must support `encoding`. JSON omits the opening brace, `apiVersion` and `kind`;
+    /// protobuf omits the envelope `runtime.Unknown`.
     pub fn object(&self, at: usize, version: Version, encoding: Encoding) -> Vec<u8> {
         let mut out = Vec::new();
         self.writer(encoding).write(at, version, &mut out);
         out
     }
 
-    /// Returns, for each workload with objects in the index range `range`, the length in bytes of each of its
-    /// objects and the number of its objects in the range.
+    /// Returns the object size in bytes and the object count in `range` of each workload in `range`.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,
@@ -159,8 +153,7 @@ impl Corpus {
     }
 }
 
-/// Distributes `objects` objects to the workloads. Each workload receives at least one object. The other
-/// objects are distributed in proportion to the weights of the workloads.
+/// Distributes the objects to the workloads, at least one to each, in proportion to the weights.
 ///
 /// Returns the index of the first object of each workload, followed by the number of all objects.
 fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
@@ -178,14 +171,13 @@ fn starts(workloads: &[Workload], objects: usize) -> Vec<usize> {
 // === impl Writer ===
 
 impl Writer<'_> {
-    /// Returns the length in bytes of the object with the index `at`, in the encoding of this writer.
+    /// Returns the length in bytes of the object with the index `at`.
     pub(crate) fn len(&mut self, at: usize) -> usize {
         self.find(at);
         self.pattern().len()
     }
 
-    /// Appends the object with the index `at` to `out`, in the version `version` and the encoding of this
-    /// writer.
+    /// Appends the object with the index `at` to `out`.
     pub(crate) fn write(&mut self, at: usize, version: Version, out: &mut Vec<u8>) {
         self.find(at);
         let first = self.corpus.starts[self.workload];
@@ -213,7 +205,7 @@ impl Writer<'_> {
             .expect("a writer has an encoding that the kind supports")
     }
 
-    /// Sets `workload` to the index of the workload that contains the object with the index `at`.
+    /// Sets `workload` to the index of the workload that contains the object `at`.
     fn find(&mut self, at: usize) {
         let starts = &self.corpus.starts;
         let here = |workload: usize| starts[workload] <= at && at < starts[workload + 1];

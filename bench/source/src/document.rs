@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use crate::kind::Kind;
 
-/// Returns the JSON document at the URL path `path` of a server that serves `kind`. Returns `None` for an
-/// unknown path.
+/// Returns the JSON document at the URL path `path`, or `None` for an unknown path.
 pub(crate) fn at(path: &str, kind: &Kind) -> Option<Value> {
     let group = || group(kind);
     match path.trim_end_matches('/') {

@@ -13,14 +13,13 @@ use crate::protobuf::{MAGIC, field_len, put_bytes, put_head, put_number};
 use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
-/// The last bytes of each protobuf envelope (`runtime.Unknown`): the fields `contentEncoding` and
-/// `contentType`. Go writes both fields with empty values.
+/// The last bytes of each protobuf envelope (`runtime.Unknown`): empty `contentEncoding` and `contentType`.
 const ENVELOPE_END: [u8; 4] = [0x1a, 0, 0x22, 0];
 
-/// Name of the annotation in the bookmark that marks the end of the initial events.
+/// Annotation of the bookmark that ends the initial events.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 
-/// The type of a watch event. There is no `DELETED`, because the benchmark's server never deletes an object.
+/// The type of a watch event; the benchmark's server deletes no objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -33,8 +32,7 @@ pub(crate) enum EventType {
 #[derive(Clone, Debug)]
 pub(crate) struct ListMeta {
     pub(crate) revision: u64,
-    /// The `continue` token of the next page, and the number of objects after this page. `None` on the last
-    /// page.
+    /// The `continue` token of the next page, and the number of objects after the current page.
     pub(crate) next: Option<(String, u64)>,
 }
 
@@ -43,10 +41,9 @@ pub(crate) struct ListMeta {
 pub(crate) struct Framing {
     pub(crate) encoding: Encoding,
     kind: &'static Kind,
-    /// The JSON text at the start of each object: the opening brace and the members `apiVersion` and `kind`.
-    /// The items of a list of built-in objects omit these two members.
+    /// The JSON text at the start of each object: an opening brace, `apiVersion` and `kind`.
     start: String,
-    /// The bytes that start each protobuf envelope: all bytes before the message of the object.
+    /// The bytes of a protobuf envelope (`runtime.Unknown`) before the object's message.
     envelope: Vec<u8>,
 }
 
@@ -75,10 +72,9 @@ impl Framing {
         }
     }
 
-    /// Writes the start of a list: all bytes before its first item.
+    /// Writes all bytes of a list before its first item.
     ///
-    /// `items` is the total length in bytes of all items of a protobuf list, as the sum of their
-    /// [`item_len`](Self::item_len). For JSON, `items` is ignored.
+    /// `items` is the sum of the [`item_len`](Self::item_len) of all items; JSON lists ignore it.
     pub(crate) fn list_start(&self, meta: &ListMeta, items: usize, out: &mut Output) {
         let kind = format!("{}List", self.kind.kind);
         let api_version = self.kind.api_version();
@@ -110,13 +106,12 @@ impl Framing {
         });
     }
 
-    /// Returns the length in bytes of an item of a protobuf list: its tag, its length prefix, and an object
-    /// of `object` bytes.
+    /// Returns the length in bytes of a protobuf list item with an object of `object` bytes.
     pub(crate) fn item_len(object: usize) -> usize {
         field_len(object)
     }
 
-    /// Writes one item of a list. `object` is the index of the item's object, and its revision and timestamp.
+    /// Writes one item of a list, given the object's index and version.
     pub(crate) fn item(
         &self,
         is_first: bool,
@@ -164,8 +159,7 @@ impl Framing {
         });
     }
 
-    /// Writes a watch event of the type `event`. `object` is the index of the event's object, and its
-    /// revision and timestamp.
+    /// Writes a watch event, given the object's index and version.
     pub(crate) fn event(
         &self,
         event: EventType,
@@ -193,8 +187,7 @@ impl Framing {
         }
     }
 
-    /// Writes a bookmark event whose `resourceVersion` is `revision`. If `is_initial_end` is true, the
-    /// bookmark has the annotation that marks the end of the initial events.
+    /// Writes a bookmark; if `is_initial_end` is true, the bookmark ends the initial events.
     pub(crate) fn bookmark(&self, revision: u64, is_initial_end: bool, out: &mut Output) {
         match self.encoding {
             Encoding::Json => {
@@ -226,7 +219,7 @@ impl Framing {
         }
     }
 
-    /// Writes an `ERROR` event. Its object is the `Status` object of `refusal`.
+    /// Writes an `ERROR` event with the `Status` object of `refusal`.
     pub(crate) fn error(&self, refusal: &Refusal, out: &mut Output) {
         match self.encoding {
             Encoding::Json => put_whole_json_event(EventType::Error, &refusal.json(), out),
@@ -248,9 +241,7 @@ impl Framing {
 impl ListMeta {
     /// Returns the list metadata as a JSON object whose members have the order `order`.
     ///
-    /// For a list of built-in objects, `order` starts with `resourceVersion`, and the last page has no
-    /// `continue`. For a list of custom resources, `order` starts with another name, and the last page has an
-    /// empty `continue`.
+    /// The last page has an empty `continue` only if `order` does not start with `resourceVersion`.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {
@@ -266,7 +257,7 @@ impl ListMeta {
 
 // === impl EventHead ===
 
-/// The bytes of a protobuf watch event that precede the message of the event's object:
+/// The bytes of a protobuf watch event before the message of the object:
 /// `length, WatchEvent{1: type, 2: RawExtension{1: envelope}}`.
 struct EventHead<'a> {
     event: EventType,
@@ -288,7 +279,7 @@ impl<'a> EventHead<'a> {
         self.envelope.len() + field_len(self.message) + ENVELOPE_END.len()
     }
 
-    /// Appends the length of the event to `out`, as a big-endian number of four bytes.
+    /// Appends the event's length to `out` as a big-endian `u32`.
     fn put_length(&self, out: &mut Vec<u8>) {
         let extension = field_len(self.enveloped());
         let frame = field_len(self.event.name().len()) + field_len(extension);
@@ -319,8 +310,7 @@ fn put_whole_json_event(event: EventType, object: &str, out: &mut Output) {
     });
 }
 
-/// Returns the bytes of a protobuf envelope that precede the message of the object: the magic number, and the
-/// start of `runtime.Unknown`.
+/// Returns the bytes of a protobuf envelope before the object's message: the magic number and the type.
 fn envelope(api_version: &str, kind: &str) -> Vec<u8> {
     let mut type_meta = Vec::new();
     put_bytes(&mut type_meta, 1, api_version.as_bytes());

@@ -11,34 +11,30 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum number of changes between the revision at which a list or a watch starts and the current revision.
-/// With more changes, the list or the watch fails with code 410.
+/// Maximum number of changes after the revision from which a list or a watch can start.
 const KEPT: u64 = 65_536;
 
-/// The number before the first revision. The objects start with the revisions 4,000,000,001, 4,000,000,002
-/// and so on. All revisions have ten digits, so all objects generated from one template have the same length.
+/// The number before the first revision.
+///
+/// All revisions have ten digits, so all objects generated from one template have the same length.
 const BEFORE_FIRST: u64 = 4_000_000_000;
 
 /// The record of all changes, from which the version of each object is computed.
 #[derive(Debug)]
 pub(crate) struct History {
     order: Order,
-    /// The most recent changes, in ascending order of their revisions. At most [`KEPT`] plus one per object.
-    ///
-    /// The additional changes contain the version of each object before the last [`KEPT`] changes.
+    /// The most recent changes, oldest first: at most [`KEPT`], plus one older change per object.
     kept: VecDeque<Version>,
     /// Number of all recorded changes, including the changes that are no longer in `kept`.
     count: u64,
     /// Lowest [`Moment::changes`] of a state from which a list or a watch can start.
     floor: u64,
-    /// Minimum revision that has not expired. It is the revision that the last call of `expire` created, or
-    /// the initial revision if `expire` was never called.
+    /// Lowest revision that has not expired.
     oldest: u64,
     revision: u64,
 }
 
-/// The state of all objects after a given number of changes. A list returns the objects in such a state. A
-/// watch that starts from the state delivers all changes after it.
+/// The state of all objects after a given number of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// Number of changes that precede this state.
@@ -47,26 +43,24 @@ pub(crate) struct Moment {
     pub(crate) revision: u64,
 }
 
-/// The reason why a list or a watch can't start from a requested revision or `continue` token.
+/// The reason why a list or a watch can't start from a requested revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoMoment {
-    /// The requested revision is lower than `oldest`, the lowest revision from which a list or a watch can
-    /// start.
+    /// The requested revision is lower than `oldest`, the lowest revision that is available.
     TooOld { oldest: u64 },
     /// The requested revision is higher than `newest`, the current revision.
     TooNew { newest: u64 },
 }
 
-/// The fixed cyclic order in which objects change. From one change to the next, the index of the changed
-/// object increases by a constant, modulo the number of objects.
+/// The fixed cyclic order in which objects change.
 #[derive(Clone, Copy, Debug)]
 struct Order {
     objects: u64,
-    /// Difference between the indexes of two consecutively changed objects, modulo the number of objects. It
-    /// is coprime to the number of objects, so every object changes once in each cycle.
+    /// Difference between the indexes of two consecutively changed objects, modulo the number of objects.
+    ///
+    /// Coprime to the number of objects, so every object changes once in each cycle.
     step: u64,
-    /// Modular inverse of `step`, modulo the number of objects. It converts the index of an object to the
-    /// position of the object in the cyclic order.
+    /// Modular inverse of `step`, which converts an object's index to its position in the order.
     back: u64,
 }
 
@@ -93,8 +87,7 @@ impl History {
         }
     }
 
-    /// Records the change of the next object in the cyclic order. `stamp` is the time of the change, in
-    /// nanoseconds since 1970.
+    /// Records the change of the next object. `stamp` is the time in nanoseconds since 1970.
     pub(crate) fn change(&mut self, stamp: u64) {
         self.revision += 1;
         self.count += 1;
@@ -106,21 +99,17 @@ impl History {
         }
     }
 
-    /// Makes all revisions up to the current one too old for new lists and watches.
-    ///
-    /// Increases the current revision by one. Lists and watches can then start only from this revision or a
-    /// later one.
+    /// Expires all revisions up to the current one, and increases the current revision by one.
     pub(crate) fn expire(&mut self) {
         self.revision += 1;
         self.floor = self.count;
         self.oldest = self.revision;
     }
 
-    /// Returns the state of all objects at the revision `revision`.
+    /// Returns the state of all objects at `revision`.
     ///
     /// # Errors
-    /// Returns an error if the revision is too old for a list or a watch, or higher than the current
-    /// revision.
+    /// Returns an error if the revision is too old, or higher than the current revision.
     pub(crate) fn moment(&self, revision: u64) -> Result<Moment, NoMoment> {
         if revision > self.revision {
             return Err(NoMoment::TooNew {
@@ -138,11 +127,8 @@ impl History {
 
     /// Checks that a list or a watch can start from the state `moment`.
     ///
-    /// At most [`KEPT`] changes may have followed the state, and its revision must not have expired.
-    ///
     /// # Errors
-    /// Returns an error if the state is too old. The error contains the lowest revision from which a list or
-    /// a watch can start.
+    /// Returns an error if the state is too old.
     pub(crate) fn check(&self, moment: Moment) -> Result<(), NoMoment> {
         if moment.revision < self.oldest || moment.changes < self.floor {
             let floor = self.floor.checked_sub(1).and_then(|last| self.get(last));
@@ -154,8 +140,9 @@ impl History {
         Ok(())
     }
 
-    /// Returns the change with the number `number`, counted from 0: the index of the changed object and its
-    /// new version. Returns `None` if the change was not made yet, or is no longer in `kept`.
+    /// Returns the object index and the new version of change number `number`, if recorded in `kept`.
+    ///
+    /// Changes are counted from 0.
     pub(crate) fn get(&self, number: u64) -> Option<(usize, Version)> {
         let first = self.count - self.kept.len() as u64;
         let at = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -163,8 +150,9 @@ impl History {
         Some((self.order.object(number), *version))
     }
 
-    /// Returns the version of the object with the index `object` in the state `moment`. At most [`KEPT`]
-    /// changes may follow this state. Otherwise the returned version can be wrong.
+    /// Returns the version of the object with the index `object` in the state `moment`.
+    ///
+    /// The version can be wrong if more than [`KEPT`] changes follow the state.
     pub(crate) fn version(&self, object: usize, moment: Moment) -> Version {
         let place = self.order.place(object);
         let unchanged = Version {
@@ -194,15 +182,13 @@ impl Order {
         }
     }
 
-    /// Returns the index of the object that the change with the number `change` changes. The changes of all
-    /// objects are numbered together, starting at 0.
+    /// Returns the index of the object that change number `change`, counted from 0, changes.
     fn object(self, change: u64) -> usize {
         let object = change % self.objects * self.step % self.objects;
         usize::try_from(object).expect("objects are counted by a usize")
     }
 
-    /// Returns the number of the first change of the object with the index `object`. The changes of all
-    /// objects are numbered together, starting at 0.
+    /// Returns the number, counted from 0, of the first change of the object with the index `object`.
     fn place(self, object: usize) -> u64 {
         object as u64 * self.back % self.objects
     }

@@ -4,8 +4,7 @@
 
 use clap::ValueEnum;
 
-/// The kind of the objects that the benchmark's object server generates. One server serves objects of only
-/// one kind.
+/// The kind of the generated objects; a server serves only one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CorpusKind {
     /// Pods with two containers, a status and managed fields.
@@ -18,10 +17,10 @@ pub enum CorpusKind {
     Secrets,
 }
 
-/// A Kubernetes kind: its API group, version and names, and whether it has a protobuf encoding.
+/// A Kubernetes kind: its API group, version and names.
 #[derive(Debug)]
 pub struct Kind {
-    /// API group of the kind, such as `argoproj.io`. Empty for the core group.
+    /// API group of the kind, such as `argoproj.io`; empty for the core group.
     pub group: &'static str,
     /// API version of the kind within its group, such as `v1`.
     pub version: &'static str,
@@ -31,14 +30,11 @@ pub struct Kind {
     pub singular: &'static str,
     /// Name of the kind, as in the member `kind` of objects, such as `Pod`.
     pub kind: &'static str,
-    /// Short name of the kind for `kubectl`, such as `po`. Empty if the kind has no short name.
+    /// Short name of the kind for `kubectl`, such as `po`; empty if it has none.
     pub short_name: &'static str,
-    /// Whether objects of the kind can be encoded as protobuf. This is possible for kinds that are built into
-    /// Kubernetes.
+    /// Whether objects of the kind have a protobuf encoding, as those of all built-in kinds do.
     pub has_protobuf: bool,
-    /// JSON text that follows the member `metadata` in the object of a bookmark event.
-    ///
-    /// The text is `spec` and `status` without content if Go writes these members, and otherwise empty.
+    /// JSON of the empty members `spec` and `status` that Go writes in a bookmark's object.
     pub(crate) empty: &'static str,
 }
 
@@ -94,8 +90,7 @@ impl Kind {
         }
     }
 
-    /// Returns the API group and version of the kind as in the member `apiVersion` of objects, such as
-    /// `apps/v1`.
+    /// Returns the value of `apiVersion` in objects of the kind, such as `apps/v1`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -108,7 +103,7 @@ impl Kind {
         format!("{}/{}", self.api_version(), self.kind)
     }
 
-    /// Returns the URL path of the kind's API group and version, with a trailing slash, such as `/api/v1/`.
+    /// Returns the URL path of the API group and version, such as `/api/v1/`.
     pub fn folder(&self) -> String {
         if self.group.is_empty() {
             format!("/api/{}/", self.version)
@@ -117,13 +112,12 @@ impl Kind {
         }
     }
 
-    /// Returns the URL path at which all objects of the kind are listed and watched, such as `/api/v1/pods`.
+    /// Returns the URL path for lists and watches of the kind, such as `/api/v1/pods`.
     pub fn path(&self) -> String {
         format!("{}{}", self.folder(), self.plural)
     }
 
-    /// Returns the start of each object of the kind in JSON: the opening brace, the members `apiVersion` and
-    /// `kind`, and the comma after these members.
+    /// Returns the start of each object's JSON: `{`, `apiVersion`, `kind`, and a comma.
     pub(crate) fn json_start(&self) -> String {
         if self.has_protobuf {
             // Go writes typed objects in declaration order, and sorts the keys of untyped ones.

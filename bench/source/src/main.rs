@@ -18,10 +18,9 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The memory allocator of this program. It keeps the memory of sent chunks for later chunks.
+/// The memory allocator of this program, which reuses the memory of sent chunks.
 ///
-/// The system's allocator instead returns the memory to the kernel and requests it again. With that
-/// allocator, these system calls take a quarter of the CPU time that the server uses per event.
+/// The system's allocator returns that memory to the kernel, which costs a quarter of the CPU time per event.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -40,7 +39,7 @@ struct Args {
     /// Port on 127.0.0.1 on which the program listens; 0 selects a free port.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Where to split list and watch responses into HTTP chunks, or into DATA frames over HTTP/2.
+    /// Where to split list and watch responses into HTTP chunks or HTTP/2 DATA frames.
     #[arg(long, value_enum, default_value_t = Chunking::Server)]
     chunks: Chunking,
     /// Print the sizes of the generated objects and exit, without serving them.
@@ -92,9 +91,9 @@ async fn run(corpus: Corpus, port: u16, chunking: Chunking) -> Result<()> {
     Ok(())
 }
 
-/// Waits until standard input ends, if standard input is a pipe or a socket. Otherwise waits forever.
+/// Waits for the end of standard input if it is a pipe or socket, otherwise forever.
 ///
-/// A pipe from a parent process ends when the parent process exits. The program then also exits.
+/// A pipe ends when the parent process exits.
 async fn input_end() {
     let is_pipe = std::fs::metadata("/dev/stdin")
         .is_ok_and(|input| input.file_type().is_fifo() || input.file_type().is_socket());

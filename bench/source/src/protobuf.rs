@@ -21,7 +21,7 @@ use table::{Container, Field, Form, Message, Type};
 /// The magic number that Kubernetes writes at the start of each protobuf envelope.
 pub(crate) const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// Protobuf wire type of a field whose value is preceded by the length of the value.
+/// Protobuf wire type of a value that follows its length.
 const LENGTH_DELIMITED: u32 = 2;
 
 /// Returns the length in bytes of `number` as a protobuf varint.
@@ -30,8 +30,9 @@ pub(crate) fn varint_len(number: u64) -> usize {
     bits.div_ceil(7) as usize
 }
 
-/// Returns the length in bytes of a field whose value has `len` bytes: the tag, the length prefix and the
-/// value. The field number must be below 16, so the tag has one byte.
+/// Returns the length in bytes of a field whose value has `len` bytes.
+///
+/// The field number must be below 16.
 pub(crate) fn field_len(len: usize) -> usize {
     1 + varint_len(len as u64) + len
 }
@@ -45,34 +46,29 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// Appends the start of a field to `out`: the tag with the field number `number`, and the length prefix for a
-/// value of `len` bytes. The caller must then append the value.
+/// Appends the tag of the field `number` and the length prefix of its value to `out`.
 pub(crate) fn put_head(out: &mut Vec<u8>, number: u32, len: usize) {
     put_varint(out, u64::from(number << 3 | LENGTH_DELIMITED));
     put_varint(out, len as u64);
 }
 
-/// Appends to `out` a field of the protobuf type `bytes` or `string`. `number` is the field number.
+/// Appends the field `number` of type `bytes` or `string` to `out`.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Appends to `out` a field whose value is encoded as a varint. `number` is the field number.
+/// Appends the field `number` with a varint value to `out`.
 pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, u64::from(number << 3));
     put_varint(out, value);
 }
 
-/// Encodes `object` as the protobuf message of the built-in kind `kind`. The format of `kind` is
-/// `apiVersion/Kind`.
-///
-/// The message does not contain the members `apiVersion` and `kind` of the object.
+/// Encodes `object` as the protobuf message of `kind`, in the format `apiVersion/Kind`.
 ///
 /// # Errors
 ///
-/// Returns an error if the kind is not built-in, or if a member of the object has no field in the message or
-/// does not have the type of its field.
+/// Returns an error if `kind` is not built-in or a member of `object` does not match its field.
 pub(crate) fn encode(messages: &Messages, kind: &str, object: &Value) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut object = object.clone();
@@ -168,8 +164,7 @@ fn put_value(
     Ok(())
 }
 
-/// Checks that every member of the JSON object `value` is a field of `message`, or a field of a message that
-/// is inlined into `message`.
+/// Checks that every member of the JSON object `value` is a field of `message`.
 ///
 /// # Errors
 ///
@@ -197,10 +192,9 @@ fn has_member(messages: &Messages, message: &Message, name: &str) -> Result<bool
     Ok(false)
 }
 
-/// Returns the members of `object` as JSON text, in the order in which Go writes them, followed by the
-/// closing brace. `kind` is the built-in kind of the object, in the format `apiVersion/Kind`.
+/// Returns the JSON of `object` in Go's member order, without `{`, `apiVersion` and `kind`.
 ///
-/// The opening brace and the members `apiVersion` and `kind` are omitted.
+/// The format of the parameter `kind` is `apiVersion/Kind`.
 ///
 /// # Errors
 ///

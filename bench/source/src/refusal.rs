@@ -7,8 +7,7 @@ use serde_json::json;
 
 use crate::history::NoMoment;
 
-/// An error response with which the source rejects a request: the HTTP status code, and the reason and
-/// message of the `Status` object.
+/// An error response with which the source rejects a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: StatusCode,
@@ -38,7 +37,7 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Returns the `Status` object as JSON text, with its members in the order that Go's encoder uses.
+    /// Returns the `Status` object as JSON, with the members in the order of Go's encoder.
     pub(crate) fn json(&self) -> String {
         format!(
             r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"{}","message":{},"reason":"{}","code":{}}}"#,

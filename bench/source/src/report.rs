@@ -14,14 +14,15 @@ use crate::slot::Encoding;
 /// Maximum number of generated objects that are measured.
 const SAMPLE_MAX: usize = 50_000;
 
-/// Maximum number of objects that train the compression dictionary. They are the first objects of the corpus.
+/// Maximum number of objects that train the compression dictionary.
 const DICTIONARY_OBJECTS: usize = 1_000;
 
-/// Maximum length of the compression dictionary in bytes. The value is the default of zstd.
+/// Maximum length of the compression dictionary in bytes; the default of zstd.
 const DICTIONARY_BYTES: usize = 112_640;
 
-/// The number of objects and workloads in a corpus, and the mean and median size of its objects in each
-/// format. A workload is a group of objects that are generated from one template.
+/// The number of objects and workloads in a corpus, and its object sizes in each format.
+///
+/// A workload is a group of objects from one template.
 #[derive(Clone, Debug)]
 pub struct Report {
     objects: usize,
@@ -29,12 +30,11 @@ pub struct Report {
     json: Sizes,
     protobuf: Option<Sizes>,
     compressed: Sizes,
-    /// Mean and median size of JSON that is compressed with a dictionary. `None` if the corpus has too few
-    /// objects to train a dictionary.
+    /// Sizes of JSON compressed with a dictionary; `None` if the corpus is too small to train one.
     with_dictionary: Option<Sizes>,
 }
 
-/// The mean and the median size of the measured objects in one format, in bytes.
+/// The mean and the median object size in one format, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     mean: f64,
@@ -97,10 +97,8 @@ impl Report {
         })
     }
 
-    /// Returns the mean size of an object in each format as one line of JSON, in bytes.
-    ///
-    /// The member `ratio` is the size as JSON divided by the size of JSON compressed with a dictionary. A
-    /// size that was not measured is `null`.
+    /// Returns the mean object sizes as one line of JSON, in bytes. `ratio` is `json_bytes` divided by
+    /// `dictionary_bytes`.
     pub fn line(&self) -> String {
         let dictionary = self.with_dictionary.map(|sizes| sizes.mean);
         let line = json!({

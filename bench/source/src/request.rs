@@ -11,11 +11,10 @@ use crate::kind::Kind;
 use crate::refusal::Refusal;
 use crate::slot::Encoding;
 
-/// A parsed request: a list, a watch, a request for a document, or a command to the source.
+/// A parsed request to the server of generated objects.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// A `GET` request for a document that describes the server, such as `/version`. The value is the URL
-    /// path.
+    /// A `GET` request for a document such as `/version`. The value is the URL path.
     Document(String),
     List(ListRequest),
     Watch(WatchRequest),
@@ -41,8 +40,7 @@ pub(crate) enum ListFrom {
     Newest,
     /// The state at the revision that this variant contains.
     Exact(u64),
-    /// The state that an earlier page of the list contained. The value is the `continue` token of the earlier
-    /// page.
+    /// The state in an earlier page with this `continue` token.
     Token(String),
 }
 
@@ -54,8 +52,7 @@ pub(crate) struct WatchRequest {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WatchFrom {
-    /// The watch starts with an `ADDED` event for each object. If `bookmark` is true, these events are
-    /// followed by a bookmark.
+    /// The watch starts with an `ADDED` event for each object, then an optional bookmark.
     Objects { bookmark: bool },
     /// The watch starts with the first change after this revision, without initial events.
     Revision(u64),
@@ -154,8 +151,7 @@ impl WatchFrom {
     }
 }
 
-/// Returns the first encoding in the `Accept` header that the source supports for `kind`. Without an `Accept`
-/// header, returns JSON. Ignores media types with unsupported parameters, such as `as=Table`.
+/// Returns the first encoding in the `Accept` header that the source supports for `kind`.
 ///
 /// # Errors
 /// Returns an error response with status 406 if the header has no supported encoding.
@@ -191,7 +187,7 @@ impl Query {
         Query(form_urlencoded::parse(query).into_owned().collect())
     }
 
-    /// Returns the value of the query parameter `name`. Returns `None` if the parameter is absent or empty.
+    /// Returns the value of the query parameter `name`, unless it is absent or empty.
     fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found

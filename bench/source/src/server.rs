@@ -32,7 +32,7 @@ use crate::request::{ListFrom, ListRequest, Request, WatchFrom, WatchRequest};
 use crate::slot::Encoding;
 use crate::source::Source;
 
-/// Maximum number of open connections. At this number, the server accepts no connection until one is closed.
+/// Maximum number of open connections; at the limit, the server accepts no new ones.
 const CONNECTIONS_MAX: usize = 256;
 
 /// Pause before the next attempt after the listener has failed to accept a connection.
@@ -151,10 +151,7 @@ fn answer_list(
     Ok(typed_answer(content_type(request.encoding, false), body))
 }
 
-/// Returns the `continue` token of a list's next page, whose first object has the index `next`.
-///
-/// All pages of a list contain the objects in the same state, which `moment` identifies. The token contains
-/// `next` and the two numbers of `moment`: the number of changes and the revision.
+/// Returns the `continue` token of a list at `moment` whose next page starts at object `next`.
 fn token(next: usize, moment: Moment) -> String {
     format!("{next}.{}.{}", moment.changes, moment.revision)
 }
@@ -168,9 +165,7 @@ fn read_token(token: &str) -> Option<(usize, Moment)> {
     parts.next().is_none().then_some((start, moment))
 }
 
-/// Returns the response to a watch request.
-///
-/// If a watch can't start from the requested revision, the response contains only an `ERROR` event.
+/// Returns the response to a watch request, or one `ERROR` event for an unavailable revision.
 fn answer_watch(source: &Arc<Source>, buffer: Buffer, request: &WatchRequest) -> Response<Body> {
     let framing = Framing::new(source.corpus().kind(), request.encoding);
     let (moment, initial) = match request.from {

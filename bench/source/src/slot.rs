@@ -17,27 +17,26 @@ use jiff::Timestamp;
 /// The characters that Kubernetes uses in generated names, in byte order.
 pub(crate) const LETTERS: &[u8; 27] = b"2456789bcdfghjklmnpqrstvwxz";
 
-/// Number of possible name suffixes. A suffix consists of five characters of [`LETTERS`].
+/// Number of possible name suffixes, which are five characters of [`LETTERS`].
 pub(crate) const SUFFIXES: u64 = 27 * 27 * 27 * 27 * 27;
 
 /// Number of digits of an object's `resourceVersion`.
 pub(crate) const REVISION_WIDTH: usize = 10;
 
-/// Number of decimal digits of a time between 2001 and 2286, in nanoseconds since 1970.
+/// Number of digits of a time from 2001 to 2286, in nanoseconds since 1970.
 pub(crate) const STAMP_WIDTH: usize = 19;
 
 /// Latest creation time of an object, in seconds since 1970: 2026-06-01T00:00:00Z.
 ///
-/// The creation times do not depend on the clock, so the same seed always results in the same objects.
+/// The time is constant, so the same seed always results in the same objects.
 const NEWEST: i64 = 1_780_272_000;
 
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Placeholder of a [`Slot::Time`] that is the first slot of a template, in seconds since 1970.
+/// Placeholder of a [`Slot::Time`] with index 0, in seconds since 1970.
 ///
-/// For the slot with index n, the placeholder is n seconds later. All other times in a template are before
-/// this time.
+/// All times in a template that are not placeholders are earlier.
 const MARKED_SECOND: i64 = 2_000_000_000;
 
 /// The encoding of an object in lists and watch events.
@@ -49,53 +48,45 @@ pub enum Encoding {
     Protobuf,
 }
 
-/// A kind of value that differs between the objects of a template. A template can contain the value of one
-/// slot at several offsets.
+/// A value that differs between the objects of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// A random UUID.
     Uid,
-    /// The last five characters of the object's name. Among the objects of a template, an object with a
-    /// higher index has a greater suffix.
+    /// The last five characters of the object's name. They increase with the object's index in the template.
     Suffix,
     /// Five random characters of [`LETTERS`].
     Letters,
     /// The last three of the four numbers of the pod's IP address.
     Address,
-    /// The last three of the four numbers of the node's IP address, separated by dashes, as in the node's
-    /// name.
+    /// The last three numbers of the node's IP address, separated by dashes.
     Node,
     /// The last three of the four numbers of the node's IP address.
     NodeAddress,
-    /// A time after the creation of the object. The field is the difference in seconds.
+    /// A time after the object's creation, as the difference in seconds.
     Time(u8),
-    /// Random hexadecimal digits. The first field is an id, which distinguishes several such values of an
-    /// object. The second field is the number of digits.
+    /// Random hexadecimal digits: an id that is unique in the object, and the number of digits.
     Hex(u8, usize),
-    /// Random bytes, which JSON contains in base64. The first field is an id, which distinguishes several
-    /// such values of an object. The second field is the number of bytes. It is a multiple of three, so the
-    /// base64 text has no padding.
+    /// Random bytes, in JSON as base64: an id that is unique in the object, and the number of bytes.
+    ///
+    /// The number is a multiple of three, so the base64 text has no padding.
     Data(u8, usize),
     /// The object's `resourceVersion`.
     Revision,
-    /// Time of the object's last change, in nanoseconds since 1970, or zeros if the object has not changed.
+    /// Time of the object's last change, in nanoseconds since 1970; zeros if unchanged.
     Stamp,
 }
 
-/// The list of all slots of a template under construction.
-///
-/// The template contains a placeholder instead of each value that differs between objects. The index of the
-/// value's slot in this list determines the placeholder.
+/// All slots of a template. The index of a slot determines its placeholder in the template.
 #[derive(Debug, Default)]
 pub(crate) struct Slots(Vec<Slot>);
 
 /// The input from which an object's slot values are computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
-    /// Seed of the object's random values, derived from the object's index and the seed of all generated
-    /// objects.
+    /// Seed of the object's random values.
     pub(crate) seed: u64,
-    /// Number that encodes the five-character suffix of the object's name. It is less than [`SUFFIXES`].
+    /// Number that encodes the suffix of the object's name; less than [`SUFFIXES`].
     pub(crate) suffix: u64,
     /// Number of nodes in the generated cluster.
     pub(crate) nodes: u32,
@@ -106,8 +97,7 @@ pub(crate) struct Identity {
 // === impl Slots ===
 
 impl Slots {
-    /// Adds `slot` unless the list already contains it, and returns the slot's placeholder in the JSON of a
-    /// template.
+    /// Adds `slot` if missing, and returns the placeholder of `slot` in JSON.
     pub(crate) fn mark(&mut self, slot: Slot) -> String {
         let at = self.place(slot);
         slot.mark(at, Encoding::Json)
@@ -121,7 +111,7 @@ impl Slots {
         })
     }
 
-    /// Returns all slots, each with the placeholder that a template in `encoding` contains for the slot.
+    /// Returns all slots with their placeholders in `encoding`.
     pub(crate) fn marks(&self, encoding: Encoding) -> impl Iterator<Item = (Slot, Vec<u8>)> {
         let slots = self.0.iter().copied().enumerate();
         slots.map(move |(at, slot)| match (slot, encoding) {
@@ -132,8 +122,7 @@ impl Slots {
     }
 }
 
-/// Returns the placeholder of the slot with index `at`. It has `len` bytes: one letter for the index, and
-/// then tildes.
+/// Returns the placeholder of the slot with index `at`: one letter and then tildes.
 ///
 /// A template contains tildes only in placeholders.
 fn marked_bytes(at: usize, len: usize) -> Vec<u8> {
@@ -147,8 +136,7 @@ fn marked_second(at: usize) -> i64 {
     i64::try_from(at).map_or(i64::MAX, |at| MARKED_SECOND + at)
 }
 
-/// Returns the protobuf varint of a time in seconds since 1970. The varint of every time from 1979 to 3058
-/// has five bytes.
+/// Returns the protobuf varint of a time in seconds since 1970. It has five bytes from 1979 to 3058.
 fn varint(second: i64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(5);
     crate::protobuf::put_varint(&mut bytes, second.cast_unsigned());
@@ -166,7 +154,7 @@ impl Slot {
         }
     }
 
-    /// Returns the length in bytes of the slot's value in JSON, or of the random bytes of a [`Slot::Data`].
+    /// Returns the length of the slot's value in bytes: in JSON, or before base64 for [`Slot::Data`].
     fn width(self) -> usize {
         match self {
             Slot::Uid => 36,
@@ -227,9 +215,7 @@ fn write_letters(mut number: u64, out: &mut Vec<u8>) {
     out[start..].reverse();
 }
 
-/// Computes three numbers from `number`, and appends them to `out`. The byte `between` separates the numbers.
-///
-/// Each number is from 100 to 254, so the appended text always has the same length.
+/// Appends three numbers, computed from `number` and separated by `between`. Each has three digits.
 fn write_address(mut number: u32, between: u8, out: &mut Vec<u8>) {
     for at in 0..3 {
         if at > 0 {
@@ -279,7 +265,7 @@ fn write_uid(rng: &mut Rng, out: &mut Vec<u8>) {
 // === impl Identity ===
 
 impl Identity {
-    /// Returns the random number generator for one of the object's values. `purpose` identifies the value.
+    /// Returns the random generator for the value that `purpose` identifies.
     fn random(&self, purpose: u64) -> Rng {
         Rng::with_seed(mix(self.seed ^ mix(purpose)))
     }
@@ -296,9 +282,7 @@ impl Identity {
     }
 }
 
-/// Returns the `SplitMix64` hash of a number.
-///
-/// Different numbers have different hashes, and the hashes of similar numbers are unrelated.
+/// Returns the `SplitMix64` hash of a number. Different numbers have different hashes.
 pub(crate) fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -18,11 +18,10 @@ use tokio::time::Instant;
 use crate::corpus::{Corpus, Version};
 use crate::history::{History, Moment, NoMoment};
 
-/// Maximum number of changes that a [`Reader`] has not read yet. At this number, the next change waits until
-/// the reader has read a change or is dropped.
+/// Maximum number of unread changes of a [`Reader`]; the next change waits for the reader.
 const LEAD_MAX: u64 = 64;
 
-/// Number of consecutive changes, made without a rate limit, after which [`Source::emit`] yields.
+/// Number of consecutive changes without a rate limit after which [`Source::emit`] yields.
 ///
 /// All tasks share one thread, so other tasks can run only when [`Source::emit`] yields.
 const CHANGES_IN_A_ROW: u64 = 256;
@@ -39,23 +38,20 @@ pub struct Source {
     counts: watch::Sender<Counts>,
     /// Notified when a reader has read changes or is dropped.
     progress: Notify,
-    /// Lock that [`Source::emit`] holds while it makes changes. Concurrent calls therefore make their changes
-    /// one after the other.
+    /// Serializes concurrent calls of [`Source::emit`].
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
     history: History,
-    /// Number of changes that precede the position of each reader. The key is the reader's id.
+    /// Number of changes before the position of each reader, by the reader's id.
     readers: BTreeMap<u64, u64>,
     last_reader: u64,
     stats: Stats,
 }
 
-/// The number of changes made, and the number of `POST /cut` requests, which end all watches.
-///
-/// A watch with nothing to send waits until one of these numbers increases.
+/// Numbers of changes and of `POST /cut` requests, which wake up waiting watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     changes: u64,
@@ -65,7 +61,7 @@ struct Counts {
 /// Numbers of requests, changes and sent events, which `GET /stats` returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
-    /// Number of list requests. Each page of a list is one request.
+    /// Number of list requests, one for each page.
     pub(crate) lists: u64,
     pub(crate) watches: u64,
     /// Number of changes made.
@@ -78,7 +74,7 @@ pub(crate) struct Stats {
     pub(crate) watching: u64,
 }
 
-/// Result of a `POST /emit` request: the number of changes, the time that they took, and the newest revision.
+/// Result of a `POST /emit` request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Emitted {
     pub(crate) changes: u64,
@@ -88,8 +84,7 @@ pub(crate) struct Emitted {
 
 /// Reads objects and changes for a list or a watch, from a position in the sequence of changes.
 ///
-/// If a reader has [`LEAD_MAX`] unread changes, the source makes no further change until the reader reads a
-/// change or is dropped.
+/// While a reader has [`LEAD_MAX`] unread changes, the source makes no further change.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: Arc<Source>,
@@ -97,21 +92,19 @@ pub(crate) struct Reader {
     at: Moment,
 }
 
-/// Reads changes for a watch. In addition to the methods of its [`Reader`], a follower has a method that
-/// waits for the next change.
+/// A [`Reader`] for a watch, which can also wait for the next change.
 #[derive(Debug)]
 pub(crate) struct Follower {
     pub(crate) reader: Reader,
     counts: watch::Receiver<Counts>,
-    /// Number of `POST /cut` requests before this follower was created. Each such request ends all open
-    /// watches.
+    /// Number of `POST /cut` requests before this follower was created.
     cuts: u64,
 }
 
 // === impl Source ===
 
 impl Source {
-    /// Creates a source in which no object has changed. `clock` returns the timestamp of each change.
+    /// Creates a source with unchanged objects; `clock` returns the timestamps of changes.
     pub fn new(corpus: Corpus, clock: Clock) -> Arc<Source> {
         let state = State {
             history: History::new(corpus.len()),
@@ -154,8 +147,7 @@ impl Source {
         count(&mut self.state.lock().stats);
     }
 
-    /// Makes `changes` changes at `rate` per second. At a rate of 0, makes changes as fast as the slowest
-    /// reader reads them.
+    /// Makes `changes` changes at `rate` per second, or as fast as readers read them if `rate` is 0.
     ///
     /// # Cancel safety
     ///
@@ -183,7 +175,7 @@ impl Source {
         }
     }
 
-    /// Makes one change and returns true. If a reader has [`LEAD_MAX`] unread changes, returns false instead.
+    /// Makes a change, or returns false if a reader has [`LEAD_MAX`] unread changes.
     fn try_change(&self) -> bool {
         let mut state = self.state.lock();
         let count = state.history.now().changes;
@@ -197,23 +189,21 @@ impl Source {
         true
     }
 
-    /// Ends all open watches. A watch that is sending an event completes this event first.
+    /// Ends all open watches, each after the event that it is sending.
     pub(crate) fn cut(&self) {
         self.counts.send_modify(|counts| counts.cuts += 1);
     }
 
     /// Makes all existing revisions too old for new lists and watches.
     ///
-    /// Increases the current revision by one, and returns the position of this revision in the sequence of
-    /// changes.
+    /// Returns the position of the new current revision in the sequence of changes.
     pub(crate) fn expire(&self) -> Moment {
         let mut state = self.state.lock();
         state.history.expire();
         state.history.now()
     }
 
-    /// Creates a reader at the position `at` in the sequence of changes. The caller ensures that
-    /// [`Source::check`] accepts this position.
+    /// Creates a reader at the position `at`, which [`Source::check`] must accept.
     pub(crate) fn read(self: &Arc<Self>, at: Moment) -> Reader {
         let mut state = self.state.lock();
         state.last_reader += 1;
@@ -226,8 +216,7 @@ impl Source {
         }
     }
 
-    /// Creates a follower that reads the changes after the position `after`. The caller ensures that
-    /// [`Source::check`] accepts this position.
+    /// Creates a follower of the changes after the position `after`, which [`Source::check`] must accept.
     pub(crate) fn follow(self: &Arc<Self>, after: Moment) -> Follower {
         let counts = self.counts.subscribe();
         let cuts = counts.borrow().cuts;
@@ -254,16 +243,14 @@ impl Reader {
         self.at
     }
 
-    /// Replaces the content of `versions` with the revision and timestamp of each object in the index range
-    /// `objects`, at the reader's position.
+    /// Replaces `versions` with the versions of `objects` at the reader's position.
     pub(crate) fn versions(&self, objects: std::ops::Range<usize>, versions: &mut Vec<Version>) {
         let state = self.source.state.lock();
         versions.clear();
         versions.extend(objects.map(|object| state.history.version(object, self.at)));
     }
 
-    /// Replaces the content of `changes` with the next unread changes, at most `most`, and advances the
-    /// reader past them.
+    /// Replaces `changes` with the next unread changes, at most `most`, and advances the reader past them.
     pub(crate) fn take(&mut self, most: usize, changes: &mut Vec<(usize, Version)>) {
         changes.clear();
         let mut state = self.source.state.lock();
@@ -293,8 +280,7 @@ impl Drop for Reader {
 // === impl Follower ===
 
 impl Follower {
-    /// Returns whether a `POST /cut` request, which ends all watches, arrived after this follower was
-    /// created.
+    /// Returns whether a `POST /cut` request arrived after this follower was created.
     pub(crate) fn is_cut(&self) -> bool {
         self.counts.borrow().cuts > self.cuts
     }
@@ -304,7 +290,7 @@ impl Follower {
         self.counts.borrow().changes <= self.reader.at.changes
     }
 
-    /// Waits until there is a change that the reader has not read, or until a `POST /cut` request arrives.
+    /// Waits for a change that the reader has not read, or for a `POST /cut` request.
     ///
     /// # Cancel safety
     ///

@@ -14,33 +14,29 @@ use crate::kind::Kind;
 use crate::protobuf::{self, Messages};
 use crate::slot::{Encoding, Identity, Slot, Slots};
 
-/// The bytes that all objects of the template have in common, in each encoding that their kind supports.
+/// The bytes that all objects of the template have in common, in each encoding.
 #[derive(Debug)]
 pub(crate) struct Template {
     json: Pattern,
     protobuf: Option<Pattern>,
 }
 
-/// The bytes that all objects of a template have in common, in one encoding, with the offsets of the values
-/// that differ.
+/// Objects in one encoding: their common bytes, and the offsets of the values that differ.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     bytes: Box<[u8]>,
-    /// Each slot, with an offset in `bytes` at which the slot's value is written. A slot whose value occurs
-    /// several times has several consecutive entries.
+    /// Slots and the offsets in `bytes` at which their values are written; equal slots are consecutive.
     holes: Box<[(Slot, usize)]>,
 }
 
 // === impl Template ===
 
 impl Template {
-    /// Creates a template from `object`, a JSON object that contains the placeholder of each slot in place of
-    /// the slot's value.
+    /// Creates a template from a JSON object that contains the placeholders of all slots.
     ///
     /// # Errors
     ///
-    /// Returns an error if `object` is not an object of `kind`, or if a placeholder is missing from an
-    /// encoding.
+    /// Returns an error if `object` is not of `kind`, or if a placeholder is missing.
     pub(crate) fn new(
         kind: &Kind,
         messages: &Messages,
@@ -66,8 +62,7 @@ impl Template {
         })
     }
 
-    /// Returns the pattern in `encoding`, or `None` if the kind of the objects does not support this
-    /// encoding.
+    /// Returns the pattern in `encoding`, if the kind supports this encoding.
     pub(crate) fn pattern(&self, encoding: Encoding) -> Option<&Pattern> {
         match encoding {
             Encoding::Json => Some(&self.json),
@@ -97,8 +92,7 @@ impl Pattern {
         self.bytes.len()
     }
 
-    /// Appends the object with the identity `of` to `out`. `scratch` is a temporary buffer for slot values,
-    /// and its content is overwritten.
+    /// Appends the object with the identity `of` to `out`, and overwrites `scratch`.
     pub(crate) fn write(
         &self,
         of: &Identity,

@@ -31,8 +31,8 @@ pub(crate) struct Options {
     pods: usize,
 }
 
-/// Runs the measurement and prints the mean time per event: the time from the first write until all handlers
-/// have received all events, divided by the number of events.
+/// Runs the measurement and prints the mean time per event, from the first write until all handlers have
+/// received all events.
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let (handlers, events) = (options.handlers, options.events);
     ensure!(

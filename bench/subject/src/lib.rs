@@ -37,16 +37,15 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure reads and writes per second while readers read all pods of the cache and one writer changes
-    /// pods
+    /// Measure reads and writes per second with many readers and one writer
     Reads(readers::Options),
-    /// Measure the time that a key needs to pass through a work queue: add, get and done
+    /// Measure the time of a key in a work queue, from add to done
     Queue(queue::Options),
     /// Measure the time to deliver an event to many handlers
     FanOut(fan_out::Options),
 }
 
-/// Parses the command line and runs the measurement that the command line selects.
+/// Runs the measurement that the command line selects.
 ///
 /// # Errors
 /// Returns an error if the flags are incomplete or the measurement fails.

@@ -13,22 +13,20 @@ use kube_informer::transport::{ByteStream, Error, ListOptions, ListerWatcher, Re
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-/// Maximum number of written events that the informer has not read yet. At this number, the writer waits.
+/// Maximum number of sent events that the informer has not read yet.
 const ON_THE_WAY: usize = 64;
 
 /// The namespace of all pods.
 pub(crate) const NAMESPACE: &str = "default";
 
-/// A source of small pods for one informer. The list has all pods, and the watch has the events of a
-/// [`PodWriter`].
+/// A list of small pods, and a watch with the events of a [`PodWriter`].
 pub(crate) struct MemorySource {
     list: Bytes,
-    /// Receiver of the events that the [`PodWriter`] sends. `None` after the first watch has taken the
-    /// receiver.
+    /// Events from the [`PodWriter`]; `None` after the first watch has started.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 
-/// Changes the pods of a [`MemorySource`], and sends each change as an event to the source's watch.
+/// Changes the pods of a [`MemorySource`], and sends each change to its watch.
 pub(crate) struct PodWriter {
     pods: usize,
     revision: usize,
@@ -67,8 +65,7 @@ fn pod(number: usize, revision: usize) -> String {
 }
 
 impl PodWriter {
-    /// Changes the pod with the index `number` modulo the number of pods, and sends the event. Waits while
-    /// the channel of the watch is full.
+    /// Changes the pod with the index `number` modulo the number of pods, and sends the event.
     ///
     /// # Errors
     /// Returns an error if the informer has stopped.

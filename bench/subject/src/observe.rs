@@ -24,7 +24,7 @@ use tokio::{sync::oneshot, task::JoinSet};
 pub(crate) enum Store {
     /// The cache stores objects as values of their Rust type.
     Typed,
-    /// The cache stores objects compressed, and decodes an object whenever a caller reads the object.
+    /// Objects are compressed, and decoded on every read.
     Packed,
 }
 
@@ -92,11 +92,10 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// A handler that counts the events that it receives. `told` contains the counters.
+/// Handler that counts its events in `told`.
 struct Counting {
     told: Arc<Told>,
-    /// Whether the handler reads the content of each object. If the cache is packed, reading decodes the
-    /// object.
+    /// Whether the handler reads the content of each object.
     looks: bool,
 }
 
@@ -127,7 +126,7 @@ fn containers(object: &Object<Pod>) -> usize {
     spec.map_or(0, |spec| spec.containers.len())
 }
 
-/// Returns the value of the `bench/ts` annotation: the time at which the pod was last changed.
+/// Returns the time of the pod's last change, from the annotation `bench/ts`.
 fn sent(pod: &Pod) -> Option<&str> {
     let annotations = pod.metadata.annotations.as_ref()?;
     annotations.get("bench/ts").map(String::as_str)

@@ -28,8 +28,8 @@ use crate::{
     memory_source::{self, NAMESPACE, PodWriter},
 };
 
-/// Maximum number of writes whose events the handler has not received. It equals `queuedEvents` in
-/// client-go's benchmark.
+/// Maximum number of writes whose events the handler has not received; `queuedEvents` in client-go's
+/// benchmark.
 const WINDOW: usize = 10;
 
 /// Command-line options of `subject reads`.
@@ -53,11 +53,11 @@ pub(crate) struct Options {
 enum Readers {
     /// Each reader is a thread.
     Threads,
-    /// Each reader is a task on the informer's runtime. The task yields after each read.
+    /// Each reader is a task on the informer's runtime and yields after each read.
     Tasks,
 }
 
-/// Progress of a measurement: number of reads, number of writes, and whether the readers must stop.
+/// Numbers of reads and writes, and whether the readers must stop.
 #[derive(Debug, Default)]
 struct Done {
     reads: AtomicU64,
@@ -103,10 +103,7 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// Returns the handler for updates.
-///
-/// For each update, the handler reads the pod from the cache. It counts a write if the cache has the updated
-/// pod or a newer revision. The handler then permits the writer one more write.
+/// Returns an update handler that counts the write if the cache contains it, and permits another.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,
@@ -122,8 +119,7 @@ fn counting(
     }
 }
 
-/// Changes pods, one after the other, and takes a permit from `window` before each change. Returns when the
-/// informer stops.
+/// Changes one pod for each permit from `window` until the informer stops.
 async fn write(mut writer: PodWriter, window: Arc<Semaphore>) {
     // The step is a prime number. The writer reaches all pods unless the step divides the number of pods.
     for number in (0..).step_by(7_919) {
@@ -169,7 +165,7 @@ fn readers(
     Ok(threads)
 }
 
-/// Takes a snapshot of the cache, reads every pod in it, and counts this as one read.
+/// Reads every pod of one snapshot of the cache, and counts one read.
 fn read(indexer: &Indexer<Pod>, done: &Done) {
     let snapshot = indexer.snapshot();
     let mut length = 0;

@@ -68,7 +68,7 @@ pub struct Access {
     gate: Arc<Gate>,
 }
 
-/// Authenticates and authorizes all requests to a server, by the tokens and access rules of the server.
+/// Authenticates and authorizes all requests to one server.
 pub(crate) struct Gate {
     policy: Mutex<Policy>,
     anonymous: Arc<User>,
@@ -86,16 +86,11 @@ pub(crate) struct Policy {
 /// Bytes of a bearer token that the server accepts.
 struct BearerToken(Box<[u8]>);
 
-/// User of a TLS connection: the user that the client certificate names.
-///
-/// The connection adds this value to the extensions of each request.
+/// User that a TLS client certificate names; an extension of each request of the connection.
 #[derive(Clone)]
 pub(crate) struct Peer(pub(crate) Arc<User>);
 
-/// Marks a request that arrived without TLS on a loopback port of a server without `allow_remote`.
-///
-/// The connection adds this value to the extensions of the request. On a server without tokens, [`browser`]
-/// rejects such a request if a web page of another host caused it.
+/// Request extension: the request arrived without TLS on loopback, so [`browser`] may reject it.
 #[derive(Clone, Copy)]
 pub(crate) struct OwnMachine;
 
@@ -117,7 +112,7 @@ impl User {
         self
     }
 
-    /// Adds the group `system:authenticated` to the user, unless the user is already in this group.
+    /// Adds the user to the group `system:authenticated`.
     pub(crate) fn authenticated(mut self) -> Arc<User> {
         if !self.is_in(AUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_owned());
@@ -198,7 +193,7 @@ impl Gate {
 
     /// Authenticates and authorizes a request.
     ///
-    /// Returns the user of the request, and an error if the request is not allowed.
+    /// Returns the request's user, and an error if the request is not allowed.
     pub(crate) fn admit(&self, parts: &Parts, query: &Query) -> (Arc<User>, Option<ApiError>) {
         let peer = parts.extensions.get::<Peer>();
         let policy = self.policy.lock();
@@ -229,7 +224,7 @@ impl Gate {
         (user, refusal)
     }
 
-    /// Checks whether `user` may send a PUT request that creates the object at `target`.
+    /// Checks whether `user` may create the object at `target` with a PUT request.
     ///
     /// # Errors
     ///
@@ -266,9 +261,7 @@ impl Policy {
         tokens.len() < before
     }
 
-    /// Returns the user of a token, or `None` for an unknown token.
-    ///
-    /// The duration of the call does not depend on how many bytes of the token are correct.
+    /// Returns the user of a token, in a time that does not depend on how many bytes are correct.
     fn user_of(&self, token: &[u8]) -> Option<Arc<User>> {
         let mut found = None;
         for (known, user) in self.tokens.iter().flatten() {
@@ -299,8 +292,6 @@ impl BearerToken {
 }
 
 /// Returns the bearer token in the `Authorization` header, parsed as in Kubernetes' `bearertoken.go`.
-///
-/// Returns `None` if the header is missing, or if its scheme is not `Bearer`.
 fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     let value = headers.get(AUTHORIZATION)?.as_bytes().trim_ascii();
     let mut words = value.split(|byte| *byte == b' ');

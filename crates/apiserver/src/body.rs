@@ -13,9 +13,7 @@ use http_body::{Frame, SizeHint};
 use crate::response_budget::{FREE_BYTES, Reserved, ResponseBudget};
 use crate::status::ApiError;
 
-/// Length in bytes at which the server ends a chunk of a response body and sends the chunk.
-///
-/// A chunk can be longer, because it usually ends with a complete object.
+/// Approximate length in bytes of each chunk of a response body.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
 /// An error of any type, as tower and hyper represent it.
@@ -28,10 +26,7 @@ pub struct Body(Content);
 enum Content {
     /// Unsent bytes of a body with a known length.
     Full(Bytes),
-    /// A body with a known length whose bytes count towards the server's limit for responses in memory.
-    ///
-    /// The [`ResponseBudget`] enforces this limit and can evict the bytes. Then the next read of the body
-    /// returns an error.
+    /// Bytes in memory that count towards the [`ResponseBudget`]; reads fail after it evicts them.
     Held {
         content: Reserved<Bytes>,
         /// Number of bytes that have not been sent yet.
@@ -48,8 +43,7 @@ impl Body {
         Body(Content::Full(bytes.into()))
     }
 
-    /// Counts the bytes of the body towards `budget` if the body is in memory and longer than [`FREE_BYTES`].
-    /// Any other body is returned unchanged.
+    /// Counts an in-memory body of more than [`FREE_BYTES`] bytes towards `budget`.
     ///
     /// # Errors
     ///
@@ -72,7 +66,6 @@ impl Body {
         Body(Content::Stream(Box::pin(stream)))
     }
 
-    /// Returns the next chunk of the body, or `None` at the end of the body.
     pub(crate) fn poll_chunk(
         &mut self,
         cx: &mut Context<'_>,
@@ -98,11 +91,10 @@ impl Body {
     }
 }
 
-/// Removes at most [`CHUNK_BYTES`] bytes from the start of `rest`, and returns a copy of these bytes.
-///
-/// The bytes are copied, because a slice would keep all bytes of `rest` in memory.
+/// Removes and returns at most [`CHUNK_BYTES`] bytes from the start of `rest`.
 pub(crate) fn next_piece(rest: &mut Bytes) -> Bytes {
     let length = rest.len().min(CHUNK_BYTES);
+    // A slice would keep all bytes of `rest` in memory.
     let piece = Bytes::copy_from_slice(&rest.split_to(length));
     if rest.is_empty() {
         *rest = Bytes::new();

@@ -28,7 +28,7 @@ const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Maximum time to receive a request body (`RequestTimeout` in Kubernetes' `server/config.go`).
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum size in bytes of all request bodies together, which is enough for 85 bodies of [`BODY_BYTES_MAX`].
+/// Maximum size in bytes of all request bodies together: 85 bodies of [`BODY_BYTES_MAX`].
 const BODIES_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Receives the request bodies of one server, and limits their total size.
@@ -37,14 +37,14 @@ pub(crate) struct BodyLimit {
     bytes_max: usize,
 }
 
-/// A completely received request body. Its bytes count towards the [`BodyLimit`] until the body is dropped.
+/// A complete request body, which counts towards the [`BodyLimit`] until it is dropped.
 #[derive(Default)]
 pub(crate) struct Received {
     bytes: BytesMut,
     _reservation: Option<Reservation>,
 }
 
-/// The number of bytes of one request body that count towards the [`BodyLimit`] until this value is dropped.
+/// The bytes of one request body that count towards the [`BodyLimit`] until this value is dropped.
 struct Reservation {
     limit: Arc<BodyLimit>,
     bytes: usize,
@@ -64,12 +64,11 @@ impl BodyLimit {
     ///
     /// # Errors
     ///
-    /// Returns an error if the body is too large, if its bytes exceed the limit for all bodies together, or
-    /// if the client does not send it completely or in time.
+    /// Returns an error if the body exceeds a limit, or is not received completely and in time.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future frees the bytes that have been received so far.
+    /// Dropping the future frees the received bytes.
     pub(crate) async fn receive<B>(self: &Arc<BodyLimit>, body: B) -> Result<Received, ApiError>
     where
         B: http_body::Body,

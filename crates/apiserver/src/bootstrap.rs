@@ -20,17 +20,15 @@ use crate::server::Server;
 /// Namespaces that exist in every cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Name of the Service, the `EndpointSlice` and the `Endpoints` through which pods reach the API server.
+/// Name of the Service and its endpoints through which pods reach the API server.
 const SERVICE: &str = "kubernetes";
 
-/// Cluster IP of the Service `kubernetes`: the first address of kubeadm's default Service range,
-/// 10.96.0.0/12.
+/// Cluster IP of the Service `kubernetes`: the first address of kubeadm's Service range 10.96.0.0/12.
 const CLUSTER_IP: &str = "10.96.0.1";
 
 /// IP address of the API server in the endpoints of the Service `kubernetes`.
 ///
-/// The address is from the range for documentation (RFC 5737), because Kubernetes rejects loopback addresses
-/// in endpoints.
+/// It is a documentation address (RFC 5737), because Kubernetes rejects loopback addresses in endpoints.
 const ENDPOINT_IP: &str = "192.0.2.1";
 
 const SERVICE_PORT: u16 = 443;
@@ -73,9 +71,7 @@ impl Bootstrap {
         }
     }
 
-    /// Returns the system objects and, if the server enforces namespaces, the namespaces of the seeds.
-    ///
-    /// Objects that a seed replaces are not returned.
+    /// Returns the system objects and required namespaces that no seed replaces.
     fn system_objects(&self, server: &Server) -> Vec<Value> {
         let mut objects: Vec<Value> = NAMESPACES.into_iter().map(namespace).collect();
         if server.shared().settings.enforce_namespaces {
@@ -95,9 +91,7 @@ impl Bootstrap {
     }
 }
 
-/// Returns the names of the namespaces that contain seeds.
-///
-/// Seeds of a kind that the server does not serve are skipped.
+/// Returns the names of the namespaces that contain seeds of served kinds.
 fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     let registry = &server.shared().registry;
     let is_namespaced = |seed: &&Value| {
@@ -110,9 +104,7 @@ fn named_by<'a>(server: &Server, seeds: &'a [Value]) -> BTreeSet<&'a str> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Returns the kind, namespace and name of an object. A seed replaces the system object with the same values.
-///
-/// Returns `None` if no system object has the kind of the object.
+/// Returns the kind, namespace and name, or `None` for a kind without system objects.
 fn place(object: &Value) -> Option<(&str, &str, &str)> {
     let (metadata, kind) = (&object["metadata"], object["kind"].as_str()?);
     let version = object["apiVersion"].as_str()?;

@@ -26,7 +26,7 @@ use crate::shared::{Settings, Shared};
 use crate::storage::{Disk, OpenDatabase, OpenError, open_file};
 use crate::watch_cache::{Cache, WatchCache};
 
-/// Default maximum number of events queued for one watch, as in a Kubernetes API server.
+/// Default maximum number of events queued for one watch, as in Kubernetes.
 const WATCHER_BUFFER: usize = 1_000;
 
 /// Default maximum size of all objects in bytes: the largest `--quota-backend-bytes` that etcd recommends.
@@ -38,7 +38,7 @@ pub struct Builder {
     kinds: Kinds,
     bootstrap: Bootstrap,
     watch_cache: WatchCache,
-    /// Watch cache settings of single resources, by the name of the resource, such as `deployments.apps`.
+    /// Watch cache settings of single resources, each with the resource's name, such as `deployments.apps`.
     watch_caches: Vec<(String, WatchCache)>,
     rng: Option<u64>,
     access: Policy,
@@ -313,9 +313,6 @@ impl Builder {
     }
 
     /// Creates a server without objects, for a store at `revision`.
-    ///
-    /// The revision is added to the seed of the random values. Otherwise a restarted server would assign the
-    /// uids of its first start again.
     fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];
@@ -335,7 +332,7 @@ impl Builder {
     }
 }
 
-/// Activates on `server` the fault plans that were passed to the builder.
+/// Activates the fault plans on `server`.
 ///
 /// # Panics
 ///

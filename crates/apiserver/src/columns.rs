@@ -244,10 +244,7 @@ fn service_ports(service: &Object) -> String {
     none_if_empty(ports.join(","))
 }
 
-/// Joins at most the first three texts with commas.
-///
-/// If there are more than three texts, the result ends with the number of omitted texts and the text `more`,
-/// as in `a,b,c + 2 more...`.
+/// Joins up to three texts with commas and counts the others, as in `a,b,c + 2 more...`.
 fn shortened(texts: &[String], more: &str) -> String {
     match texts {
         [a, b, c, rest @ ..] if !rest.is_empty() => {
@@ -319,10 +316,9 @@ fn claim(volume: &Object) -> String {
     format!("{namespace}/{name}")
 }
 
-/// Returns a value of an Event for which the core API and the events API use different fields.
+/// Returns the value of the Event's field `core`, or of `events` if the first is empty or 0.
 ///
-/// `core` and `events` are the JSON pointers of the two fields. If the field `core` is absent, empty or 0,
-/// returns the value of the field `events`.
+/// Both are JSON pointers, to a field of the core API and a field of the events API.
 fn either(event: &Object, core: &str, events: &str) -> Value {
     match at(event, core) {
         value if value == "" || value == 0 => at(event, events),
@@ -388,11 +384,7 @@ fn event_count(event: &Object) -> i64 {
     times.as_i64().filter(|times| *times > 0).unwrap_or(1)
 }
 
-/// Returns the metrics of a `HorizontalPodAutoscaler` as text. Each metric has the form `name:
-/// current/target`, and commas separate the metrics.
-///
-/// A metric that is not a resource metric is shown as `<unknown>`. If there are more than two metrics, the
-/// result contains the first two and the number of omitted metrics.
+/// Returns the metrics of a `HorizontalPodAutoscaler` as text, such as `cpu: 20%/50%`.
 fn targets(autoscaler: &Object) -> String {
     let metrics = list(autoscaler, "/spec/metrics");
     let current = list(autoscaler, "/status/currentMetrics");
@@ -421,7 +413,7 @@ fn targets(autoscaler: &Object) -> String {
     }
 }
 
-/// Converts a number, or a text such as `50%`, to text. Returns `N/A` for any other value.
+/// Returns a number or a non-empty string as text, and `N/A` for any other value.
 fn amount(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.to_string()),

@@ -22,17 +22,13 @@ use http_body_util::BodyExt;
 
 use crate::body::{Body, BoxError};
 
-/// Length in bytes up to which a response is sent without compression.
-///
-/// The value is that of `defaultGzipThresholdBytes` in Kubernetes' `writers.go`.
+/// Length in bytes up to which a response is not compressed, like `defaultGzipThresholdBytes` in Kubernetes.
 const THRESHOLD_BYTES: usize = 128 * 1024;
 
-/// Compression level of gzip: the fastest level.
-///
-/// The value is that of `defaultGzipContentEncodingLevel` in Kubernetes' `writers.go`.
+/// The fastest compression level, like `defaultGzipContentEncodingLevel` in Kubernetes.
 const LEVEL: u32 = 1;
 
-/// A response while it is being compressed: the gzip encoder, and the chunks that are not compressed yet.
+/// A gzip encoder, and the chunks of a response that are not compressed yet.
 struct Gzip {
     encoder: GzEncoder<Vec<u8>>,
     /// Chunks that were read to compare the length of the response with [`THRESHOLD_BYTES`].
@@ -49,7 +45,7 @@ pub(crate) fn is_accepted(headers: &HeaderMap) -> bool {
     tokens.any(|token| token.trim() == "gzip")
 }
 
-/// Compresses a response that is longer than [`THRESHOLD_BYTES`]. A shorter response is returned unchanged.
+/// Compresses a response that is longer than [`THRESHOLD_BYTES`].
 ///
 /// # Cancel safety
 ///
@@ -97,9 +93,7 @@ fn chunks(held: Vec<Bytes>, rest: Body) -> impl Stream<Item = Result<Bytes, BoxE
 }
 
 impl Gzip {
-    /// Returns the next compressed chunk or an error, and the encoder that compresses the chunks after it.
-    ///
-    /// The encoder is `None` after the last chunk and after an error.
+    /// Returns the next compressed chunk or an error, and the encoder unless this was the last result.
     async fn advance(mut self) -> Option<(Result<Bytes, BoxError>, Option<Gzip>)> {
         loop {
             let chunk = match self.held.next() {
@@ -145,8 +139,7 @@ mod tests {
 
     const CHUNK_BYTES: usize = 64 * 1024;
 
-    /// Returns a response with `chunks` chunks, and a counter of the chunks that have been read from the
-    /// response.
+    /// Returns a response with `chunks` chunks, and a counter of the chunks that have been read.
     fn chunked(chunks: usize) -> (Response<Body>, Arc<AtomicUsize>) {
         let taken = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&taken);

@@ -355,7 +355,7 @@ impl Faults {
         self.send(&Match::watches(), &bytes.into());
     }
 
-    /// Executes the statements of a fault plan in order, and stops at the first action that fails.
+    /// Executes the statements of a fault plan in order, up to the first that fails.
     pub(crate) fn carry_out(&self, plan: &Plan) -> Result<(), PlanError> {
         for Placed { statement, at } in &plan.statements {
             match statement {
@@ -393,7 +393,7 @@ impl Faults {
         self.end_in(&mut self.shared.lock(), matches, ending);
     }
 
-    /// Ends or freezes the open watches that `matches` selects, and records this in the request log.
+    /// Ends or freezes the open watches that `matches` selects.
     fn end_in(&self, state: &mut State, matches: &Match, ending: Ending) {
         let hit = self.shared.faults.open().end(matches, ending);
         for sequence in hit {
@@ -439,7 +439,7 @@ impl Faults {
     }
 }
 
-/// Empties the history of all watch caches. No new watch can then start below the current revision.
+/// Empties the history of all watch caches, which makes earlier revisions too old for new watches.
 fn forget(state: &mut State) {
     let revision = state.storage.revision();
     for cache in &mut state.caches {

@@ -25,18 +25,13 @@ use crate::status::ApiError;
 pub(crate) use known::Known;
 pub(crate) use warnings::Warnings;
 
-/// Maximum number of complaints about a request body. Further complaints are dropped.
-///
-/// The value is that of `saveStrictError` in `sigs.k8s.io/json`.
+/// Maximum number of complaints about a request body, as in `sigs.k8s.io/json` (`saveStrictError`).
 const COMPLAINTS_MAX: usize = 100;
 
-/// Maximum length in bytes of a field's path in a complaint. A longer path is truncated.
-///
-/// The limit bounds the response, because each of up to [`COMPLAINTS_MAX`] complaints can repeat a long path.
+/// Maximum length in bytes of a field's path in a complaint; longer paths are truncated.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
 
-/// Value of the query parameter `fieldValidation`, which selects how unknown and duplicate fields are
-/// reported.
+/// Value of the query parameter `fieldValidation`, which selects how bad fields are reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directive {
     Ignore,
@@ -44,19 +39,17 @@ pub(crate) enum Directive {
     Strict,
 }
 
-/// Messages about the unknown and duplicate fields of a request body. No message occurs twice.
+/// Distinct messages about the unknown and duplicate fields of a request body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Complaints(Vec<String>);
 
-/// Deserializes a JSON value and drops its unknown members.
-///
-/// Records complaints about unknown and duplicate members in the [`Trail`].
+/// Deserializes a JSON value without its unknown members, and records complaints about members.
 struct Reader<'a> {
     known: Known,
     trail: &'a mut Trail,
 }
 
-/// State of reading one request body: the current path and the complaints recorded so far.
+/// Path of the current value in a request body, and the complaints so far.
 #[derive(Default)]
 struct Trail {
     /// Path of the value that is being read, such as `spec.containers[0].image`.
@@ -64,9 +57,7 @@ struct Trail {
     complaints: Complaints,
 }
 
-/// Parses a request body as JSON, and removes unknown fields.
-///
-/// Also returns complaints about unknown and duplicate fields.
+/// Parses a request body as JSON without unknown fields, and returns complaints about the fields.
 ///
 /// # Errors
 ///
@@ -98,9 +89,7 @@ pub(crate) fn prune(value: Value, known: Known) -> (Value, Complaints) {
 // === impl Directive ===
 
 impl Directive {
-    /// Returns the directive that the query parameter `fieldValidation` selects.
-    ///
-    /// A missing or invalid parameter selects [`Directive::Warn`].
+    /// Parses the query parameter `fieldValidation`; the default is [`Directive::Warn`].
     pub(crate) fn of(text: Option<&str>) -> Directive {
         match text {
             Some("Ignore") => Directive::Ignore,
@@ -109,9 +98,7 @@ impl Directive {
         }
     }
 
-    /// Reports the complaints about a request body as this directive requires.
-    ///
-    /// `Warn` adds the complaints to `warnings`, and `Ignore` drops them.
+    /// Ignores the complaints, adds them to `warnings`, or rejects the request.
     ///
     /// # Errors
     ///
@@ -161,7 +148,7 @@ impl Complaints {
 // === impl Trail ===
 
 impl Trail {
-    /// Appends `step`, such as `.spec`, to the path while `go` runs, and returns the result of `go`.
+    /// Runs `go` while `step`, such as `.spec`, is appended to the path.
     fn below<T>(&mut self, step: fmt::Arguments<'_>, go: impl FnOnce(&mut Trail) -> T) -> T {
         let length = self.path.len();
         let _ = fmt::Write::write_fmt(&mut self.path, step);

@@ -16,18 +16,13 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Batch, Entry, Ticket, Write};
 
-/// Number of batches that had failed before a write.
-///
-/// If the number is higher after the write, the write may be in a failed batch.
+/// Number of batches that had failed before a write. If it is higher afterwards, the write may have failed.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
 }
 
-/// Stores the pending batch of writes when this guard is dropped.
-///
-/// A task that owns the guard therefore stores the batch even if the runtime drops the task before the task
-/// runs.
+/// Guard that writes the pending batch to the disk when dropped, even if its task never runs.
 struct FlushOnDrop(Option<Arc<Shared>>);
 
 impl Drop for FlushOnDrop {
@@ -43,9 +38,7 @@ impl Drop for FlushOnDrop {
     }
 }
 
-/// A batch after the attempt to write it to the disk, and the result of the attempt.
-///
-/// The callers that wait for the batch have not yet received the result.
+/// A batch and the result of its write, which the waiting callers have not yet received.
 #[must_use = "the callers wait for the result"]
 struct Flushed {
     batch: Batch,
@@ -60,9 +53,6 @@ impl Flushed {
 
 impl Shared {
     /// Returns the number of batches that have failed so far.
-    ///
-    /// A caller calls this function before a write, and passes the result to [`Shared::settled`] or
-    /// [`Shared::settle`] after the write.
     pub(crate) fn before_write(&self) -> Before {
         Before {
             failures: self.lock().pending.failures(),
@@ -98,8 +88,6 @@ impl Shared {
 
     /// Blocks until all writes that the server has accepted are durable and visible.
     ///
-    /// Synchronous callers use this function instead of [`Shared::settled`].
-    ///
     /// # Errors
     ///
     /// Returns an error if a batch of writes has failed since `before`.
@@ -114,9 +102,7 @@ impl Shared {
         Shared::check(before, &self.lock())
     }
 
-    /// Returns an error if a batch of writes has failed since `before`.
-    ///
-    /// The failed batch does not necessarily contain the caller's write.
+    /// Returns an error if any batch of writes has failed since `before`.
     fn check(before: Before, state: &State) -> Result<(), ApiError> {
         if state.pending.failures() == before.failures {
             return Ok(());
@@ -133,10 +119,7 @@ impl Shared {
 
     /// Restores the store to an older revision with `change`, and writes the restored state to the disk.
     ///
-    /// No batch is written to the disk while `change` runs.
     /// Accepted writes that are not yet on the disk fail.
-    /// If the restored state can't be written to the disk, the server logs an error and retries with the next
-    /// write.
     ///
     /// # Errors
     ///
@@ -149,6 +132,7 @@ impl Shared {
         let Some(disk) = self.disk.get() else {
             return change(&mut self.lock());
         };
+        // While the disk is locked, no batch is written.
         let mut disk = disk.lock();
         let mut state = self.lock();
         let undone = state.storage.keys_after(revision);
@@ -167,9 +151,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the pending batch to the disk, and returns the batch with the result.
-    ///
-    /// Returns `None` if no batch is pending, for example because a concurrent call has stored it.
+    /// Writes the pending batch, if any, to the disk, and returns the batch with the result.
     fn flush(&self) -> Option<Flushed> {
         let mut disk = self.disk.get()?.lock();
         let mut state = self.lock();
@@ -203,9 +185,7 @@ impl Shared {
 }
 
 impl State {
-    /// Returns one write for each object whose state on the disk may be wrong after a failed batch.
-    ///
-    /// Each write contains the object's state in memory, which clients see.
+    /// Returns a write of the object in memory for each object that may be wrong on the disk.
     fn corrections(&self) -> Vec<Write> {
         let doubtful = self.pending.doubtful().iter();
         let stored = |(collection, key): &(_, Arc<str>)| Write {

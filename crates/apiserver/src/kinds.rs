@@ -14,14 +14,10 @@ pub(crate) mod schema;
 
 use std::fmt;
 
-/// The table of the built-in kinds of Kubernetes 1.36, one resource per line.
-///
-/// The header of the file explains the format.
+/// Built-in kinds of Kubernetes 1.36, one resource per line; the file's header explains the format.
 const V1_36: &str = include_str!("kinds/v1_36.tsv");
 
-/// Verbs of every custom kind.
-///
-/// In the table of built-in kinds, `*` means all of these verbs.
+/// Verbs of custom kinds, and of built-in kinds with `*` in the table.
 const ALL_VERBS: [&str; 8] = [
     "create",
     "delete",
@@ -95,7 +91,7 @@ pub struct Subresource {
 /// The set of kinds that a server serves, both built-in kinds and kinds that the user added.
 #[derive(Clone)]
 pub struct Kinds {
-    /// The kinds in strictly ascending order of group, version and plural name, for a binary search.
+    /// The kinds, sorted by group, version and plural name for binary search.
     kinds: Vec<Kind>,
 }
 
@@ -153,9 +149,7 @@ impl Kind {
         }
     }
 
-    /// Returns the Go package of the kind's internal type, such as `core`.
-    ///
-    /// Some error messages of Kubernetes contain this package.
+    /// Returns the Go package of the kind's internal type, such as `core`, for error messages.
     pub(crate) fn internal_package(&self) -> &str {
         match self.group.split('.').next() {
             None | Some("") => "core",
@@ -176,7 +170,7 @@ impl Kind {
         (&self.group, &self.version, &self.plural)
     }
 
-    /// Parses one line of the table of built-in kinds. Returns `None` if the line is malformed.
+    /// Parses a line of the table of built-in kinds.
     fn from_row(line: &str) -> Option<Kind> {
         let mut columns = line.split('\t');
         let (group, version) = split_api_version(columns.next()?);
@@ -226,12 +220,9 @@ impl Kind {
 // === impl Subresource ===
 
 impl Subresource {
-    /// Parses the cell of a subresource in the table of built-in kinds. Returns `None` if the cell is
-    /// malformed.
+    /// Parses a subresource `name@apiVersion/Kind=verbs` of the table of built-in kinds.
     ///
-    /// The format of the cell is `name@apiVersion/Kind=verbs`.
-    /// The part `@apiVersion/Kind` is absent if it would equal the `apiVersion` and kind of the main
-    /// resource.
+    /// `@apiVersion/Kind` is absent if it equals that of the main resource.
     fn from_cell(cell: &str, group: &str, version: &str, kind: &str) -> Option<Subresource> {
         let (name, served) = cell.split_once('=')?;
         let (name, group, version, kind) = match name.split_once('@') {
@@ -295,7 +286,7 @@ impl Kinds {
             .find(|known| known.kind == kind && known.group == group && known.version == version)
     }
 
-    /// Returns whether any kind has this group. `group` is empty for the core group.
+    /// Returns whether any kind has this group, which is empty for the core group.
     pub(crate) fn has_group(&self, group: &str) -> bool {
         self.iter().any(|kind| kind.group == group)
     }
@@ -331,12 +322,12 @@ impl fmt::Debug for Kinds {
     }
 }
 
-/// Splits an `apiVersion` into group and version. The group is empty if there is no slash.
+/// Splits an `apiVersion` into group and version; the core group is empty.
 fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Splits a comma-separated cell of the table of built-in kinds into names. The cell `-` has no names.
+/// Splits a comma-separated cell into names; the cell `-` has none.
 fn names(cell: &str) -> Vec<String> {
     match cell {
         "-" => Vec::new(),

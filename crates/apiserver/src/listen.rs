@@ -30,14 +30,10 @@ use crate::tls::Tls;
 use connection::{Alive, Security, Settings, accept};
 pub use kubeconfig::Kubeconfig;
 
-/// Maximum number of open connections per port: two connections for each of 10,000 nodes.
-///
-/// Further connections wait in the operating system's queue.
+/// Maximum number of open connections per port: two for each of 10,000 nodes.
 const CONNECTIONS_MAX: usize = 20_000;
 
-/// Pause before the next attempt if a connection can't be accepted or the port can't be bound.
-///
-/// The pause prevents a busy loop while the error persists.
+/// Pause after a failure to accept a connection or to bind the port.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// TCP port on which a server listens until this value is shut down or dropped.
@@ -45,9 +41,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct Listening {
     address: SocketAddr,
     security: Security,
-    /// Set that contains one task, the accept loop. The accept loop owns the tasks of the connections.
+    /// Contains only the accept loop, which owns the tasks of the connections.
     tasks: JoinSet<()>,
-    /// Receives no messages. The channel closes when the last task of the port has ended.
+    /// Receives no messages, and closes when the last task of the port has ended.
     ended: mpsc::Receiver<()>,
 }
 
@@ -120,9 +116,7 @@ impl Server {
 }
 
 impl Server {
-    /// Returns [`OwnMachine`] if the server must reject requests from web pages of other machines.
-    ///
-    /// This is necessary on a loopback address without TLS, unless the builder allows remote clients.
+    /// Returns [`OwnMachine`] if requests from web pages of other machines must be rejected.
     fn is_for_own_machine(&self, address: SocketAddr, security: &Security) -> Option<OwnMachine> {
         // A web page can't send requests for the name in a certificate.
         let is_plain = matches!(security, Security::Plain);
@@ -177,9 +171,7 @@ struct Accepting {
 }
 
 impl Accepting {
-    /// Accepts and serves connections until this future is dropped, which also closes the connections.
-    ///
-    /// The port is closed while a fault refuses connections.
+    /// Accepts and serves connections until this future is dropped, which closes the connections.
     async fn run(self, listener: TcpListener, mut faults: watch::Receiver<Connections>) {
         let mut connections = JoinSet::new();
         let mut listener = Some(listener);
@@ -215,11 +207,9 @@ impl Accepting {
     }
 }
 
-/// Waits for the next connection and returns it.
+/// Returns the next connection, or `None` after a pause.
 ///
-/// Returns `None` after a pause if there is no listener, too many connections are open, or accepting fails.
-/// The pause ends at `refused`, the time at which a fault stops refusing connections. If `refused` is `None`,
-/// the pause lasts for [`PAUSE`].
+/// `refused` is the time at which a fault stops refusing connections.
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

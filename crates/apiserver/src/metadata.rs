@@ -41,9 +41,7 @@ impl MetadataRules {
         }
     }
 
-    /// Validates the metadata of a new object, and returns the errors.
-    ///
-    /// This includes the validation of the name and of `generateName`.
+    /// Validates the metadata of a new object, including `name` and `generateName`.
     pub(crate) fn check_new(self, object: &Object) -> Vec<FieldError> {
         let mut errors = Vec::new();
         let base = object.text("generateName");

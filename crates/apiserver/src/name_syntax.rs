@@ -5,7 +5,7 @@
 
 /// Maximum length of an object's name in bytes, which is Kubernetes' `DNS1123SubdomainMaxLength`.
 const NAME_MAX: usize = 253;
-/// Maximum length in bytes of a DNS label, of a label value, and of a label key without its prefix.
+/// Maximum length in bytes of a DNS label, a label value, and a label key without prefix.
 const LABEL_MAX: usize = 63;
 
 const SUBDOMAIN: &str = r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -65,9 +65,7 @@ fn label_faults(name: &str) -> Vec<String> {
     faults
 }
 
-/// Returns a message for each way in which `key` violates the syntax of label keys.
-///
-/// The rules and messages are those of Kubernetes' function `IsQualifiedName`.
+/// Returns a message for each violation of the label key syntax, as Kubernetes' `IsQualifiedName` does.
 pub(crate) fn key_faults(key: &str) -> Vec<String> {
     let (prefix, name) = match key.split_once('/') {
         None => (None, key),
@@ -102,7 +100,7 @@ pub(crate) fn key_faults(key: &str) -> Vec<String> {
     faults
 }
 
-/// Returns a message for each way in which `value` violates the syntax of label values.
+/// Returns a message for each violation of the label value syntax.
 pub(crate) fn value_faults(value: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if value.len() > LABEL_MAX {
@@ -114,9 +112,7 @@ pub(crate) fn value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// Returns whether `text` is a label value that is not empty. The maximum length is not checked.
-///
-/// A label value contains only ASCII letters, digits and `-_.`, and starts and ends with a letter or digit.
+/// Returns whether `text` is a non-empty label value, apart from the maximum length.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)

@@ -15,18 +15,16 @@ use crate::protobuf::{CONTENT_TYPE, Schema};
 use crate::route::{Query, Verb};
 use crate::status::ApiError;
 
-/// Media types of objects of built-in kinds, as the message of a 406 error lists them.
+/// Media types that a 406 error lists for built-in kinds.
 const ACCEPTED: &str = "application/json, application/json;stream=watch, application/vnd.kubernetes.protobuf, application/vnd.kubernetes.protobuf;stream=watch";
 
-/// Media types of objects of custom kinds and of discovery documents, as the message of a 406 error lists them.
+/// Media types that a 406 error lists for custom kinds and discovery documents.
 const ACCEPTED_JSON: &str = "application/json, application/json;stream=watch";
 
-/// Media types of tables, and of the metadata of objects, as the message of a 406 error lists them.
+/// Media types that a 406 error lists for tables and object metadata.
 const JSON: &str = "application/json";
 
-/// Value of the media type parameter `as` that requests only the metadata of one object.
-///
-/// [`METADATA_LIST`] requests the metadata of a list of objects.
+/// Value of the media type parameter `as` for the metadata of one object.
 const METADATA: &str = "PartialObjectMetadata";
 const METADATA_LIST: &str = "PartialObjectMetadataList";
 
@@ -44,7 +42,7 @@ pub(crate) enum Encoding {
     Protobuf,
 }
 
-/// Form in which a response contains objects: complete objects, only their metadata, or a table.
+/// Form of the objects in a response: complete, only metadata, or a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Representation {
     Object,
@@ -53,9 +51,7 @@ pub(crate) enum Representation {
     Table(IncludeObject),
 }
 
-/// Value of the query parameter `includeObject`.
-///
-/// Selects the part of the object that a table row contains in addition to the cells.
+/// Query parameter `includeObject`: the part of the object in each table row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,
@@ -64,7 +60,7 @@ pub(crate) enum IncludeObject {
 }
 
 impl Format {
-    /// Returns the protobuf schema of the objects in the response, or `None` if the response is JSON.
+    /// Returns the protobuf schema of the objects, or `None` for a JSON response.
     pub(crate) fn schema(self, kind: &Kind) -> Option<Schema> {
         match (self.encoding, self.representation) {
             (Encoding::Protobuf, Representation::Object) => Schema::of_objects(kind),
@@ -104,7 +100,7 @@ impl Alternative<'_> {
             .map(|(_, value)| value.trim())
     }
 
-    /// Returns the format of the alternative, or `None` if the server does not support it for this kind.
+    /// Returns the alternative's format, or `None` if the kind does not support that.
     fn format(&self, include: IncludeObject, kind: &Kind) -> Option<Format> {
         let encoding = match self.media_type {
             CONTENT_TYPE => Encoding::Protobuf,
@@ -137,8 +133,7 @@ impl Alternative<'_> {
         }
     }
 
-    /// Returns a 406 error if the alternative requests `PartialObjectMetadata` for a list request, or
-    /// `PartialObjectMetadataList` for any other request.
+    /// Returns a 406 error if the parameter `as` requests a list's metadata for one object or vice versa.
     fn check_form(&self, verb: Verb, kind: &Kind) -> Result<(), ApiError> {
         let (package, name) = (kind.internal_package(), &kind.kind);
         let why = match self.parameter("as") {
@@ -154,15 +149,11 @@ impl Alternative<'_> {
     }
 }
 
-/// Returns the format that the `Accept` header selects for the response.
-///
-/// The result depends on the verb of the request and on the kind.
+/// Returns the response format that the `Accept` header selects for this verb and kind.
 ///
 /// # Errors
 ///
-/// Returns a 406 error if the server supports no alternative of the header.
-/// Also returns a 406 error if the selected alternative requests `PartialObjectMetadata` for a list, or
-/// `PartialObjectMetadataList` for any other request.
+/// Returns a 406 error if no alternative is supported, or the selected one does not fit the verb.
 pub(crate) fn negotiate(
     headers: &HeaderMap,
     query: &Query,
@@ -196,9 +187,7 @@ pub(crate) fn negotiate(
     Ok(format)
 }
 
-/// Returns the encoding of an error response to a request for objects of this kind.
-///
-/// The first supported media type in the `Accept` header determines the encoding. The default is JSON.
+/// Returns the encoding of error responses: the first supported media type, or JSON.
 pub(crate) fn errors_in(headers: &HeaderMap, kind: &Kind) -> Encoding {
     let accept = accept(headers);
     let mut alternatives = accept.split(',').map(Alternative::parse);
@@ -215,7 +204,7 @@ pub(crate) fn errors_in(headers: &HeaderMap, kind: &Kind) -> Encoding {
 ///
 /// # Errors
 ///
-/// Returns a 406 error if the client accepts neither aggregated nor plain discovery documents.
+/// Returns a 406 error if the client accepts neither.
 pub(crate) fn wants_aggregated_discovery(headers: &HeaderMap) -> Result<bool, ApiError> {
     accept(headers)
         .split(',')
@@ -247,8 +236,6 @@ pub(crate) fn content_type(headers: &HeaderMap) -> String {
 }
 
 /// Returns the values of all `Accept` headers, joined by commas.
-///
-/// Returns an empty string if the request has no such header.
 fn accept(headers: &HeaderMap) -> String {
     let values: Vec<&str> = headers
         .get_all(header::ACCEPT)

@@ -14,9 +14,7 @@ use crate::status::ApiError;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Object(Map<String, Value>);
 
-/// Maximum nesting depth of an object's JSON. The object itself is the first level.
-///
-/// `serde_json` parses JSON up to this depth (`remaining_depth`), so every stored object can be parsed again.
+/// Maximum nesting depth of an object's JSON, the maximum that `serde_json` parses.
 pub(crate) const DEPTH_MAX: usize = 127;
 
 /// The members of `metadata` whose values must be strings.
@@ -31,9 +29,9 @@ const TEXTS: [&str; 8] = [
     "selfLink",
 ];
 
-/// Returns the nesting depth of the JSON objects and lists in a value. The depth of a scalar is 0.
+/// Returns the nesting depth of the JSON objects and lists in a value; the depth of a scalar is 0.
 ///
-/// The function is recursive, so a value of unlimited depth overflows the stack.
+/// Recursive: a value of unlimited depth overflows the stack.
 pub(crate) fn height(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or(0),
@@ -107,7 +105,7 @@ impl Object {
         Ok(object)
     }
 
-    /// Converts a stored object without a check, because every object is checked before it is stored.
+    /// Converts a stored object, which was checked before it was stored.
     pub(crate) fn stored(members: Map<String, Value>) -> Object {
         Object(members)
     }
@@ -120,7 +118,7 @@ impl Object {
         self.0.get(member)
     }
 
-    /// Returns a copy of a member if the member is a JSON object. Otherwise returns an empty JSON object.
+    /// Returns a copy of a member, or `{}` if the member is not a JSON object.
     pub(crate) fn part(&self, member: &str) -> Value {
         let part = self.get(member).filter(|part| part.is_object());
         part.cloned().unwrap_or_else(|| json!({}))
@@ -146,8 +144,7 @@ impl Object {
             .filter(|value| !value.is_null())
     }
 
-    /// Returns a member of `metadata` as a string, or an empty string if the member is absent or not a
-    /// string.
+    /// Returns a string member of `metadata`, or an empty string if there is none.
     pub(crate) fn text(&self, member: &str) -> &str {
         self.meta(member)
             .and_then(Value::as_str)
@@ -180,9 +177,7 @@ impl Object {
         self.meta("deletionTimestamp").is_some()
     }
 
-    /// Returns the time in `deletionTimestamp`, the deadline for the removal of the object.
-    ///
-    /// Returns `None` if the object is not being deleted. Returns the Unix epoch if the text can't be parsed.
+    /// Returns the time in `deletionTimestamp`, or the Unix epoch if it can't be parsed.
     pub(crate) fn deletion_time(&self) -> Option<Timestamp> {
         // A direct call can store text that is not a time.
         let parsed = |text: &Value| text.as_str().unwrap_or_default().parse();

@@ -26,8 +26,7 @@ use crate::status::ApiError;
 
 /// Limits for decoding one request body.
 ///
-/// In measurements with these limits, a protobuf body needed at most two thirds of the memory that a JSON
-/// body of the maximum size (3 MiB) can need.
+/// With these limits, a protobuf body needs less memory than a JSON body of the maximum size.
 const OPTIONS: Options = Options {
     depth: DEPTH_MAX,
     containers: 500_000,
@@ -35,7 +34,7 @@ const OPTIONS: Options = Options {
     missing: Missing::Zero,
 };
 
-/// Maximum number of bytes of an unrecognized body that the error message contains.
+/// Maximum number of bytes of an unrecognized body in the error message.
 ///
 /// The value is that of `transformDecodeError` in Kubernetes' `endpoints/handlers/rest.go`.
 const SUMMARY_BYTES_MAX: usize = 30;
@@ -65,7 +64,7 @@ pub(crate) fn decode(body: &[u8], expected: Expected<'_>) -> Result<Value, ApiEr
     decoded.map_err(|why| expected.unfit(&envelope, why))
 }
 
-/// Parses the magic number and the envelope of a protobuf body, and returns the envelope.
+/// Checks the magic number of a protobuf body, and returns the envelope.
 fn open(body: &[u8]) -> Result<Envelope<'_>, Cow<'static, str>> {
     if body.is_empty() {
         return Err("empty data".into());
@@ -82,9 +81,7 @@ fn open(body: &[u8]) -> Result<Envelope<'_>, Cow<'static, str>> {
     Envelope::read(bytes).map_err(|error| error.to_string().into())
 }
 
-/// Returns the start of an unrecognized body for an error message.
-///
-/// The result contains the bytes as text if the body begins with `{`, and in hexadecimal otherwise.
+/// Returns the start of an unrecognized body as readable text for an error message.
 fn summary(body: &[u8]) -> String {
     let start = &body[..body.len().min(SUMMARY_BYTES_MAX)];
     let mut summary = String::new();
@@ -103,7 +100,6 @@ fn summary(body: &[u8]) -> String {
     summary
 }
 
-/// Splits an `apiVersion` into group and version. The group is empty for the core group.
 fn group_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
@@ -111,8 +107,7 @@ fn group_version(api_version: &str) -> (&str, &str) {
 // === impl Expected ===
 
 impl Expected<'_> {
-    /// The type `DeleteOptions`, which is the body of a delete request and accepts the `apiVersion` of any
-    /// group.
+    /// `DeleteOptions`, the body of a delete request, with any `apiVersion`.
     pub(crate) const DELETE_OPTIONS: Expected<'static> = Expected {
         group: "meta.k8s.io",
         version: "v1",
@@ -186,7 +181,7 @@ impl Expected<'_> {
         ))
     }
 
-    /// Returns the error for a sent object that can't be decoded, or that is not of the expected kind.
+    /// Returns the error for a sent object that is malformed or of an unexpected kind.
     fn unfit(&self, sent: &Envelope<'_>, why: impl fmt::Display) -> ApiError {
         if self.is_delete_options() {
             return ApiError::bad_request(why.to_string());

@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use crate::body::Body;
 use crate::protobuf;
 
-/// Response to a successful request before the conversion to an HTTP response.
-///
-/// The request log records `revision`.
+/// Response to a successful request.
 pub(crate) struct Reply {
     pub(crate) code: StatusCode,
     pub(crate) body: Body,
@@ -41,9 +39,7 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// Returns a Kubernetes `Status` object that reports success.
-    ///
-    /// The object contains `details` if given, and otherwise `code`.
+    /// Returns a `Status` object that reports success, with `details` or otherwise with `code`.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
         let mut status = json!({
             "kind": "Status",

@@ -18,12 +18,9 @@ const JSON: &str = "application/json";
 /// Media type of protobuf bodies, which Go clients send for built-in kinds.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Parses a request body to a JSON value, and checks the field names in a JSON body.
+/// Parses a request body to a JSON value, and checks the field names of JSON bodies against `known`.
 ///
-/// Returns the value, and complaints about unknown and duplicate fields. `known` defines which fields are
-/// known. A protobuf body results in no complaints.
-///
-/// `protobuf` is the type of the object in a protobuf body. With `None`, a protobuf body is rejected.
+/// `protobuf` is the type of the object in a protobuf body; with `None`, such a body is rejected.
 ///
 /// # Errors
 ///
@@ -49,8 +46,7 @@ pub(crate) fn read(
     }
 }
 
-/// Returns the type of a kind's objects in protobuf bodies, or `None` for a custom kind, which has no
-/// protobuf encoding.
+/// Returns the type of a kind's objects in protobuf bodies, which custom kinds do not support.
 pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     (!kind.custom).then_some(Expected {
         group: &kind.group,
@@ -59,7 +55,7 @@ pub(crate) fn of_kind(kind: &Kind) -> Option<Expected<'_>> {
     })
 }
 
-/// Returns the protobuf type of the object in a subresource's request body, such as `Scale`.
+/// Returns the type of the object in a protobuf body for a subresource, such as `Scale`.
 pub(crate) fn of_subresource(subresource: &Subresource) -> Expected<'_> {
     Expected {
         group: &subresource.group,

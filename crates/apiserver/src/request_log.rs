@@ -26,9 +26,7 @@ use crate::route::{ListOptions, Verb};
 /// A full log of typical requests needs some tens of megabytes.
 pub const LOG_MAX: usize = 100_000;
 
-/// Maximum size of the log in bytes.
-///
-/// The limit takes effect before [`LOG_MAX`] only if requests have very long paths, headers or options.
+/// Maximum size of the log in bytes, which only very long requests reach before [`LOG_MAX`].
 const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// A request that the server received, with the status and revision of its response.
@@ -89,7 +87,7 @@ pub struct RequestLog {
     recorder: Arc<Recorder>,
 }
 
-/// Request log of a server. Records requests, their responses, and the faults that affect them.
+/// Log of the requests to a server, their responses, and the faults that affect them.
 pub(crate) struct Recorder {
     /// Time at which the server was created.
     started: Instant,
@@ -231,9 +229,7 @@ impl Recorder {
         Arc::new(request)
     }
 
-    /// Records the status and revision of the response to a request.
-    ///
-    /// Does nothing if the log no longer contains the request.
+    /// Records the status and revision of the response to a request that the log still contains.
     pub(crate) fn answered(&self, sequence: u64, status: u16, revision: Option<u64>) {
         if let Some(request) = self.inner.lock().find(sequence) {
             request.status = Some(status);
@@ -241,10 +237,7 @@ impl Recorder {
         }
     }
 
-    /// Records that a fault affects a request.
-    ///
-    /// Does nothing if the fault is already recorded for the request, or if the log no longer contains the
-    /// request.
+    /// Records once that a fault affects a request, if the log still contains the request.
     pub(crate) fn hit(&self, sequence: u64, fault: &str) {
         if let Some(request) = self.inner.lock().find(sequence)
             && !request.faults.iter().any(|known| known == fault)

@@ -17,9 +17,7 @@ use crate::kinds::schema::{Definition, Schema};
 use crate::kinds::{Kind, Kinds, Scope};
 use crate::strategy::Strategy;
 
-/// Index of a collection in the store.
-///
-/// A collection contains the objects of all versions that share a group and a plural name.
+/// Index of a collection: the objects of all versions with the same group and plural name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CollectionId(pub(crate) usize);
 
@@ -28,12 +26,9 @@ pub(crate) struct CollectionId(pub(crate) usize);
 pub(crate) struct Resource {
     pub(crate) kind: Kind,
     /// Index of this resource among all resources of the server.
-    ///
-    /// Every version of a kind has its own index.
     pub(crate) ordinal: usize,
     pub(crate) collection: CollectionId,
-    /// JSON members `apiVersion` and `kind` at the start of every serialized object, such as
-    /// `"apiVersion":"v1","kind":"Pod"`.
+    /// Start of every serialized object, such as `"apiVersion":"v1","kind":"Pod"`.
     pub(crate) type_meta: String,
     pub(crate) strategy: Strategy,
     known: OnceLock<Known>,
@@ -62,7 +57,7 @@ impl Resource {
         self.kind.verbs.iter().any(|served| served == verb)
     }
 
-    /// Returns the key of an object in the store: `namespace/name`, or `name` for a cluster-scoped kind.
+    /// Returns the key of an object in the store: `namespace/name`, or `name` if cluster-scoped.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
             Some(namespace) if self.is_namespaced() => format!("{namespace}/{name}"),
@@ -75,7 +70,7 @@ impl Resource {
         *self.known.get_or_init(|| Known::of(&self.kind))
     }
 
-    /// Returns the type definition that strategic merge patches need. Returns `None` for a custom kind.
+    /// Returns the type definition for strategic merge patches, or `None` for a custom kind.
     pub(crate) fn definition(&self) -> Option<&'static Definition> {
         *self.definition.get_or_init(|| {
             if self.kind.custom {
@@ -159,15 +154,13 @@ impl Registry {
         self.by_path(&found.group, &found.version, &found.plural)
     }
 
-    /// Returns the id of the collection with this plural name and group, written like `deployments.apps`.
+    /// Returns the id of the collection that `group_resource` names, such as `deployments.apps`.
     pub(crate) fn collection_named(&self, group_resource: &str) -> Option<CollectionId> {
         self.resource_named(group_resource)
             .map(|resource| resource.collection)
     }
 
-    /// Iterates over the namespaced resources that support `delete`.
-    ///
-    /// If several of these resources share a collection, the iterator returns one of them.
+    /// Iterates over the namespaced resources that support `delete`, one per collection.
     pub(crate) fn namespaced(&self) -> impl Iterator<Item = &Arc<Resource>> {
         let mut seen = BTreeSet::new();
         let deletable =
@@ -176,9 +169,7 @@ impl Registry {
         self.resources.iter().filter(deletable).filter(first)
     }
 
-    /// Returns the resource with this plural name and group, written like `deployments.apps`.
-    ///
-    /// If the resource has several versions, returns the first one in the order of [`Kinds::iter`].
+    /// Returns the first version of the resource that `group_resource` names, such as `deployments.apps`.
     pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()

@@ -23,32 +23,26 @@ use tokio::time::Instant;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Maximum number of slots that all responses together reserve.
+/// Maximum memory of all responses together, in slots of [`ResponseBudget::SLOT_BYTES`].
 ///
-/// A list of a million objects needs about a million slots, so 64 such lists fit.
+/// The value is enough for 64 lists of a million objects.
 const SLOTS_MAX: usize = 64 * 1024 * 1024;
 
-/// Number of slots that a response reserves for the chunk of its body that is being sent.
-///
-/// The slots are 64 KiB on a 64-bit platform, the size of a chunk.
+/// Memory that a response reserves for the chunk being sent, in slots: 64 KiB on a 64-bit platform.
 const SLOTS_OF_CHUNK: usize = 8 * 1024;
 
-/// Maximum size in bytes of a response body that reserves no slots if it is complete in memory.
-///
-/// A body that is written in parts while it is sent always reserves slots.
+/// Maximum size in bytes of a complete body that is sent without a reservation.
 pub(crate) const FREE_BYTES: usize = 4 * 1024;
 
-/// Minimum age of the responses that the budget evicts to free slots for a new response.
+/// Minimum age of the responses that are evicted to free memory for a new response.
 ///
-/// The value is Kubernetes' `RequestTimeout` in `server/config.go`, the timeout of all requests except
-/// watches.
+/// The value is Kubernetes' `RequestTimeout` in `server/config.go`.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Limits the total memory of the response bodies that clients have not finished reading.
 ///
-/// Each response reserves its memory in this budget, in slots of
-/// [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes.
-/// Dropping or evicting the content of the response, a [`Reserved`], frees the slots.
+/// Each response reserves its memory in slots of [`SLOT_BYTES`](ResponseBudget::SLOT_BYTES) bytes, until its
+/// [`Reserved`] is dropped or evicted.
 pub(crate) struct ResponseBudget {
     slots_max: usize,
     open: Mutex<Open>,
@@ -58,7 +52,7 @@ pub(crate) struct ResponseBudget {
 struct Open {
     slots: usize,
     last: u64,
-    /// The responses that have reserved slots. The keys increase with the start times of the responses.
+    /// The responses that have reserved memory, in the order of their start times.
     responses: BTreeMap<u64, Response>,
 }
 
@@ -68,14 +62,12 @@ struct Response {
     content: Weak<dyn Content>,
 }
 
-/// The type-erased content of a response, which the budget can drop before the client has read it.
+/// The content of a response, which can be evicted before the client has read it.
 trait Content: Send + Sync {
     fn evict(&self);
 }
 
-/// The content of one response, for which the budget has reserved slots.
-///
-/// Dropping this value drops the content and frees the slots.
+/// The content of one response. Dropping this value drops the content and frees its memory in the budget.
 pub(crate) struct Reserved<T> {
     content: Arc<Mutex<Option<T>>>,
     budget: Arc<ResponseBudget>,
@@ -97,7 +89,7 @@ impl Default for ResponseBudget {
 }
 
 impl ResponseBudget {
-    /// Reserves slots for the complete response body `bytes` and for one chunk of it, and returns the body.
+    /// Reserves memory for the complete response body `bytes` and a chunk of it.
     ///
     /// # Errors
     ///
@@ -110,18 +102,16 @@ impl ResponseBudget {
     /// Size of a slot in bytes: the size of a pointer to a stored object.
     pub(crate) const SLOT_BYTES: usize = size_of::<usize>();
 
-    /// Returns the number of slots for a response that contains the objects `entries`.
+    /// Returns the number of slots for the objects `entries` of a response.
     ///
-    /// The number is one slot per object for its pointer, plus the slots for the JSON of the largest object.
+    /// One slot per object, for its pointer, plus the slots for the JSON of the largest object.
     pub(crate) fn slots<'a>(entries: impl ExactSizeIterator<Item = &'a Arc<Entry>>) -> usize {
         let count = entries.len();
         let longest = entries.map(|entry| entry.bytes()).max().unwrap_or(0);
         count + longest / ResponseBudget::SLOT_BYTES
     }
 
-    /// Reserves slots for `content` and for one chunk of the body, and returns the reserved content.
-    ///
-    /// `slots` is the number of slots for `content`.
+    /// Reserves `slots` slots for `content`, and memory for one chunk of the body.
     ///
     /// # Errors
     ///
@@ -134,7 +124,7 @@ impl ResponseBudget {
         self.reserve(slots + SLOTS_OF_CHUNK, content)
     }
 
-    /// Evicts all responses that started at or before `then`. The next read of such a response fails.
+    /// Evicts all responses that started at or before `then`; their next read fails.
     pub(crate) fn evict_until(&self, then: Instant) {
         let evicted = self.open.lock().remove(|started| started <= then);
         for content in evicted {
@@ -183,9 +173,7 @@ impl ResponseBudget {
 }
 
 impl Open {
-    /// Removes the responses whose start time satisfies `is_old`, and returns their contents.
-    ///
-    /// The result starts with the content of the oldest response.
+    /// Removes the responses whose start time satisfies `is_old`, and returns their contents, oldest first.
     fn remove(&mut self, is_old: impl Fn(Instant) -> bool) -> Vec<Arc<dyn Content>> {
         let mut removed = Vec::new();
         while let Some(oldest) = self.responses.first_entry()
@@ -206,7 +194,7 @@ impl<T: Send> Content for Mutex<Option<T>> {
 }
 
 impl<T> Reserved<T> {
-    /// Calls `read` with the content of the response, and returns the result of `read`.
+    /// Calls `read` with the content of the response.
     ///
     /// # Errors
     ///

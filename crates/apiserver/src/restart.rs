@@ -18,13 +18,9 @@ use crate::storage::{Disk, Entry, Stored, Write};
 use crate::verb::namespace;
 
 /// Converts the objects of a data directory to entries of the store.
-///
-/// Objects of resources that this server does not serve are skipped.
 pub(crate) struct Kept<'a> {
     registry: &'a Registry,
-    /// Name and resource of the collection that contains the most recently converted object.
-    ///
-    /// `None` before the first object. The resource is `None` if this server does not serve the collection.
+    /// Collection name of the last converted object, and the resource if the server serves the collection.
     current: Option<(String, Option<Arc<Resource>>)>,
     entries: Vec<(CollectionId, Entry)>,
 }
@@ -38,8 +34,7 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Converts one stored object to an entry, or skips the object if the server does not serve its
-    /// collection.
+    /// Converts a stored object to an entry, unless the server does not serve its collection.
     ///
     /// # Errors
     ///
@@ -66,8 +61,7 @@ impl<'a> Kept<'a> {
 }
 
 impl Shared {
-    /// Returns the initial content of a new data directory: one write per stored object, and the store's
-    /// revision.
+    /// Returns one write per stored object, for a new data directory, and the store's revision.
     pub(crate) fn everything(&self) -> (Vec<Write>, u64) {
         let state = self.lock();
         let collections = (0..self.registry.collections()).map(CollectionId);
@@ -99,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// Makes the server store each later write in `disk` before readers and watchers can see the write.
+    /// Makes the server store each later write in `disk` before clients can see the write.
     ///
     /// Must be called before the first request.
     pub(crate) fn keep_on(&self, disk: Disk) {
@@ -108,8 +102,6 @@ impl Shared {
     }
 
     /// Completes the namespace deletions that had not finished when the server last stopped.
-    ///
-    /// If a write to the disk fails, this method logs a warning, and the namespaces stay `Terminating`.
     pub(crate) fn resume_deletions(&self) {
         let before = self.before_write();
         namespace::resume(self);

@@ -53,9 +53,7 @@ pub(crate) enum Destination {
     Groups,
     /// `/apis/<group>`: discovery of the versions of one group.
     Group(String),
-    /// `/api/<version>` and `/apis/<group>/<version>`: discovery of the resources of one version.
-    ///
-    /// The first field is the group, which is empty for the core group. The second field is the version.
+    /// `/api/<version>` and `/apis/<group>/<version>`: the resources of one group and version.
     GroupVersion(String, String),
     /// `/`: the list of served paths.
     Root,
@@ -63,22 +61,17 @@ pub(crate) enum Destination {
     Health,
     /// `/openapi/v3`: the list of OpenAPI documents.
     OpenApi,
-    /// `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`: the OpenAPI document of one
-    /// version.
+    /// `/openapi/v3/api/<version>` and `/openapi/v3/apis/<group>/<version>`: one OpenAPI document.
     ///
-    /// The first field is the group, which is empty for the core group. The second field is the version.
+    /// The fields are the group, empty for the core group, and the version.
     OpenApiOf(String, String),
-    /// A path below a served API group, at which the server has no resource.
-    ///
-    /// The response is a 404 `Status`.
+    /// A path without a resource below a served API group: a 404 `Status`.
     Unknown,
-    /// A malformed path, or a path that is neither an endpoint of the server nor below a served API group.
-    ///
-    /// The response is a 404 in plain text.
+    /// A malformed path, or any other unknown path: a 404 in plain text.
     Nowhere,
 }
 
-/// The resource that a path names, and the namespace, name and subresource if the path contains them.
+/// The resource that a path names, and the optional parts of the path.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) resource: Arc<Resource>,
@@ -164,9 +157,7 @@ impl Destination {
         }
     }
 
-    /// Returns the verb of a request to this destination with the HTTP method `method`.
-    ///
-    /// `watch` is whether the query of the request requests a watch, for example with `watch=1`.
+    /// Returns the verb of a request; `watch` is whether its query requests a watch.
     pub(crate) fn verb(&self, method: &Method, watch: bool) -> Verb {
         match self {
             Destination::Resource(_) if watch && method == Method::GET => Verb::Watch,
@@ -217,9 +208,7 @@ fn target(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Des
     })
 }
 
-/// Splits a path into its non-empty segments and decodes the `%XX` escapes of each segment.
-///
-/// Returns `None` if a segment contains a malformed escape or is not UTF-8 after decoding.
+/// Splits a path into its non-empty segments, and decodes their `%XX` escapes.
 pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
     path.split('/')
         .filter(|segment| !segment.is_empty())
@@ -227,9 +216,7 @@ pub(crate) fn segments(path: &str) -> Option<Vec<String>> {
         .collect()
 }
 
-/// Decodes the `%XX` escapes of one path segment.
-///
-/// Returns `None` if an escape is malformed or the decoded bytes are not UTF-8.
+/// Decodes the `%XX` escapes of a path segment.
 fn decode(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();

@@ -25,9 +25,7 @@ pub(crate) struct Selectable<'a> {
     pub(crate) fields: &'a Fields,
 }
 
-/// The parsed label selector and field selector of a request.
-///
-/// An object is selected if both selectors match.
+/// The label selector and field selector of a request; an object is selected if both match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Selection {
     pub(crate) labels: LabelSelector,
@@ -46,14 +44,11 @@ impl<'a> Selectable<'a> {
 }
 
 impl Selection {
-    /// Parses a label selector and a field selector for one kind.
-    ///
-    /// `table` contains the fields that field selectors of the kind can compare.
+    /// Parses a label selector, and a field selector for the fields in `table`.
     ///
     /// # Errors
     ///
-    /// Returns a 400 error if a selector is malformed, or if the field selector compares an unsupported
-    /// field.
+    /// Returns a 400 error if a selector is malformed or the field is unsupported.
     pub(crate) fn parse(
         table: FieldTable,
         labels: &str,

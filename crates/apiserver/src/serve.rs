@@ -35,15 +35,15 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::verb::Call;
 
-/// Maximum length of a URL in bytes. A request with a longer URL receives a 414 error.
+/// Maximum length of a URL in bytes; longer URLs receive a 414 error.
 const URI_BYTES_MAX: usize = 32 * 1024;
 
-/// A request whose head was parsed and whose access was checked, but whose body has not been read yet.
+/// A request whose access was checked, and whose body was not yet read.
 struct Arrived {
     shared: Arc<Shared>,
-    /// The user of the request, or the anonymous user if the request is not authenticated.
+    /// The authenticated or anonymous user of the request.
     user: Arc<User>,
-    /// The error with which access control rejects the request. `None` if the request is admitted.
+    /// The error of a request that access control rejects.
     refusal: Option<ApiError>,
     /// The request's entry in the request log.
     request: Arc<LoggedRequest>,
@@ -126,9 +126,7 @@ where
 }
 
 impl Arrived {
-    /// Parses the head of a request, checks access, and adds the request to the request log.
-    ///
-    /// Requests that access control rejects are logged too.
+    /// Parses the head of a request, checks access, and logs the request, even a rejected one.
     fn new(shared: Arc<Shared>, parts: Parts) -> Arrived {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let options = ListOptions::parse(&query);
@@ -153,18 +151,13 @@ impl Arrived {
     }
 
     /// Returns whether the response may be compressed.
-    ///
-    /// Compression requires that the path names a resource, that the request is not a watch, and that the
-    /// client accepts gzip.
     fn compresses(&self) -> bool {
         self.destination.target().is_some()
             && self.request.verb != Verb::Watch
             && compress::is_accepted(&self.parts.headers)
     }
 
-    /// Returns the encoding of the error response, if the request fails.
-    ///
-    /// The `Accept` header of the request selects the encoding. It is JSON for a path that names no resource.
+    /// Returns the encoding of an error response to this request.
     fn error_encoding(&self) -> Encoding {
         match self.destination.target() {
             Some(target) => errors_in(&self.parts.headers, &target.resource.kind),
@@ -235,10 +228,9 @@ fn user_agent(headers: &HeaderMap) -> String {
         .unwrap_or_default()
 }
 
-/// Reserves memory for the body of `response`, and returns the response.
+/// Reserves memory for the response body, or returns a 429 response if too little is free.
 ///
-/// Returns a 429 response instead if too little memory is free, unless `response` reports a successful write.
-/// This write is already stored, so the response keeps its status, but its body ends with an error.
+/// A successful write keeps its status, because it is already stored, but its body ends with an error.
 fn within_bounds(
     shared: &Shared,
     verb: Verb,
@@ -257,7 +249,7 @@ fn within_bounds(
     }
 }
 
-/// Converts the result of a request to an HTTP response. An error is encoded in `encoding`.
+/// Converts the result of a request to an HTTP response, with errors in `encoding`.
 fn respond(answer: Result<Reply, ApiError>, encoding: Encoding) -> Response<Body> {
     let (code, content_type, body, retry_after) = match answer {
         Ok(reply) => (reply.code, reply.content_type, reply.body, None),

@@ -43,8 +43,6 @@ use crate::verb::write::{How, Subject};
 pub struct Server {
     shared: Arc<Shared>,
     /// Value of the `Authorization` header that this handle adds to requests without this header.
-    ///
-    /// `None` means that the handle adds no header.
     authorization: Option<HeaderValue>,
 }
 
@@ -63,9 +61,7 @@ impl Server {
         &self.shared
     }
 
-    /// Sets the current revision of the server: the next write receives `revision + 1`.
-    ///
-    /// Must be called before the first request.
+    /// Sets the current revision of the server. Must be called before the first request.
     pub(crate) fn restart_counting(&self, revision: u64) {
         self.shared.lock().storage.start_at(revision);
     }
@@ -82,9 +78,7 @@ impl Server {
         self.create_as(object, How::DIRECT)
     }
 
-    /// Stores an object while the server is being built.
-    ///
-    /// The object's namespace does not have to exist yet.
+    /// Stores an object while the server is built, without a check of the object's namespace.
     pub(crate) fn seed(&self, object: Value) -> Result<Value, ApiError> {
         self.create_as(object, How::SEED)
     }
@@ -287,9 +281,7 @@ impl Server {
     }
 }
 
-/// Returns the [`Subject`] of a write: a reference to the object with the name `name`.
-///
-/// `name` is `namespace/name`, or `name` for a cluster-scoped object.
+/// Returns a reference to the object `name`, which is `namespace/name` or a cluster-scoped name.
 fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
     let (namespace, name) = match name.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),
@@ -316,7 +308,7 @@ where
     type Error = BoxError;
     type Future = Answering;
 
-    /// Always returns ready. An overloaded server rejects a request with an error response.
+    /// Always returns ready: an overloaded server responds with an error instead.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }

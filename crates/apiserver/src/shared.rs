@@ -25,9 +25,7 @@ use crate::status::ApiError;
 use crate::storage::{Compacted, Disk, Entry, OBJECT_BYTES_MAX, Pending, Storage, Write};
 use crate::watch_cache::{Cache, WatcherId};
 
-/// Maximum time that a request waits for a future revision.
-///
-/// The value is `blockTimeout` in Kubernetes' `watch_cache.go`.
+/// Maximum wait of a request for a future revision: `blockTimeout` in Kubernetes' `watch_cache.go`.
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
 /// The settings of a server, which the builder sets and which never change.
@@ -35,7 +33,7 @@ pub(crate) struct Settings {
     pub(crate) watch_list: bool,
     pub(crate) enforce_namespaces: bool,
     pub(crate) allow_remote: bool,
-    /// Path of the endpoint that accepts fault plans. `None` if the server has no such endpoint.
+    /// Path of the endpoint that accepts fault plans, if any.
     pub(crate) fault_endpoint: Option<&'static str>,
     pub(crate) watcher_buffer: usize,
     /// Maximum total size of all stored objects in bytes.
@@ -52,9 +50,7 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
     pub(crate) response_budget: Arc<ResponseBudget>,
-    /// The open data directory. Not set if the server has no data directory.
-    ///
-    /// A thread that locks both `disk` and `state` must lock `disk` first.
+    /// The open data directory, if any. A thread that needs both locks locks `disk` before `state`.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
@@ -65,10 +61,8 @@ pub(crate) struct State {
     /// The stored objects that readers and watchers see.
     pub(crate) storage: Storage,
     /// Accepted writes that are not durable yet.
-    ///
-    /// A writer looks up the current state of an object in `pending` first, and then in `storage`.
     pub(crate) pending: Pending,
-    /// The watch caches, one per collection. The index is the collection's id.
+    /// The watch caches, indexed by collection id.
     pub(crate) caches: Vec<Cache>,
     pub(crate) rng: fastrand::Rng,
     last_watcher: u64,
@@ -109,14 +103,11 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Checks that a write which replaces `old` with `new` respects the object size limit and the storage
-    /// quota.
+    /// Checks that the write respects the object size limit and the storage quota.
     ///
-    /// `old` is `None` if the write creates the object. Accepted writes that are not durable yet do not count
-    /// towards the quota, so concurrent writes can exceed the quota.
+    /// Writes that are not durable yet do not count, so concurrent writes can exceed the quota.
     ///
     /// # Errors
-    ///
     /// Returns a 413 error if the object is too large, and a 500 error if the write exceeds the quota.
     pub(crate) fn check_room(
         &self,
@@ -136,9 +127,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Stores an object at the next revision and notifies the watchers.
-    ///
-    /// If `new` is `None`, removes the object instead.
+    /// Stores an object, or removes it if `new` is `None`, and notifies the watchers.
     ///
     /// With a data directory, readers and watchers see the write only after it is durable.
     pub(crate) fn commit(
@@ -182,10 +171,9 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends the lists and watches that still need object states that the history has dropped.
+    /// Ends the lists and watches that need events which the history has dropped.
     ///
-    /// `forgotten_at` is the commit time of the newest dropped event. This method ends the lists that
-    /// started at or before this time, and the watches whose queues contain a dropped event.
+    /// `forgotten_at` is the commit time of the newest dropped event.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {
@@ -199,14 +187,12 @@ impl Shared {
         );
     }
 
-    /// Resets the store to its state at an older revision, and drops the event history.
+    /// Resets the store to an older revision, and drops the event history.
     ///
     /// The caller must close the watches, and drop the events from the watch caches.
     ///
     /// # Errors
-    ///
-    /// Returns an error if `revision` is above the current revision, or if the history no longer contains all
-    /// events above `revision`.
+    /// Returns an error if `revision` is in the future, or older than the history.
     pub(crate) fn restore(&self, state: &mut State, revision: u64) -> Result<(), ApiError> {
         let current = state.storage.revision();
         if revision > current {
@@ -220,11 +206,8 @@ impl Shared {
 
     /// Waits until the store reaches `revision`, for at most [`REVISION_WAIT`].
     ///
-    /// For a collection without a watch cache, this method does not wait.
-    ///
     /// # Errors
-    ///
-    /// Returns a 504 error if the store is still below `revision` when the method returns.
+    /// Returns a 504 error if the store does not reach `revision`.
     pub(crate) async fn reach(
         &self,
         collection: CollectionId,
@@ -265,8 +248,6 @@ impl State {
     }
 
     /// Returns the newest accepted state of an object, durable or not.
-    ///
-    /// The next write is based on this state.
     pub(crate) fn newest(&self, collection: CollectionId, key: &str) -> Option<&Arc<Entry>> {
         match self.pending.get(collection, key) {
             Some(accepted) => accepted.entry.as_ref(),
@@ -274,9 +255,7 @@ impl State {
         }
     }
 
-    /// Returns the newest accepted states of all objects whose keys start with `prefix`, durable or not.
-    ///
-    /// Objects with pending writes are returned last.
+    /// Returns the newest accepted states of the objects whose keys start with `prefix`, durable or not.
     pub(crate) fn newest_below<'a>(
         &'a self,
         collection: CollectionId,

@@ -149,7 +149,7 @@ impl ApiError {
         ApiError(Box::new(Status::failure(code, reason, message)))
     }
 
-    /// Returns the 500 error for a write that could not be stored on the disk for the reason `cause`.
+    /// Returns the 500 error for a write that could not be stored on the disk.
     pub(crate) fn not_stored(cause: &str) -> ApiError {
         let cause = format!("the write could not be stored: {cause}");
         ApiError::new(
@@ -160,9 +160,7 @@ impl ApiError {
         .caused_by("", &cause, "")
     }
 
-    /// Adds the resource of `kind` and the object `name` to the details of the error.
-    ///
-    /// `name` is empty if the error concerns no single object.
+    /// Adds the resource and the object to the details; `name` may be empty.
     pub(crate) fn about(mut self, kind: &Kind, name: &str) -> ApiError {
         let details = self.0.details.get_or_insert_default();
         name.clone_into(&mut details.name);
@@ -206,10 +204,9 @@ impl ApiError {
         ApiError::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// Returns the 403 error for a user who lacks the permission for the resource `plural` of `group`.
+    /// Returns the 403 error for a user without permission for the object `name` of a resource.
     ///
-    /// `name` is the name of the object, or empty for a request to the whole collection. `why` is the reason
-    /// in the message.
+    /// `name` is empty for a request to the whole collection.
     pub(crate) fn denied((group, plural): (&str, &str), name: &str, why: &str) -> ApiError {
         let dot = if group.is_empty() { "" } else { "." };
         let subject = match name {
@@ -231,7 +228,7 @@ impl ApiError {
         ApiError::new(404, "NotFound", message).about(kind, name)
     }
 
-    /// Returns the 404 error for a URL path that does not belong to a resource of the server.
+    /// Returns the 404 error for a path without a resource.
     pub(crate) fn no_such_path() -> ApiError {
         let message = "the server could not find the requested resource";
         ApiError::new(404, "NotFound", message).about_nothing()
@@ -243,7 +240,7 @@ impl ApiError {
         ApiError::new(405, "MethodNotAllowed", message).about_nothing()
     }
 
-    /// Returns the 406 error for a request that does not accept any of the `available` media types.
+    /// Returns the 406 error for a request that accepts none of the `available` media types.
     pub(crate) fn not_acceptable(available: &str) -> ApiError {
         let message = format!("406: Not Acceptable\n\nAvailable representations: {available}");
         ApiError::new(406, "NotAcceptable", message).about_nothing()
@@ -254,9 +251,7 @@ impl ApiError {
         ApiError::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// Returns the 409 error for a request with `generateName` if all generated names are in use.
-    ///
-    /// `name` is the last generated name.
+    /// Returns the 409 error if all generated names, of which `name` is the last, are in use.
     pub(crate) fn no_free_name(kind: &Kind, name: &str) -> ApiError {
         let message = format!(
             "{} {name:?} already exists, the server was not able to generate a unique name for the object",
@@ -276,8 +271,6 @@ impl ApiError {
     }
 
     /// Returns the 409 error for a deletion whose preconditions fail.
-    ///
-    /// The error contains the object's kind instead of its resource, as in Kubernetes.
     pub(crate) fn precondition(kind: &Kind, name: &str, why: &str) -> ApiError {
         let message = format!(
             "Operation cannot be fulfilled on {} {name:?}: {why}",
@@ -285,11 +278,12 @@ impl ApiError {
         );
         let mut error = ApiError::new(409, "Conflict", message).about(kind, name);
         let details = error.0.details.get_or_insert_default();
+        // As in Kubernetes, the kind instead of the resource.
         details.kind.clone_from(&kind.kind);
         error
     }
 
-    /// Changes the message and details of the error to name a subresource, such as `pods/binding`.
+    /// Changes the resource in the error to a subresource, such as `pods/binding`.
     pub(crate) fn on_subresource(mut self, kind: &Kind, subresource: &str) -> ApiError {
         let resource = format!("{}/{subresource}", kind.plural);
         let status = &mut self.0;
@@ -298,7 +292,7 @@ impl ApiError {
         self
     }
 
-    /// Returns the 409 error for a write whose `resourceVersion` is not that of the stored object.
+    /// Returns the 409 error for a write with an outdated `resourceVersion`.
     pub(crate) fn modified(kind: &Kind, name: &str) -> ApiError {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         ApiError::conflict(kind, name, why)
@@ -309,18 +303,13 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch from the revision `requested`, which is older than the event
-    /// history.
-    ///
-    /// The history contains every event above the revision `horizon`.
+    /// Returns the 410 error for a watch from `requested`, if events up to `horizon` have been dropped.
     pub(crate) fn watch_too_old(requested: u64, horizon: u64) -> ApiError {
         let message = format!("too old resource version: {requested} ({horizon})");
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch of a collection without a watch cache.
-    ///
-    /// The revision of the watch is older than the event history.
+    /// Returns the 410 error for a watch from an old revision of a collection without a watch cache.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)
@@ -341,7 +330,7 @@ impl ApiError {
         )
     }
 
-    /// Returns the 413 error for an object that exceeds the size limit of `limit` bytes.
+    /// Returns the 413 error for an object of more than `limit` bytes.
     pub(crate) fn object_too_large(limit: usize) -> ApiError {
         let message = format!("Request entity too large: an object's limit is {limit}");
         ApiError::new(413, "RequestEntityTooLarge", message)
@@ -352,14 +341,12 @@ impl ApiError {
         ApiError::bad_request("the object is nested more than 127 levels deep")
     }
 
-    /// Returns the 500 error for a write that exceeds the storage quota.
-    ///
-    /// The message is that of an etcd whose space quota is exceeded.
+    /// Returns the 500 error of an etcd whose space quota is exceeded.
     pub(crate) fn no_space() -> ApiError {
         ApiError::unexplained("etcdserver: mvcc: database space exceeded")
     }
 
-    /// Returns the 504 error for a request body that did not arrive before the deadline.
+    /// Returns the 504 error for a request body that arrived too slowly.
     pub(crate) fn timed_out() -> ApiError {
         let message = "Timeout: request did not complete within the allotted timeout";
         ApiError::new(504, "Timeout", message).about_nothing()
@@ -371,9 +358,7 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message).about_nothing()
     }
 
-    /// Returns the 422 error for a patch whose result is not a valid object.
-    ///
-    /// `text` is the result of the patch, and `cause` is the error of its validation.
+    /// Returns the 422 error for a patch with the invalid result `text`; `cause` is the reason.
     pub(crate) fn no_such_object(text: &str, cause: &ApiError) -> ApiError {
         let error = FieldError::invalid("patch", format!("{text:?}"), &cause.to_string());
         ApiError::validation("", "", &[error])
@@ -392,10 +377,9 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Returns the 422 error for an object with invalid fields.
+    /// Returns the 422 error for an object with invalid fields, which names the object's kind.
     ///
-    /// The error contains the object's kind instead of its resource, as in most validation errors of
-    /// Kubernetes.
+    /// Most validation errors of Kubernetes name the kind.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_kind(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -404,10 +388,9 @@ impl ApiError {
         error
     }
 
-    /// Returns the 422 error for an object with invalid fields.
+    /// Returns the 422 error for an object with invalid fields, which names the object's resource.
     ///
-    /// The error contains the object's resource instead of its kind, as in some validation errors of
-    /// Kubernetes.
+    /// Some validation errors of Kubernetes name the resource.
     pub(crate) fn invalid_resource(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_resource(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -416,9 +399,7 @@ impl ApiError {
         error
     }
 
-    /// Returns the 422 error for invalid query options.
-    ///
-    /// `options` is the name of the options' type in Kubernetes, such as `ListOptions`.
+    /// Returns the 422 error for invalid query options of a type such as `ListOptions`.
     pub(crate) fn invalid_options(options: &str, errors: &[FieldError]) -> ApiError {
         let subject = format!("{options}.meta.k8s.io");
         let mut error = ApiError::validation(&subject, "", errors);
@@ -464,7 +445,7 @@ impl ApiError {
         ApiError::new(500, "", message)
     }
 
-    /// Returns the 504 error for a request whose revision is above the server's current revision.
+    /// Returns the 504 error for a requested revision above the server's current revision.
     pub(crate) fn revision_too_large(requested: u64, current: u64) -> ApiError {
         let message =
             format!("Timeout: Too large resource version: {requested}, current: {current}");

@@ -44,26 +44,22 @@ pub(crate) use pending::{Batch, Pending, Ticket, Write};
 
 /// Maximum number of events in the log of one collection.
 ///
-/// The value is the size of the largest watch cache of a Kubernetes API server (`defaultUpperBoundCapacity`
-/// in `watch_cache_history.go`).
+/// The value is `defaultUpperBoundCapacity` in Kubernetes' `watch_cache_history.go`.
 pub(crate) const LOG_EVENTS_MAX: usize = 102_400;
 
-/// Maximum age of an event in the log of a collection.
+/// Maximum age of an event in a collection's log, checked at each commit to the collection.
 ///
-/// A commit to the collection drops the events that exceed this age.
-///
-/// The value is the interval at which the API server compacts etcd (`--etcd-compaction-interval`).
+/// The value is Kubernetes' default of `--etcd-compaction-interval`.
 const LOG_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// Number of events per collection, counted from the newest, whose encoded form stays in memory.
+/// Number of newest events per collection whose encoded form stays in memory.
 ///
 /// The value is the default maximum number of events in the queue of one watcher.
 const FRAMES_KEPT: usize = 1_000;
 
-/// Maximum total size in bytes of the event logs of all collections.
+/// Maximum total size in bytes of all event logs; above it, the largest log drops its oldest events.
 ///
-/// If the total exceeds this limit, the largest log drops its oldest events. The limit is enough for 102,400
-/// events with objects of 5 KB, because the size of an event is counted as twice the size of its object.
+/// The limit fits 102,400 events with objects of 5 KB, each counted as 10 KB.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// The objects of one collection, ordered by key.
@@ -79,13 +75,11 @@ pub(crate) struct Storage {
     history_bytes: usize,
     history_bytes_max: usize,
     outlived: Outlived,
-    /// Time at which the newest of the dropped events was committed. `None` if no event was dropped.
+    /// Time at which the newest of the dropped events was committed, if any were dropped.
     forgotten_at: Option<Instant>,
 }
 
-/// The objects of one resource, and the log of their recent events.
-///
-/// A resource is a group and a plural name, in any version.
+/// The objects of one resource in all its versions, and their recent events.
 #[derive(Default)]
 struct Collection {
     objects: Objects,
@@ -104,7 +98,7 @@ pub(crate) struct Snapshot {
     objects: Objects,
 }
 
-/// Input for the reconstruction of an older state: a snapshot and the events since that state.
+/// A snapshot of a collection, and the events to undo for an older state.
 pub(crate) struct Rewind {
     snapshot: Snapshot,
     /// The events above the revision `target`, ordered by revision.
@@ -112,7 +106,7 @@ pub(crate) struct Rewind {
     target: u64,
 }
 
-/// Error for a revision so old that the log no longer contains all events above it.
+/// Error for a revision whose later events are no longer all in the log.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Compacted;
 
@@ -140,7 +134,7 @@ impl Storage {
         self.revision
     }
 
-    /// Sets the revision of the store. Must be called before the first request.
+    /// Sets the revision of the store; must precede the first request.
     pub(crate) fn start_at(&mut self, revision: u64) {
         self.revision = revision;
     }
@@ -149,7 +143,7 @@ impl Storage {
         self.collections[collection.0].objects.get(key)
     }
 
-    /// Returns the objects of a collection whose keys start with `prefix`, in order of their keys.
+    /// Returns the objects whose keys start with `prefix`, in order of their keys.
     pub(crate) fn below<'a>(
         &'a self,
         collection: CollectionId,
@@ -195,21 +189,14 @@ impl Storage {
         &self.collections[collection.0].log
     }
 
-    /// Returns the events of a collection above `revision`, oldest first.
-    ///
-    /// The caller must first check that `revision` is not below [`Storage::horizon`]. Below the horizon, the
-    /// log does not contain all events.
+    /// Returns the events above `revision`, oldest first. `revision` must not be below [`Storage::horizon`].
     pub(crate) fn events_after(&self, collection: CollectionId, revision: u64) -> Vec<Arc<Event>> {
         let log = &self.collections[collection.0].log;
         let first = log.partition_point(|event| event.revision <= revision);
         log.range(first..).cloned().collect()
     }
 
-    /// Stores an object at the next revision, or removes the object if `new` is `None`.
-    ///
-    /// Returns the event of this change.
-    ///
-    /// The caller must create `new` with the next revision.
+    /// Stores `new`, which must have the next revision, or removes the object; returns the event.
     pub(crate) fn commit(
         &mut self,
         collection: CollectionId,
@@ -235,11 +222,7 @@ impl Storage {
         event
     }
 
-    /// Drops the oldest events until the logs are within their limits.
-    ///
-    /// The limits on age and number are applied only to the log of `grown`, the collection with the newest
-    /// event.
-    /// The size limit is applied to the logs of all collections together.
+    /// Drops old events: of `grown` by age and number, of all collections by size.
     fn trim_history(&mut self, grown: CollectionId, now: Instant) {
         while self.collections[grown.0].is_overfull(now) {
             self.forget_oldest(grown.0);
@@ -264,19 +247,14 @@ impl Storage {
         }
     }
 
-    /// Checks the memory that lists and watches need for old object states.
+    /// Returns the time of the newest dropped event if dropped object states use too much memory.
     ///
-    /// A list or watch can still hold the state of an object after the log has dropped the event that
-    /// replaced or deleted this state. Such a state is an old object state.
-    ///
-    /// Returns `None` if the total size of the old object states is within the limit. Otherwise, returns the
-    /// commit time of the newest dropped event. Lists and watches that started after this time hold no old
-    /// object states.
+    /// Only lists and watches that started before this time hold dropped states.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {
         self.forgotten_at.filter(|_| self.outlived.is_too_much())
     }
 
-    /// Resets all collections to their states at an older revision, and drops all events.
+    /// Resets all collections to an older revision, and drops all events.
     ///
     /// # Errors
     ///
@@ -295,7 +273,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Returns the collection and the object key of each event above `revision` that the logs contain.
+    /// Returns the collection and the object key of each logged event above `revision`.
     pub(crate) fn keys_after(&self, revision: u64) -> Vec<(CollectionId, Arc<str>)> {
         let collections = (0..self.collections.len()).map(CollectionId);
         let keys = |collection| {
@@ -305,7 +283,7 @@ impl Storage {
         collections.flat_map(keys).collect()
     }
 
-    /// Adds an object from a data directory, without an event and without a new revision.
+    /// Adds an object from a data directory without an event or a new revision.
     #[cfg(feature = "persistence")]
     pub(crate) fn recover(&mut self, collection: CollectionId, entry: Entry) {
         self.object_bytes += entry.bytes();
@@ -327,10 +305,7 @@ impl Storage {
 
 #[cfg(test)]
 impl Storage {
-    /// Sets the maximum size of the event logs and of old object states, both in bytes.
-    ///
-    /// An old object state is a state that a list or watch still holds after the logs have dropped the event
-    /// that replaced or deleted this state.
+    /// Sets the maximum bytes of the event logs, and of dropped object states still in use.
     pub(crate) fn bound_history(&mut self, history_bytes_max: usize, outlived_bytes_max: usize) {
         self.history_bytes_max = history_bytes_max;
         self.outlived = Outlived::of(outlived_bytes_max);
@@ -349,8 +324,7 @@ impl Collection {
         }
     }
 
-    /// Returns whether the oldest event must be dropped because of its age or because of the number of
-    /// events.
+    /// Returns whether the oldest event exceeds the limit of age or of number.
     fn is_overfull(&self, now: Instant) -> bool {
         self.log.front().is_some_and(|oldest| {
             let is_old = now.saturating_duration_since(oldest.at) > LOG_AGE;
@@ -362,9 +336,9 @@ impl Collection {
 // === impl Rewind ===
 
 impl Rewind {
-    /// Reconstructs the state at the revision `target` by undoing the later events.
+    /// Reconstructs the state at `target` by undoing the later events.
     ///
-    /// The caller must not hold the lock of the store, because undoing many events takes long.
+    /// Undoing many events takes long, so the caller must not hold the store's lock.
     pub(crate) fn snapshot(self) -> Snapshot {
         let mut objects = self.snapshot.objects;
         for event in self.events.iter().rev() {
@@ -391,9 +365,7 @@ impl Snapshot {
         self.objects.len()
     }
 
-    /// Returns the objects whose keys start with `prefix`, ordered by key.
-    ///
-    /// Objects whose keys are less than the concatenation of `prefix` and `start` are skipped.
+    /// Returns the objects with the key prefix `prefix`, from the key `{prefix}{start}` on.
     pub(crate) fn range<'a>(
         &'a self,
         prefix: &'a str,
@@ -404,9 +376,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the objects whose keys are at least `from`, in order of their keys.
-///
-/// The iteration ends at the first key that does not start with `prefix`.
+/// Returns the objects from the key `from` to the last key with the prefix `prefix`.
 fn below<'a>(
     objects: &'a Objects,
     prefix: &'a str,

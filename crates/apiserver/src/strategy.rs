@@ -34,9 +34,9 @@ pub(crate) enum Part {
     Status,
     /// The subresource `finalize`: the members of [`Part::Main`], and `spec.finalizers` of a namespace.
     Finalize,
-    /// The subresource `binding` of a pod. The server changes `spec.nodeName` and `status`.
+    /// The subresource `binding` of a pod: `spec.nodeName` and `status`.
     Binding,
-    /// Every member, including `status`. The methods of [`Server`](crate::Server) change this part.
+    /// Every member, including `status`; methods of [`Server`](crate::Server) change this part.
     All,
 }
 
@@ -45,18 +45,14 @@ pub(crate) enum Part {
 #[expect(clippy::struct_excessive_bools, reason = "independent of each other")]
 pub(crate) struct Strategy {
     pub(crate) metadata: MetadataRules,
-    /// Whether the resource has the subresource `status`.
-    ///
-    /// If this is true, clients can update `status` only through the subresource.
+    /// Whether clients must update `status` through the subresource `status`.
     pub(crate) has_status: bool,
-    /// Whether a client's create request may set `status`, as for a node that a kubelet registers.
+    /// Whether a client's create request may set `status`.
     pub(crate) keeps_client_status: bool,
-    /// The `status` that the server sets in a new object without `status`, as JSON.
-    ///
-    /// `None` if the server sets no status.
+    /// JSON of the `status` that the server sets in a new object without `status`.
     pub(crate) initial_status: Option<&'static str>,
     pub(crate) counts_generations: bool,
-    /// Whether a change of the annotations increments `metadata.generation`, as a change of the spec does.
+    /// Whether a change of the annotations increments `metadata.generation`.
     pub(crate) counts_annotations: bool,
     /// Whether a client's update must contain a `resourceVersion` (`AllowUnconditionalUpdate` is false).
     pub(crate) requires_revision: bool,
@@ -64,9 +60,7 @@ pub(crate) struct Strategy {
     pub(crate) creates_on_update: bool,
     /// Whether the response to a deletion is the object instead of a `Status` (`ReturnDeletedObject`).
     pub(crate) returns_deleted: bool,
-    /// Prefix of the resource's etcd keys. Some error messages of Kubernetes contain this prefix.
-    ///
-    /// `None` if the prefix is the plural name of the resource.
+    /// Prefix of the resource's etcd keys, if it is not the resource's plural name.
     pub(crate) stored_at: Option<&'static str>,
     /// The fields that field selectors can compare.
     pub(crate) fields: FieldTable,
@@ -78,33 +72,23 @@ pub(crate) struct Strategy {
 /// The functions of a strategy, for behavior that is specific to one resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hooks {
-    /// Normalizes an object that a client sent, before the object is created or updated.
-    ///
-    /// The function corresponds to `PrepareForCreate` and `PrepareForUpdate` of Kubernetes' strategies.
+    /// Normalizes an object from a client before a write (`PrepareForCreate`, `PrepareForUpdate`).
     pub(crate) prepare: fn(&mut Object),
-    /// Completes the initial `status` of a new object.
-    ///
-    /// The arguments are the status, the object, and the creation time as text.
+    /// Completes the initial `status` of a new object, given the status, the object and the creation time.
     pub(crate) prepare_status: fn(&mut Value, &Object, &str),
-    /// Adds required members to a new object, after the name of the object has been set.
+    /// Adds required members to a new object that already has its name.
     pub(crate) prepare_create: fn(&mut Object),
     /// Returns the errors of a new object's fields (`Validate`).
     pub(crate) validate: fn(&Object) -> Vec<FieldError>,
-    /// Reverts the changes that an update must not make to an object (`PrepareForUpdate`).
-    ///
-    /// The arguments are the new object, the stored object, and the part that the write changes.
+    /// Reverts forbidden changes of the new object, given the stored object (`PrepareForUpdate`).
     pub(crate) prepare_update: fn(&mut Object, &Object, Part),
-    /// Returns the errors of an update (`ValidateUpdate`).
-    ///
-    /// The arguments are the stored object, the new object, and the part that the write changes.
+    /// Returns the errors of an update, given the stored object and the new object (`ValidateUpdate`).
     pub(crate) validate_update: fn(&Object, &Object, Part) -> Vec<FieldError>,
-    /// Returns whether anything except `metadata.finalizers` delays the removal of an object that is being
-    /// deleted, such as the finalizers in the `spec` of a namespace.
+    /// Returns whether anything except `metadata.finalizers` delays the removal of the object.
     pub(crate) is_held: fn(&Object) -> bool,
-    /// Computes the effect of a client's deletion on the object's grace period (`CheckGracefulDelete`).
+    /// Computes the grace period of a deletion (`CheckGracefulDelete`).
     ///
     /// The arguments are the object, the requested grace period in seconds, and the current time.
-    /// The requested grace period is `None` if the request contains no grace period.
     pub(crate) grace_period: fn(&Object, Option<i64>, Timestamp) -> GracePeriod,
 }
 
@@ -137,9 +121,6 @@ impl Strategy {
         ..Strategy::BUILTIN
     };
 
-    /// Returns the strategy of a kind.
-    ///
-    /// The strategy depends on whether the kind has the subresource `status`.
     pub(crate) fn of(kind: &Kind) -> Strategy {
         let strategy = if kind.custom {
             Strategy::CUSTOM
@@ -154,9 +135,7 @@ impl Strategy {
         }
     }
 
-    /// Returns the `status` for a new object without `status`, or `None` if the server sets no status.
-    ///
-    /// `now` is the creation time.
+    /// Returns the `status` for a new object without `status`, created at `now`.
     pub(crate) fn initial_status(&self, object: &Object, now: &str) -> Option<Value> {
         let status = serde_json::from_str(self.initial_status?);
         let mut status = status.expect("the initial statuses are JSON");

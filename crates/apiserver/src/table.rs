@@ -49,7 +49,7 @@ impl Table {
             .collect()
     }
 
-    /// Returns the cells of a row for an empty object, as in the row of a bookmark event.
+    /// Returns the cells of an empty object, as in the row of a bookmark event.
     pub(crate) fn empty_cells(&self) -> Value {
         let members = serde_json::Map::from_iter([("metadata".to_owned(), json!({}))]);
         self.cells(&Object::stored(members), self.now())
@@ -60,17 +60,17 @@ impl Table {
         cells.map(|column| (column.cell)(object, now)).collect()
     }
 
-    /// Returns the current time in whole seconds. The ages in the table refer to this time.
+    /// Returns the current time in whole seconds.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Appends the table row of an object to `out`. The row contains the object's current age.
+    /// Appends the table row of an object, with the current age.
     pub(crate) fn write_row(&self, entry: &Entry, include: IncludeObject, out: &mut Vec<u8>) {
         self.write_row_at(self.now(), entry, include, out);
     }
 
-    /// Appends the table row of an object to `out`, with the age of the object at the time `now`.
+    /// Appends the table row of an object, with the age at the time `now`.
     pub(crate) fn write_row_at(
         &self,
         now: Timestamp,

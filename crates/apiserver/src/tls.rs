@@ -28,8 +28,6 @@ use crate::access::User;
 use crate::body::BoxError;
 
 /// Names and addresses for which every server certificate is valid.
-///
-/// The list contains the loopback names and addresses, and the names by which pods reach the API server.
 const NAMES: [&str; 7] = [
     "localhost",
     "127.0.0.1",
@@ -134,9 +132,7 @@ impl Tls {
         })
     }
 
-    /// Performs the TLS handshake, and returns the stream and the user of the client's certificate.
-    ///
-    /// The user is `None` if the client sent no certificate.
+    /// Performs the TLS handshake, and returns the stream and the client certificate's user.
     pub(crate) async fn accept(
         &self,
         stream: TcpStream,
@@ -230,7 +226,7 @@ fn acceptor(
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Returns the parameters of a certificate with the common name `name` and without alternative names.
+/// Returns certificate parameters with the common name `name` and no alternative names.
 fn named(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = common_name(name);

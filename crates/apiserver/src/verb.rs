@@ -57,7 +57,7 @@ use write::{How, Subject};
 /// One parsed request whose access has been checked and whose body has been read.
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
-    /// The user of the request, or the anonymous user if the request is not authenticated.
+    /// The authenticated or anonymous user of the request.
     pub(crate) user: Arc<User>,
     /// The request's entry in the request log.
     pub(crate) request: Arc<LoggedRequest>,
@@ -78,8 +78,7 @@ impl Call {
     ///
     /// # Cancel safety
     ///
-    /// A write is accepted within one poll. If the future is dropped before this poll, nothing is written. If
-    /// the future is dropped while it waits for the disk, the write is stored anyway.
+    /// A write is accepted within one poll. Dropping the future later does not undo the write.
     pub(crate) async fn answer(self) -> Result<Reply, ApiError> {
         match &self.destination {
             Destination::Resource(target) if self.verb.is_write() => {
@@ -340,9 +339,7 @@ impl Call {
         Ok(reply)
     }
 
-    /// Validates the query options of a write, and returns the parameters of the write.
-    ///
-    /// `part` is the part of the object that the write changes, such as the status.
+    /// Validates the options of a write to `part`, and returns the write's parameters.
     fn how(&self, part: Part) -> Result<How, ApiError> {
         let dry_run = self.query.dry_run(match self.verb {
             Verb::Update => "UpdateOptions",
@@ -352,11 +349,11 @@ impl Call {
         Ok(How::request(part, dry_run))
     }
 
-    /// Returns the address of the object whose name is in the path of the request.
+    /// Returns the address of the object that the path names.
     ///
     /// # Errors
     ///
-    /// Returns a 405 error if the path does not contain the name of an object.
+    /// Returns a 405 error if the path names no object.
     fn subject(target: &Target) -> Result<Subject<'_>, ApiError> {
         let name = target.name.as_deref();
         Ok(Subject {
@@ -370,12 +367,11 @@ impl Call {
         negotiate(&self.headers, &self.query, verb, &target.resource.kind)
     }
 
-    /// Checks that the client accepts a format in which the server can return the result of a write.
+    /// Checks, before a write is stored, that the client accepts a format of the result.
     ///
     /// # Errors
     ///
-    /// Returns a 406 error if the client accepts no such format. The caller must check this before it stores
-    /// the write.
+    /// Returns a 406 error if the client accepts no such format.
     fn check_format_of_write(&self, target: &Target) -> Result<(), ApiError> {
         let shows_object = target.resource.serves("get") && self.verb != Verb::DeleteCollection;
         if self.verb.is_write() && shows_object {
@@ -384,9 +380,7 @@ impl Call {
         Ok(())
     }
 
-    /// Returns a response that contains one object in the format that the client requested.
-    ///
-    /// The response is JSON if the object can't be encoded as protobuf.
+    /// Returns one object in the requested format, or as JSON if it can't be encoded as protobuf.
     fn show(
         &self,
         target: &Target,
@@ -420,9 +414,7 @@ impl Call {
         Ok(Reply::new(code, Body::full(bytes), Some(entry.revision)))
     }
 
-    /// Returns a response that contains a page of a list in the format that the client requested.
-    ///
-    /// The response is JSON if an object of the page can't be encoded as protobuf.
+    /// Returns a page in the requested format, or as JSON if an object can't be encoded as protobuf.
     async fn show_page(
         &self,
         target: &Target,

@@ -29,19 +29,13 @@ use watchers::Watchers;
 
 pub(crate) use inbox::{Receiver, inbox};
 
-/// Initial and minimum number of past events that [`WatchCache::Adaptive`] provides to watches.
-///
-/// The value is that of `defaultLowerBoundCapacity` in Kubernetes' `watch_cache_history.go`.
+/// Initial and minimum event capacity of [`WatchCache::Adaptive`]: Kubernetes' `defaultLowerBoundCapacity`.
 const ADAPTIVE_EVENTS_MIN: usize = 100;
 
-/// Age up to which [`WatchCache::Adaptive`] tries to provide past events to watches.
-///
-/// The value is that of `DefaultEventFreshDuration` in Kubernetes' `cacher.go`.
+/// Age up to which [`WatchCache::Adaptive`] tries to keep events: Kubernetes' `DefaultEventFreshDuration`.
 const ADAPTIVE_AGE: Duration = Duration::from_secs(75);
 
-/// Maximum number of open watches per server.
-///
-/// The limit is ten times the number of watches that one API server of a large cluster has open.
+/// Maximum number of open watches per server, ten times as many as one server of a large cluster has.
 pub(crate) const WATCHES_MAX: usize = 100_000;
 
 /// Limit on the past events of one kind that a new watch can request by its `resourceVersion`.
@@ -69,14 +63,12 @@ pub enum WatchCache {
     Off,
 }
 
-/// The watch cache of one resource: the past events that watches can request, and the open watchers.
-///
-/// The past events are called the window.
+/// The watch cache of one resource: the window of past events that watches can request, and the watchers.
 pub(crate) struct Cache {
     policy: WatchCache,
-    /// Maximum number of events in the window. Unused if the cache is off.
+    /// Maximum number of events in the window.
     capacity: usize,
-    /// Lowest revision at which a watch can start. Events up to this revision are outside the window.
+    /// Lowest revision at which a watch can start; the window has only later events.
     horizon: u64,
     watchers: Watchers,
 }
@@ -90,7 +82,7 @@ pub(crate) struct Watcher {
     pub(crate) filter: Filter,
     /// Whether the watch requested bookmarks.
     pub(crate) bookmarks: bool,
-    /// Logged request of the watch. An injected fault selects watches by their requests.
+    /// The watch's logged request, by which faults select watches.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) sender: Sender,
 }
@@ -98,7 +90,7 @@ pub(crate) struct Watcher {
 /// The conditions that an event must meet for a watch to receive it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// Prefix of the keys of selected objects: `<namespace>/`, or the empty string for all namespaces.
+    /// Key prefix of the selected objects: `<namespace>/`, or empty for all namespaces.
     pub(crate) prefix: String,
     pub(crate) selection: Selection,
     /// Revision above which the watch receives events.
@@ -137,10 +129,7 @@ impl WatchCache {
 // === impl Filter ===
 
 impl Filter {
-    /// Returns the type (added, modified or deleted) of an event for this watch.
-    ///
-    /// An object that no longer matches the filter is reported as deleted. Returns `None` if the watch does
-    /// not receive the event.
+    /// Returns the event's type for this watch, or `None` if the watch does not receive the event.
     pub(crate) fn event_type(&self, event: &Event) -> Option<EventType> {
         if event.revision <= self.after || !event.key().starts_with(&self.prefix) {
             return None;
@@ -191,15 +180,12 @@ impl Cache {
         self.watchers.len()
     }
 
-    /// Removes all events up to a revision from the window. No watch can then start below this revision.
+    /// Removes all events up to `revision` from the window.
     pub(crate) fn forget(&mut self, revision: u64) {
         self.horizon = revision;
     }
 
-    /// Adjusts the window after an event was appended to `log`.
-    ///
-    /// `log` contains the resource's events in storage after the revision `log_horizon`, with the newest
-    /// event last.
+    /// Adjusts the window to `log`, the resource's events after `log_horizon`, newest last.
     pub(crate) fn advance(&mut self, log: &VecDeque<Arc<Event>>, log_horizon: u64) {
         self.horizon = self.horizon.max(log_horizon);
         if self.is_off() {
@@ -213,18 +199,13 @@ impl Cache {
         }
     }
 
-    /// Returns the revision of the newest event that must leave the window, because the window is full.
-    ///
-    /// Returns `None` if the window has capacity for all events above the horizon.
+    /// Returns the revision of the newest event that must leave the full window, if any.
     fn overflow(&self, log: &VecDeque<Arc<Event>>) -> Option<u64> {
         let revision = nth_newest(log, self.capacity)?.revision;
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Adjusts the capacity so that the window contains the events of the last [`ADAPTIVE_AGE`].
-    ///
-    /// The capacity is doubled if the window is full and its oldest event is younger than [`ADAPTIVE_AGE`].
-    /// The capacity is halved if at most a quarter of the window's events are younger than [`ADAPTIVE_AGE`].
+    /// Doubles or halves the capacity, to fit the events of the last [`ADAPTIVE_AGE`].
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {
         let Some(newest) = log.back() else { return };
         let age = |event: &Arc<Event>| newest.at.saturating_duration_since(event.at);
@@ -236,7 +217,7 @@ impl Cache {
         }
     }
 
-    /// Delivers an event to every watcher that selects it, and closes the watchers whose queues are full.
+    /// Delivers an event to every watcher that selects it, and closes the watchers with full queues.
     pub(crate) fn dispatch(&mut self, event: &Arc<Event>) {
         self.watchers.retain_concerned(event, |watcher| {
             watcher.filter.event_type(event).is_none_or(|event_type| {
@@ -245,9 +226,7 @@ impl Cache {
         });
     }
 
-    /// Sends the result of `make` to every watcher for whose request `wanted` returns true.
-    ///
-    /// Bookmarks are sent only to watchers that requested them.
+    /// Sends the result of `make` to the watchers whose requests satisfy `wanted`.
     pub(crate) fn send_to(
         &mut self,
         wanted: impl Fn(&LoggedRequest) -> bool,
@@ -257,7 +236,7 @@ impl Cache {
             .retain(|watcher| !wanted(&watcher.request) || watcher.send(make()));
     }
 
-    /// Sends a bookmark to one watcher. Does nothing if the watcher no longer exists.
+    /// Sends a bookmark to one watcher, if it still exists.
     pub(crate) fn bookmark(&mut self, id: WatcherId, revision: u64) {
         self.watchers
             .retain_one(id, |watcher| watcher.send(Delivery::Bookmark(revision)));
@@ -267,16 +246,12 @@ impl Cache {
         self.watchers.insert(id, watcher);
     }
 
-    /// Closes the watchers for whose requests `wanted` returns true.
-    ///
-    /// The watches end without an error event, like a watch whose queue is full.
+    /// Closes the watchers whose requests satisfy `wanted`, without an error event.
     pub(crate) fn close_wanted(&mut self, wanted: impl Fn(&LoggedRequest) -> bool) {
         self.watchers.retain(|watcher| !wanted(&watcher.request));
     }
 
-    /// Closes every watcher whose queue contains an event at or below `horizon`.
-    ///
-    /// The events in the queue are dropped. Otherwise the queue of a slow watcher would keep them in memory.
+    /// Closes every watcher that has queued events up to `horizon`, and frees these events.
     pub(crate) fn close_behind(&mut self, horizon: u64) {
         self.watchers.retain(|watcher| {
             let is_behind = watcher.sender.waits_since(horizon);
@@ -295,10 +270,7 @@ impl Cache {
 // === impl Watcher ===
 
 impl Watcher {
-    /// Sends a delivery to the watcher's queue, and returns whether the watcher stays open.
-    ///
-    /// If the result is false, the queue is full or its receiver was dropped, and the caller must remove the
-    /// watcher.
+    /// Sends a delivery. If the result is false, the caller must remove the watcher.
     fn send(&self, delivery: Delivery) -> bool {
         if let Delivery::Bookmark(revision) = delivery {
             // A bookmark with a revision before the watch's start would move the client back.

@@ -23,17 +23,14 @@ use crate::{
 /// Maximum value of `--replicas`.
 const REPLICAS_MAX: u32 = 5_000;
 
-/// Part of the demo's default deadline that does not depend on the number of pods. Each pod adds
-/// [`DEADLINE_PER_POD`].
+/// Constant part of the demo's default deadline; each pod adds [`DEADLINE_PER_POD`].
 const DEADLINE: Duration = Duration::from_secs(15);
 const DEADLINE_PER_POD: Duration = Duration::from_millis(20);
 
-/// Default deadline of the demo on a cluster whose own control plane runs the pods.
-///
-/// The value allows for the time in which the cluster pulls the images of the pods.
+/// Default deadline of the demo on a cluster with a control plane, including image pulls.
 const PATIENCE_IN_CLUSTER: Duration = Duration::from_secs(120);
 
-/// The content of a valid command line: the command to run, and the most verbose level to log.
+/// The command to run, and the most verbose level to log.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) verbosity: LevelFilter,
@@ -278,16 +275,13 @@ impl TypedServe {
     }
 }
 
-/// Returns the first name in `names` that repeats an earlier name, or `None` if all names differ.
+/// Returns the first name that occurs earlier in `names`, if any.
 fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
     let mut seen = BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
-/// Converts an error of clap to a result of parsing.
-///
-/// A request for the help text or the version becomes [`Asked::Help`]. Any other error becomes
-/// [`Asked::Wrongly`], without clap's usage text.
+/// Converts an error of clap, which may be a request for help, without clap's usage text.
 fn refuse(error: &clap::Error) -> Asked {
     let asked_for = [
         ErrorKind::DisplayHelp,

@@ -28,7 +28,7 @@ pub(crate) enum Ending {
 /// Runs the subcommand until it completes or a signal arrives.
 ///
 /// # Errors
-/// Returns an error if the subcommand fails. The message states the reason and what the user can do.
+/// Returns an error if the subcommand fails.
 pub(crate) async fn run(command: Command) -> anyhow::Result<Ending> {
     let mut interrupt = Interrupt::listen().context("can't install a signal handler")?;
     match command {

@@ -55,17 +55,11 @@ use self::{
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 
 /// The reconcile function of a control loop.
-///
-/// Each call moves the cluster closer to the desired state of one object.
 pub(crate) trait Reconciler: Send + Sync + 'static {
-    /// Reconciles the object `name`.
-    ///
-    /// Compares the actual state in the caches with the desired state, and sends the requests that reduce the
-    /// difference.
+    /// Changes the cluster so that the object `name` comes closer to its desired state.
     ///
     /// # Errors
-    /// Returns an error if a request is rejected or an object can't be decoded. The worker then retries the
-    /// object with backoff.
+    /// Returns an error if a request or the decoding of an object fails; the worker then retries the object.
     fn reconcile(
         &self,
         name: &ObjectName,
@@ -80,8 +74,7 @@ pub(crate) struct Scope {
     pub(crate) selector: Selector,
 }
 
-/// The control loops with their informers, queues and workers. A caller adds loops, then starts and stops
-/// them.
+/// The control loops with their informers, queues and workers.
 pub(crate) struct ControlPlane {
     scope: Scope,
     steps: mpsc::Sender<Step>,
@@ -94,10 +87,9 @@ pub(crate) struct ControlPlane {
     troubles: Troubles,
 }
 
-/// Represents one operating system process of a real control plane, such as kube-controller-manager.
+/// One process of a real control plane, such as kube-controller-manager.
 ///
-/// All loops of a process share the informers and the client of the process. The client sends the process's
-/// own `User-Agent`.
+/// Its loops share its informers and its client, which has its own `User-Agent`.
 pub(crate) struct Process {
     user_agent: Arc<str>,
     client: Client,
@@ -105,7 +97,7 @@ pub(crate) struct Process {
     scope: Scope,
     steps: mpsc::Sender<Step>,
     reads: Reads,
-    /// Readers of the status of the process's informers. The key is the plural of the informer's resource.
+    /// Status of the informers, by the plural of their resource.
     informers: BTreeMap<String, StatusReader>,
 }
 
@@ -134,9 +126,7 @@ impl ControlPlane {
         }
     }
 
-    /// Creates a process without loops.
-    ///
-    /// The caller adds the loops to the process, and then passes the process to [`ControlPlane::host`].
+    /// Creates a process, to which the caller adds loops before [`ControlPlane::host`].
     pub(crate) fn process(&self, user_agent: &str, client: Client) -> Process {
         let factory = SharedInformerFactory::builder(client.clone())
             .namespaces(self.scope.namespace.as_deref())
@@ -152,16 +142,14 @@ impl ControlPlane {
         }
     }
 
-    /// Adds a process to the control plane. The process must already contain its loops.
-    ///
-    /// This function starts nothing. [`ControlPlane::observe`] starts the informers of the process.
+    /// Adds a process that already contains its loops to the control plane, but starts nothing.
     pub(crate) fn host(&mut self, process: Process) {
         self.processes.push(process);
     }
 
-    /// Adds `workers` workers to the control loop named `who`. [`ControlPlane::act`] starts the workers.
+    /// Adds workers, which reconcile the objects in `queue`, to the control loop `who`.
     ///
-    /// Each worker gets names of objects from `queue`, and calls `reconciler` with each name.
+    /// [`ControlPlane::act`] starts the workers.
     pub(crate) fn staff<R: Reconciler>(
         &mut self,
         who: &str,
@@ -187,8 +175,7 @@ impl ControlPlane {
     /// Starts all informers and waits until every cache is synced.
     ///
     /// # Errors
-    /// Returns an error if the caches are not synced within `deadline`, or if the server rejects a list or
-    /// watch permanently.
+    /// Returns an error if a cache is not synced within `deadline`, or if a list or watch fails permanently.
     pub(crate) async fn observe(&self, deadline: Duration) -> Result<(), CacheSyncError> {
         for process in &self.processes {
             process.factory.start();
@@ -209,13 +196,13 @@ impl ControlPlane {
         }
     }
 
-    /// Returns the user agent of each process, and the number of reads from the caches of the process.
+    /// Returns the user agent of each process, and the number of reads from its caches.
     pub(crate) fn reads(&self) -> Vec<(Arc<str>, u64)> {
         let reads = |process: &Process| (Arc::clone(&process.user_agent), process.reads.count());
         self.processes.iter().map(reads).collect()
     }
 
-    /// Returns one line for the state of each informer, and one line for each loop that has had an error.
+    /// Returns the state of each informer and the last error of each loop, one per line.
     pub(crate) fn report(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for process in &self.processes {
@@ -232,7 +219,7 @@ impl ControlPlane {
         lines
     }
 
-    /// Stops all workers after their current reconciliation, and then stops all informers.
+    /// Stops all workers after their current reconciliation, and then all informers.
     ///
     /// Workers that are still busy after two seconds are aborted.
     pub(crate) async fn shutdown(mut self) {
@@ -253,7 +240,7 @@ impl ControlPlane {
 // === impl Process ===
 
 impl Process {
-    /// Returns the [`Teller`] with which the loop named `who` reports what it observes and does.
+    /// Returns the [`Teller`] with which the loop `who` reports what it observes and does.
     pub(crate) fn teller(&self, who: &str) -> Teller {
         Teller::new(who, self.steps.clone())
     }
@@ -262,9 +249,7 @@ impl Process {
         Arc::clone(&self.user_agent)
     }
 
-    /// Returns the process's informer of kind `K`. All loops of the process share it.
-    ///
-    /// The informer observes only objects with the control plane's namespace and label selector.
+    /// Returns the informer of kind `K` that all loops of the process share.
     fn informer<K>(&mut self) -> SharedInformer<K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -311,8 +296,7 @@ where
     }
 }
 
-/// A worker of the control loop named `who`. It gets names of objects from `queue` and reconciles the
-/// objects.
+/// A worker of the control loop `who`, which reconciles the objects in `queue`.
 struct Shift {
     who: Arc<str>,
     queue: RateLimitingQueue<ObjectName>,
@@ -341,8 +325,7 @@ impl Shift {
     }
 }
 
-/// Returns the uid of the owner that controls `object` and has the kind `kind`, or `None` if there is no such
-/// owner.
+/// Returns the uid of the object's controlling owner if its kind is `kind`.
 fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
     let owners = object.meta().owner_references.iter().flatten();
     owners
@@ -351,8 +334,7 @@ fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
         .next()
 }
 
-/// Returns the name of the owner that controls `object` and has the kind `kind`, or `None` if there is no
-/// such owner.
+/// Returns the name of the object's controlling owner if its kind is `kind`.
 fn controller_name<K: Resource>(object: &K, kind: &str) -> Option<ObjectName> {
     let meta = object.meta();
     let owners = meta.owner_references.iter().flatten();
@@ -367,7 +349,7 @@ fn is_leaving<K: Resource>(object: &K) -> bool {
     object.meta().deletion_timestamp.is_some()
 }
 
-/// Returns whether the server responded 404 Not Found, which means that the requested object does not exist.
+/// Returns whether the server responded 404 Not Found.
 fn is_gone(error: &kube_client::Error) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.is_not_found())
 }

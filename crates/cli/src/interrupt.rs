@@ -28,7 +28,7 @@ pub(crate) struct Interrupt {
 }
 
 impl Signal {
-    /// Returns the exit code that shells use for this signal: 128 plus the signal's number.
+    /// Returns the exit code that shells use for this signal: 128 plus its number.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Signal::Interrupt => 130,
@@ -52,7 +52,7 @@ impl Interrupt {
     /// Waits for the next signal.
     ///
     /// # Cancel safety
-    /// Cancel safe. A signal that arrives after the future was dropped is returned by the next call.
+    /// Cancel safe. The next call returns a signal that arrives between the calls.
     pub(crate) async fn next(&mut self) -> Signal {
         tokio::select! {
             biased;
@@ -61,13 +61,12 @@ impl Interrupt {
         }
     }
 
-    /// Runs `work` and returns its result, unless a signal arrives before `work` has completed.
+    /// Returns the result of `work`, unless a signal arrives first.
     ///
-    /// After the signal, `work` continues for at most one second. Then it is dropped.
+    /// After a signal, `work` continues for at most one second before it is dropped.
     ///
     /// # Errors
-    /// Returns the signal if a signal arrives before `work` has completed, even if `work` completes during
-    /// that second.
+    /// Returns the signal, even if `work` completes in that second.
     pub(crate) async fn unless<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Signal> {
         let mut work = std::pin::pin!(work);
         tokio::select! {

@@ -12,9 +12,7 @@ use std::{
     time::Duration,
 };
 
-/// Minimum width, in characters, of the column `who` of a [`Line`]. A longer value is not truncated.
-///
-/// `TEXT` and `OBJECT` are the minimum widths of the next two columns.
+/// Minimum widths in characters of the columns `who`, `text` and `object` of a [`Line`].
 const WHO: usize = 18;
 const TEXT: usize = 46;
 const OBJECT: usize = 34;
@@ -33,7 +31,7 @@ pub(crate) struct Line {
     pub(crate) revision: String,
 }
 
-/// One row of a table: a name, and the numbers in the other columns. An unknown number is `None`.
+/// A table row. An unknown number is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) name: String,
@@ -78,7 +76,7 @@ pub(crate) fn print(text: impl fmt::Display) {
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints an error as one line to standard error. Line breaks in the text are replaced by semicolons.
+/// Prints an error to standard error, with line breaks replaced by semicolons.
 pub(crate) fn complain(text: impl fmt::Display) {
     let text = text.to_string();
     let lines: Vec<_> = text.lines().map(str::trim).collect();
@@ -86,10 +84,7 @@ pub(crate) fn complain(text: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "error: {}", lines.join("; "));
 }
 
-/// Prints a table to standard output. An unknown number is printed as a dash.
-///
-/// The first column contains the names of the rows, under the heading `title`. `columns` contains the
-/// headings of the other columns.
+/// Prints a table whose first column is `title`, with a dash for an unknown number.
 pub(crate) fn table(title: &str, columns: &[&str], rows: &[Row]) {
     let lengths = rows.iter().map(|row| row.name.len());
     let width = lengths.chain([title.len()]).max().unwrap_or(0);

@@ -19,7 +19,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Number of rounds per printed figure. The figure is the time of the fastest round.
+/// Number of rounds per printed figure, which is the fastest round's time.
 const ROUNDS: usize = 20;
 
 /// Number of pods that each parser parses per round.
@@ -75,8 +75,7 @@ fn parse<T: DeserializeOwned>(json: &[u8]) {
     black_box(serde_json::from_slice::<T>(json).ok());
 }
 
-/// Returns the JSON of a pod with typical fields of a real pod: managed fields, environment variables and
-/// conditions.
+/// Returns a pod with typical fields: managed fields, environment variables and conditions.
 fn pod(number: usize) -> Value {
     let fields: serde_json::Map<String, Value> = (0..40)
         .map(|field| (format!("f:field-{field}"), json!({"f:value": {}})))

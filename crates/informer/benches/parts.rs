@@ -40,7 +40,7 @@ use tokio::{
     time::Instant,
 };
 
-/// Number of rounds per printed figure. The figure is the time of the fastest round.
+/// Number of rounds per printed figure, which is the time of the fastest round.
 const ROUNDS: usize = 5;
 
 /// Number of pods in each list and in the store.
@@ -67,7 +67,7 @@ async fn main() -> Result<()> {
     store().await
 }
 
-/// Runs `round` several times, and prints the time per operation of the fastest round in nanoseconds.
+/// Prints the time per operation of the fastest of several rounds, in nanoseconds.
 async fn row(part: &str, mut round: impl AsyncFnMut() -> Result<Taken>) -> Result<()> {
     let mut least = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -112,10 +112,7 @@ async fn work_queue() -> Result<Taken> {
 
 // === Informer ===
 
-/// Measures the time from the first watch event to the last call of a handler.
-///
-/// The benchmark sends [`EVENTS`] update events as JSON to an informer with `handlers` handlers. In the
-/// result, one operation is one event, regardless of the number of handlers.
+/// Measures the time from the first watch event to the last call of a handler, per event.
 async fn fan_out(handlers: u64) -> Result<Taken> {
     let (source, events) = MemorySource::new((0..PODS).map(|number| small_pod(number, 1)));
     let (pods, controller) = SharedInformer::<Pod>::builder(source).build();
@@ -143,11 +140,9 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
     Ok(Taken::since(begun, EVENTS))
 }
 
-/// Measures how long the informer needs to decode a pod, and prints the times in nanoseconds per pod.
+/// Measures the times to decode and store a listed pod, and to read a packed pod from the cache.
 ///
-/// The first four figures are the times to decode a list response and to store the pods. The pods are stored
-/// with and without pruning (the removal of `managedFields`), and with and without packing (the compression
-/// of cached objects). The last figure is the time to read a packed pod from the cache, which decodes it.
+/// Packing compresses cached objects; pruning removes `managedFields`.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());
@@ -262,8 +257,7 @@ fn small_pod(number: usize, revision: usize) -> Value {
     }})
 }
 
-/// Returns the JSON of a pod with typical fields of a real pod: two containers with ten environment variables
-/// each, and managed fields.
+/// Returns a pod of realistic size, with two containers, environment variables and managed fields.
 fn pod(number: usize) -> Value {
     let name = name(number);
     let fields: serde_json::Map<String, Value> = (0..40)
@@ -319,14 +313,10 @@ fn pod(number: usize) -> Value {
 
 // === Source ===
 
-/// An in-memory `ListerWatcher`. Every list response contains the same pods.
-///
-/// The first watch delivers the events that the benchmark sends to a channel.
+/// A `ListerWatcher` whose lists are all the same, and whose first watch delivers the events of a channel.
 struct MemorySource {
     list: Bytes,
-    /// Receiver of the channel of events, or `None` after the first watch request.
-    ///
-    /// The first watch uses the receiver. Later watches deliver no events.
+    /// Receiver of the channel of events, until the first watch uses it.
     events: Mutex<Option<mpsc::Receiver<Bytes>>>,
 }
 

@@ -88,7 +88,7 @@ fn name(number: usize) -> ObjectName {
     ObjectName::namespaced(&format!("ns-{}", number % 100), &format!("pod-{number}"))
 }
 
-/// Returns all objects for one replacement. The revisions and index values are different for each `round`.
+/// Returns all objects, with revisions and index values that differ in each `round`.
 fn objects(round: usize) -> Vec<Pod> {
     let pod = |number: usize| {
         let name = name(number);
@@ -116,7 +116,6 @@ fn objects(round: usize) -> Vec<Pod> {
     (0..OBJECTS).map(pod).collect()
 }
 
-/// Replaces all objects in the store by `objects`, and returns the duration of the replacement.
 fn replace(writer: &mut IndexerWriter<Pod>, objects: Vec<Pod>) -> Duration {
     let begun = Instant::now();
     writer
@@ -161,9 +160,7 @@ fn during<R>(
     })
 }
 
-/// The kernel's scheduler statistics of the thread that created this value (`/proc/thread-self/schedstat`).
-///
-/// The field is `None` if the kernel does not provide the file.
+/// The creating thread's scheduler statistics (`/proc/thread-self/schedstat`), if available.
 struct Processor(Option<File>);
 
 impl Processor {
@@ -171,9 +168,7 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the total time for which the thread was runnable but did not run.
-    ///
-    /// Returns zero if the kernel does not provide the statistics.
+    /// Returns the time that the thread was runnable but did not run, or zero if unknown.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

@@ -36,12 +36,10 @@ use indexer::tree::Tree;
 
 const NAMESPACES: usize = 10;
 const ROUNDS: usize = 5;
-/// Number of writes or gets per round. The writes and the gets are measured in separate rounds.
+/// Number of writes or gets per round.
 const STEPS: usize = 20_000;
 
-/// The value of each candidate map: an object, and the id of the source that has delivered it.
-///
-/// The map in the library's store has values of the same type.
+/// The value of each candidate map, as in the library's store: an object and its source.
 type Entry = (Object<ConfigMap>, SourceId);
 
 fn main() {
@@ -99,7 +97,7 @@ const CANDIDATES: &[(&str, Measure)] = &[
     ("256 BTreeMaps, copied on write", measure::<Shards>),
 ];
 
-/// A candidate for the store's map: an ordered map from names to objects. A clone of the map is a snapshot.
+/// A candidate for the store's map. A clone is a snapshot.
 trait Map: Clone + Default {
     fn put(&mut self, name: &ObjectName, entry: &Entry);
     fn find(&self, name: &ObjectName) -> Option<&Object<ConfigMap>>;
@@ -198,9 +196,7 @@ impl Map for imbl::HashMap<ObjectName, Entry> {
     }
 }
 
-/// A candidate that consists of 256 sorted maps. The hash of an object's name selects the map of the object.
-///
-/// A write first copies the selected map if a snapshot shares this map. A list merges all maps.
+/// A candidate of 256 sorted maps. The hash of an object's name selects the map.
 #[derive(Clone)]
 struct Shards(Arc<Vec<Arc<BTreeMap<ObjectName, Entry>>>>);
 
@@ -275,7 +271,7 @@ fn object(number: usize) -> Object<ConfigMap> {
     Object::new(object).expect("the object has a name")
 }
 
-/// Measures the candidate `M` with `size` objects, and returns the figures as cells of a Markdown table row.
+/// Measures `M` with `size` objects, and returns cells of a Markdown table row.
 fn measure<M: Map>(size: usize) -> String {
     let objects = objects(size);
     let before = resident();
@@ -315,9 +311,7 @@ fn measure<M: Map>(size: usize) -> String {
     format!("{write:.0} | {whole:.1} | {namespace:.1} | {get:.0} | {bytes}")
 }
 
-/// Runs `action` several times, and returns the time per operation of the fastest run in nanoseconds.
-///
-/// One run of `action` has `count` operations.
+/// Returns the nanoseconds per operation of the fastest run of `action`, which has `count` operations.
 fn best(count: usize, mut action: impl FnMut()) -> f64 {
     let rounds = (0..ROUNDS).map(|_| {
         let begun = Instant::now();
@@ -328,7 +322,7 @@ fn best(count: usize, mut action: impl FnMut()) -> f64 {
     best.as_secs_f64() * 1e9 / u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }
 
-/// Returns the resident memory of this process in bytes, or `None` if the kernel does not report it.
+/// Returns the resident memory of this process in bytes, if the kernel reports it.
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

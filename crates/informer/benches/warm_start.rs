@@ -51,15 +51,12 @@ const OBJECTS: usize = 100_000;
 
 const ROUNDS: usize = 3;
 
-/// Maximum ratio of two values of the resident memory of the process that loads the packed cache.
-///
-/// The first value is the peak, and the second value is measured two seconds after the load.
+/// Maximum ratio of the peak memory of a load of the packed cache to the memory two seconds later.
 const PEAK_MAX: f64 = 1.15;
 
 const POLL_MAX: Duration = Duration::from_millis(5);
 
-/// First command line argument of the separate process that loads the packed cache. The next arguments are
-/// the path of the cache file and the value of `ListerWatcher::collection`.
+/// First command line argument of the process that loads the packed cache.
 const LOAD: &str = "load";
 
 fn pod(number: usize) -> Value {
@@ -94,9 +91,7 @@ fn main() -> ExitCode {
     code.map_or(ExitCode::FAILURE, |code: u8| ExitCode::from(code))
 }
 
-/// Measures lists, saves and loads, and prints their times. Then saves a packed cache to a file.
-///
-/// Returns the path of the file, and the value of `ListerWatcher::collection` for the saved cache.
+/// Prints the times of lists, saves and loads, and returns the path and collection of a packed cache.
 async fn compare() -> (PathBuf, String) {
     let server = Server::builder().enforce_namespaces(false).build();
     server.create_all((0..OBJECTS).map(pod)).unwrap();
@@ -145,7 +140,7 @@ async fn save(builder: Builder<Pod>) {
         .expect("the informer does not fail");
 }
 
-/// Runs an informer until it has loaded its saved cache, and prints the duration of the load.
+/// Prints the time in which an informer loads its saved cache.
 async fn loaded(builder: Builder<Pod>) {
     let (pods, controller) = builder.build();
     let begun = Instant::now();
@@ -163,10 +158,7 @@ async fn loaded(builder: Builder<Pod>) {
         .expect("the informer does not fail");
 }
 
-/// A `ListerWatcher` for a server on which nothing changes.
-///
-/// Each list is empty, and its revision is the revision that the list request specifies. A watch stays open
-/// and delivers no events.
+/// `ListerWatcher` with empty lists at the requested revision, and watches without events.
 struct Nothing {
     collection: String,
 }
@@ -188,9 +180,7 @@ impl ListerWatcher for Nothing {
     }
 }
 
-/// Measures the load of the packed cache in `file` against the limits in the module documentation.
-///
-/// Prints the measured values, and returns the exit code of the benchmark.
+/// Measures the load of the packed cache in `file`, and returns the exit code.
 fn load_packed(file: &Path, collection: String) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -253,9 +243,7 @@ fn verdict(idle: Duration, poll: Duration, peak: Option<u64>, steady: Option<u64
     ExitCode::FAILURE
 }
 
-/// Yields in an endless loop, and measures the time between two of its own polls.
-///
-/// Stores the longest time so far in `longest`.
+/// Yields in an endless loop, and stores the longest time between two polls in `longest`.
 async fn tick(longest: &Cell<Duration>) {
     let mut processor = File::open("/proc/thread-self/schedstat").ok();
     loop {
@@ -270,9 +258,7 @@ async fn tick(longest: &Cell<Duration>) {
     }
 }
 
-/// Returns the total time for which this thread was runnable but did not run.
-///
-/// `processor` is the thread's file `schedstat`. Returns zero if the kernel does not provide the file.
+/// Returns this thread's total wait for a CPU, or zero if the kernel does not report that.
 fn waited_for(processor: Option<&mut File>) -> Duration {
     let read = |file: &mut File| {
         let mut text = String::new();
@@ -283,9 +269,7 @@ fn waited_for(processor: Option<&mut File>) -> Duration {
     Duration::from_nanos(processor.and_then(read).unwrap_or_default())
 }
 
-/// Returns the value in KiB of the field `what` of `/proc/self/status`, such as `VmHWM`.
-///
-/// Returns `None` if the kernel does not report the field.
+/// Returns the KiB of the field `what` of `/proc/self/status`, such as `VmHWM`.
 fn memory(what: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let mut lines = status.lines();

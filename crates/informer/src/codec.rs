@@ -39,22 +39,18 @@ use crate::{json::Measured, pruning::Pruning};
 pub(crate) enum Codec {
     #[default]
     Json,
-    /// Protobuf. The bytes are a message of a built-in kind, with or without the Kubernetes envelope.
-    ///
-    /// The envelope states the API version and the kind.
+    /// A protobuf message of a built-in kind, with or without the Kubernetes envelope.
     Protobuf(Schema),
 }
 
 impl Codec {
-    /// Serializes an object as JSON. Returns `None` if the object can't be serialized.
+    /// Serializes an object as JSON, or returns `None` if this is impossible.
     #[cfg(feature = "packed")]
     pub(crate) fn encode(object: &impl serde::Serialize) -> Option<Vec<u8>> {
         serde_json::to_vec(object).ok()
     }
 
-    /// Detects the encoding of an object from its bytes.
-    ///
-    /// The encoding is protobuf if the bytes begin with a Kubernetes envelope, and JSON otherwise.
+    /// Returns the encoding of an object: protobuf if the bytes begin with a Kubernetes envelope.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         protobuf::schema(bytes).map_or(Self::Json, Self::Protobuf)
     }
@@ -70,7 +66,7 @@ impl Codec {
     }
 }
 
-/// The bytes of one object as a server sent them, with methods that read parts of the object or decode it.
+/// The bytes of one object as a server sent them.
 #[derive(Clone, Copy)]
 pub(crate) struct Encoded<'a> {
     codec: Codec,
@@ -86,7 +82,7 @@ impl<'a> Encoded<'a> {
         self.bytes
     }
 
-    /// Returns the object as JSON text. Converts an object in protobuf.
+    /// Returns the object as JSON text.
     pub(crate) fn json(self) -> Cow<'a, [u8]> {
         match self.codec {
             Codec::Json => Cow::Borrowed(self.bytes),
@@ -94,9 +90,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the number of JSON arrays and maps in the object.
-    ///
-    /// Returns 0 for an object in protobuf, because the protobuf decoder itself limits the number.
+    /// Returns the number of JSON arrays and maps in the object, or 0 for protobuf.
     pub(crate) fn parts(self) -> usize {
         match self.codec {
             Codec::Json => crate::json::parts(self.bytes),
@@ -105,7 +99,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Compares the object's API version and kind with the API version and kind that the informer expects.
+    /// Compares the object's API version and kind with the expected ones.
     pub(crate) fn named(self, expected: &Expected) -> Named {
         match self.codec {
             Codec::Json => json::named(self.bytes, expected),
@@ -113,9 +107,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the byte position of the value of `metadata` if `metadata` is the first field of the object.
+    /// Returns the position of the value of `metadata` if that is the object's first field.
     ///
-    /// For an object in protobuf, returns `Some(0)` if the object has no envelope, and `None` otherwise.
+    /// For protobuf, returns `Some(0)` if the object has no envelope.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
@@ -123,9 +117,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns a copy of the object that states the expected API version and kind.
-    ///
-    /// The object itself must state neither an API version nor a kind.
+    /// Returns the bytes with the expected API version and kind added; the object must state neither.
     pub(crate) fn with_kind(self, expected: &Expected) -> Vec<u8> {
         match self.codec {
             Codec::Json => json::with_kind(self.bytes, expected.stamp()),
@@ -133,7 +125,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Reads the object's identity. Returns `None` if the object is not well-formed.
+    /// Reads the identity of a well-formed object.
     pub(crate) fn identity(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => serde_json::from_slice(self.bytes).ok(),
@@ -141,10 +133,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Reads the object's identity from the value of `metadata`, which begins at byte `at`.
+    /// Reads the object's identity from `metadata`, whose value begins at byte `at` of a JSON object.
     ///
-    /// Returns `None` if the metadata are invalid. If `is_quick` is true, metadata fields that are not part
-    /// of the identity are not validated. For an object in protobuf, `at` and `is_quick` are ignored.
+    /// If `is_quick` is true, metadata fields outside the identity are not validated.
     pub(crate) fn identity_at(self, at: usize, is_quick: bool) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_at(self.bytes, at, is_quick),
@@ -153,9 +144,6 @@ impl<'a> Encoded<'a> {
     }
 
     /// Reads the object's identity from its metadata, even if the rest of the object is invalid.
-    ///
-    /// Parses the whole object if the metadata can't be located. Returns `None` if the identity can't be
-    /// read.
     pub(crate) fn identity_in_place(self) -> Option<Identity<'a>> {
         match self.codec {
             Codec::Json => json::identity_in_place(self.bytes),
@@ -163,9 +151,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns whether the object is the bookmark that ends the initial events of a watch.
-    ///
-    /// Such a bookmark has the annotation `k8s.io/initial-events-end` with the value `"true"`.
+    /// Returns whether the object is a bookmark that ends the initial events of a watch.
     pub(crate) fn ends_initial_events(self) -> bool {
         match self.codec {
             Codec::Json => json::ends_initial_events(self.bytes),
@@ -173,9 +159,7 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the bytes of the object without the fields that `pruning` drops.
-    ///
-    /// An invalid object is returned unchanged.
+    /// Returns the object without the fields that `pruning` drops; an invalid object is unchanged.
     pub(crate) fn cut(self, pruning: &Pruning) -> Cow<'a, [u8]> {
         match self.codec {
             _ if pruning.is_empty() => Cow::Borrowed(self.bytes),
@@ -184,10 +168,9 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the same bytes as [`Encoded::cut`], but does not search for the fields.
+    /// Returns the same bytes as [`Encoded::cut`] without a search, given this object's `identity`.
     ///
-    /// `identity` must be the identity of this object, and contains the positions of the annotations and the
-    /// managed fields. Returns `None` if `pruning` drops other fields of a JSON object.
+    /// Returns `None` if `pruning` drops fields of a JSON object that `identity` does not locate.
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,
@@ -202,7 +185,7 @@ impl<'a> Encoded<'a> {
     /// Decodes the object as a `K`.
     ///
     /// # Errors
-    /// Returns an error if the object does not decode as a `K`. The error quotes none of the object's values.
+    /// Returns an error if the object does not decode; the error quotes none of its values.
     pub(crate) fn decode<K: DeserializeOwned>(self) -> Result<K, Unfit> {
         // Without the estimate, decoding takes 3 % less time, but `K` would be compiled twice as often.
         self.measured().map(|measured| measured.value)

@@ -21,15 +21,14 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// A comparison of the objects in a snapshot with the server's objects.
+/// A comparison of one source's objects in a snapshot with the server's objects.
 ///
-/// A snapshot may contain objects of several sources. A source is one list with its watch. The comparison is
-/// for the objects of one source. The caller passes each object that the server lists to [`see`](Self::see),
-/// and then calls [`finish`](Self::finish).
+/// A source is one list with its watch. The caller passes each listed object to [`see`](Self::see), and then
+/// calls [`finish`](Self::finish).
 pub(crate) struct Comparison<'a, K> {
     snapshot: &'a Snapshot<K>,
     source: SourceId,
-    /// Names of the objects that are both in the snapshot and in the server's list.
+    /// Names of the objects that are in the snapshot and in the server's list.
     seen: Vec<&'a ObjectName>,
     found: Found,
 }
@@ -38,10 +37,7 @@ pub(crate) struct Comparison<'a, K> {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) difference: Difference,
-    /// Hash of the names and revisions of all objects that differ. Does not depend on the order of the
-    /// objects.
-    ///
-    /// If two comparisons have equal fingerprints, they found the same difference.
+    /// Hash of all differing names and revisions in any order; equal for the same difference.
     pub(crate) fingerprint: u64,
 }
 
@@ -63,15 +59,12 @@ impl<'a, K> Comparison<'a, K> {
         }
     }
 
-    /// Returns the revision of the source's objects in the snapshot. The server's list must have the same
-    /// revision.
+    /// Returns the revision of the source's objects, which the server's list must also have.
     pub(crate) fn revision(&self) -> &ResourceVersion {
         &self.found.difference.revision
     }
 
-    /// Compares one object from the server's list with the snapshot. Records the object if it differs.
-    ///
-    /// The object may be complete or contain only its metadata.
+    /// Compares an object from the server's list, complete or metadata only, with the snapshot.
     ///
     /// # Errors
     /// Returns an error if the object has no readable name.
@@ -109,10 +102,7 @@ impl<'a, K> Comparison<'a, K> {
         Ok(())
     }
 
-    /// Ends the comparison, and returns the differences, or `None` if there are none.
-    ///
-    /// Objects that are only in the snapshot also count as differences. Therefore the caller must first have
-    /// called [`see`](Self::see) with each object of the server's list.
+    /// Returns the differences, if any, after [`see`](Self::see) received the whole list.
     pub(crate) fn finish(mut self) -> Option<Found> {
         let (snapshot, source) = (self.snapshot, self.source);
         let own = || {

@@ -78,22 +78,15 @@ pub(crate) enum Command<K> {
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
     ),
-    /// Requests a reply when the handlers' buffers contain every change that is visible in the store.
+    /// Requests a reply when the handlers' buffers contain all changes that are visible in the store.
     Settle(oneshot::Sender<()>),
-    /// Adds the objects of a saved store to the store, and requests a reply when all of them are in the
-    /// store.
+    /// Adds one list of saved objects per source to the store, and requests a reply afterwards.
     ///
-    /// A source is one list and watch of the informer. The command contains one list of saved objects per
-    /// source.
+    /// A source is one list and watch of the informer.
     Fill(Vec<Delta<K>>, oneshot::Sender<()>),
-    /// Requests a snapshot that contains the objects of every source at one revision per source.
-    ///
-    /// The loop replies with a snapshot as soon as one is available, or with the reason why none is
-    /// available.
+    /// Requests a snapshot with all objects, or the reason why none is available.
     Snapshot(oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>),
-    /// Reports that the decoding of a stored object has failed when a caller read the object.
-    ///
-    /// The command is sent only once for each state of an object.
+    /// Reports that the decoding of a stored object has failed. Sent once for each state of an object.
     FoundBroken(ObjectName),
 }
 
@@ -113,13 +106,13 @@ pub(crate) struct Parts<K> {
     pub(crate) queue: Lent<Box<dyn Queue<K>>>,
     pub(crate) indexer: Lent<IndexerWriter<K>>,
     pub(crate) processor: Processor<K>,
-    /// Detects modifications of cached objects by handlers. `None` if the detection is disabled.
+    /// Detects modifications of cached objects by handlers, if this detection is enabled.
     pub(crate) mutation_detector: Option<MutationDetector<K>>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command<K>>,
     pub(crate) deltas: mpsc::Receiver<Delta<K>>,
     pub(crate) bounds: Bounds,
     pub(crate) report: Reporter,
-    /// Notifies its waiters after each batch, when the changes of the batch are visible in the store.
+    /// Notifies its waiters when the changes of a batch are visible in the store.
     pub(crate) applied: Arc<Notify>,
 }
 
@@ -211,8 +204,7 @@ where
 
     /// Configures the controller to suspend the informer while the server does not serve the kind.
     ///
-    /// This is the case if the kind's CRD was deleted and the server responds with 404 to requests for the
-    /// kind. A suspended informer reports its objects as deleted.
+    /// A suspended informer reports its objects as deleted.
     #[cfg_attr(
         not(feature = "client"),
         expect(dead_code, reason = "only a factory follows definitions")
@@ -223,29 +215,26 @@ where
     }
 }
 
-/// The informer's loop. This value contains all mutable state of the informer, and one task owns it.
+/// The informer's loop, which contains all mutable state of the informer. One task owns it.
 struct Serving<K> {
     parts: Parts<K>,
     sources: usize,
-    /// Sources whose first list the loop has received. The list may still be in the queue.
+    /// Sources whose first list the loop has received, but perhaps not yet applied.
     ///
     /// A source is one list and watch of the informer, for one namespace or for all namespaces.
     arrived: BTreeSet<SourceId>,
     /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,
-    /// Tracks whether the server has confirmed a saved store that a warm start loaded.
-    ///
-    /// `None` if no store was loaded. The informer has synced only after the confirmation.
+    /// Tracks whether the server has confirmed the saved store of a warm start. Sync waits for this.
     unconfirmed: Option<Unconfirmed>,
     /// Channels through which the loop will reply to pending requests for a snapshot.
     snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
     /// Number of changes that the loop must still pop from the queue to complete the current resync.
     ///
-    /// The next resync starts only when this number is 0. Otherwise repeated resyncs could fill the queue,
-    /// and a full queue accepts no new changes.
+    /// The next resync starts only when this number is 0, so that resyncs can't fill the queue.
     resyncing: usize,
     notes: StatusNotes,
-    /// Limits how often the informer logs that the queue's key function has failed for an object.
+    /// Limits the log lines about failures of the queue's key function.
     keyless: LogLimiter,
     phase: watch::Receiver<Phase>,
 }
@@ -298,10 +287,10 @@ where
         self.close().await;
     }
 
-    /// Pops changes from the queue, applies them to the store and delivers them to the handlers.
+    /// Applies about one batch of queued changes to the store, and delivers them to the handlers.
     ///
-    /// Stops after about one batch of changes, or earlier if the queue is empty or a handler's buffer is
-    /// full. Returns whether the queue may contain more changes to pop.
+    /// Stops earlier if a handler's buffer is full. Returns whether the queue may contain more changes to
+    /// pop.
     async fn pop(&mut self) -> bool {
         let batch = self.parts.bounds.batch;
         let mut told = 0;
@@ -422,7 +411,7 @@ where
 
     /// Executes one command, and all [`Command::FoundBroken`] commands that directly follow such a command.
     ///
-    /// Returns a command that was received but not executed. The caller must execute it.
+    /// Returns a received command that the caller must still execute.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {
         let Parts {
             indexer,

@@ -38,10 +38,7 @@ pub type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 pub(crate) struct Decoder<K> {
     transform: Option<Transform<K>>,
     expected: Arc<Expected>,
-    /// Whether `K` is a dynamic type, which does not determine the kind of an object.
-    ///
-    /// If `K` is dynamic, the informer's API version and kind are inserted into an object that states no
-    /// kind.
+    /// Whether `K` is a dynamic type, so that a missing kind is added to objects.
     is_dynamic: bool,
     pruning: Pruning,
     form: Form<K>,
@@ -53,15 +50,12 @@ impl<K> Decoder<K> {
         Self { pruning, ..self }
     }
 
-    /// Sets the form in which the cache stores objects: decoded, lazy (as received) or packed (compressed).
+    /// Sets the form in which the cache stores objects, such as packed.
     pub(crate) fn keeping(self, form: Form<K>) -> Self {
         Self { form, ..self }
     }
 
-    /// Returns a decoder for objects whose events must not be delayed.
-    ///
-    /// This decoder skips slow work, such as compression. [`Housekeeping`](crate::object::Housekeeping), the
-    /// background work of the cache, does this work after the delivery.
+    /// Returns a decoder that leaves slow work to [`Housekeeping`](crate::object::Housekeeping).
     pub(crate) fn urgent(self) -> Self {
         Self {
             form: self.form.urgent(),
@@ -79,21 +73,20 @@ impl<K> Decoder<K> {
         kept.collect()
     }
 
-    /// Returns whether the cache stores objects undecoded, and decodes them when they are read.
-    ///
-    /// A lazy or packed cache does this, unless the informer has a transform, which needs decoded objects.
+    /// Returns whether objects are decoded only when they are read.
     fn is_on_demand(&self) -> bool {
+        // A transform needs decoded objects.
         !self.form.is_decoded() && self.transform.is_none()
     }
 }
 
 /// The result of decoding one object.
 pub(crate) enum Decoded<K> {
-    /// A handle to the object. The object is valid, or it is broken, which means that it failed to decode.
+    /// A handle to a valid object, or to a broken one that failed to decode.
     Object(Object<K>),
-    /// The handle that the store already has for this state of the object. Nothing was decoded.
+    /// The store's handle to the same state of the object; nothing was decoded.
     Known(Object<K>),
-    /// The object can't be stored, because its name, namespace or revision can't be read or is invalid.
+    /// The name, namespace or revision is unreadable or invalid, so the object can't be stored.
     Unreadable(DecodeError),
     /// The object is not of the informer's kind, and is not stored.
     OtherKind(OtherKind),
@@ -109,9 +102,7 @@ pub(crate) struct OtherKind {
 }
 
 impl<K> Decoded<K> {
-    /// Returns whether the object is [`Unreadable`](Self::Unreadable), and has no name or no valid revision.
-    ///
-    /// Without a name and a revision, the bytes do not identify a state of an object.
+    /// Returns whether the object is [`Unreadable`](Self::Unreadable) for lack of a name or valid revision.
     pub(crate) fn names_no_state(&self, encoded: Encoded<'_>) -> bool {
         let Self::Unreadable(_) = self else {
             return false;
@@ -143,9 +134,7 @@ where
         }
     }
 
-    /// Decodes an item of a list.
-    ///
-    /// The item is not decoded if `known` contains a valid object of the same name, uid and revision.
+    /// Decodes a list item, unless `known` contains a valid object of the same state.
     pub(crate) fn item(&self, encoded: Encoded<'_>, known: Option<&KnownStates<K>>) -> Decoded<K> {
         // Items of built-in kinds state no kind. A search for the kind would take a large part of the
         // decoding time.
@@ -158,9 +147,7 @@ where
         self.object(encoded, known)
     }
 
-    /// Returns [`Decoded::OtherKind`] if decoding failed because the object is of another kind.
-    ///
-    /// Otherwise returns `decoded`, the result of decoding `encoded` without checking the object's kind.
+    /// Returns `decoded`, or [`Decoded::OtherKind`] if decoding failed because of another kind.
     fn unless_other(&self, decoded: Decoded<K>, encoded: Encoded<'_>) -> Decoded<K> {
         match &decoded {
             Decoded::Object(object) if object.broken().is_none() => decoded,
@@ -172,9 +159,7 @@ where
         }
     }
 
-    /// Checks the kind of an object from an event or a list, and decodes the object.
-    ///
-    /// The object is not decoded if `known` contains a valid object of the same name, uid and revision.
+    /// Checks the kind and decodes the object, unless `known` contains a valid object of the same state.
     pub(crate) fn object(
         &self,
         encoded: Encoded<'_>,
@@ -194,10 +179,7 @@ where
         }
     }
 
-    /// Reads the object's name, uid and revision, if the decoder needs them before it decodes the object.
-    ///
-    /// `at` is the byte position of the object's `metadata`. Returns `None` if this position is unknown, or
-    /// if the decoder does not need the values.
+    /// Reads the identity if the decoder needs it before decoding; `at` is the position of `metadata`.
     fn identity<'a>(
         &self,
         encoded: Encoded<'a>,
@@ -209,9 +191,7 @@ where
         encoded.identity_at(at.filter(|_| is_wanted)?, is_unread)
     }
 
-    /// Decodes an object that has the expected kind or states no kind.
-    ///
-    /// `identity` is the object's name, uid and revision if the caller has already read them from `encoded`.
+    /// Decodes an object that has the expected kind or no kind; `identity` may be read already.
     fn of_kind(
         &self,
         encoded: Encoded<'_>,
@@ -252,7 +232,7 @@ where
         unread.unwrap_or_else(|| self.converted(encoded, wire_bytes))
     }
 
-    /// Decodes the whole object, and converts it to the form in which the cache stores objects.
+    /// Decodes the whole object, and converts it to the cache's form.
     fn converted(&self, encoded: Encoded<'_>, wire_bytes: usize) -> Decoded<K> {
         match self.whole(encoded, wire_bytes) {
             Decoded::Object(object) => Decoded::Object(self.form.convert(object)),
@@ -287,13 +267,13 @@ where
     }
 }
 
-/// Returns the name of an object of any kind; `None` if it has no valid name.
+/// Returns the name of an object of any kind, if it is valid.
 fn name(encoded: Encoded<'_>) -> Option<ObjectName> {
     let name = ObjectName::of(&encoded.identity()?);
     name.filter(ObjectName::is_fit)
 }
 
-/// Returns the revision of a bookmark or any other object; `None` if it is missing or invalid.
+/// Returns the revision of a bookmark or any other object, if it is valid.
 pub(crate) fn revision(encoded: Encoded<'_>) -> Option<ResourceVersion> {
     let identity = encoded.identity()?;
     let is_fit = ResourceVersion::is_fit(&identity.metadata.resource_version);
@@ -316,10 +296,7 @@ fn broken<K>(encoded: Encoded<'_>, field: &str, reason: &str) -> Decoded<K> {
     Decoded::Object(Object::from_broken(name, &identity, error))
 }
 
-/// Returns an error if an object can't be stored, because its name or its revision is too long or contains
-/// control characters.
-///
-/// Returns `None` if name and revision are valid.
+/// Returns an error if the name or revision is too long or contains control characters.
 fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     if !name.is_fit() {
         let reason = format!("longer than {NAME_BYTES} bytes, or with control characters,");
@@ -331,11 +308,7 @@ fn unfit(name: &ObjectName, revision: &str) -> Option<DecodeError> {
     })
 }
 
-/// Creates an object that keeps its undecoded bytes. Decodes only the name, uid and revision.
-///
-/// `keep` creates the object. Errors in the rest of the object are detected when the object is read. Returns
-/// [`Decoded::Unreadable`] if the name or the revision is invalid. Returns `None` if the name, uid or
-/// revision can't be read, or if `keep` returns `None`.
+/// Creates an undecoded object with `keep`, after reading and checking its name and revision.
 fn unread<K>(
     encoded: Encoded<'_>,
     identity: Option<Identity<'_>>,
@@ -352,13 +325,12 @@ fn unread<K>(
 /// Decodes an object as a `K`.
 ///
 /// # Errors
-/// Returns an error if the object does not decode as a `K`, or if the `Deserialize` implementation of `K`
-/// panics. The error contains no value of the object.
+/// Returns an error, without values of the object, if decoding fails or panics.
 pub(crate) fn open<K: DeserializeOwned>(encoded: Encoded<'_>) -> Result<K, Unfit> {
     confined(|| encoded.decode()).unwrap_or_else(|Panicked| Err(panicked()))
 }
 
-/// Decodes an object as a `K`, and estimates the heap memory of the result in bytes.
+/// Decodes an object as a `K`, and estimates its heap memory in bytes.
 ///
 /// # Errors
 /// Returns the same errors as [`open`].

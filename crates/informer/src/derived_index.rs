@@ -341,7 +341,7 @@ impl<K> DerivedIndex<K> {
     }
 }
 
-/// The registrations of both handlers of a derived index. Dropping this value removes both handlers.
+/// The handlers of a derived index, which are removed when this value is dropped.
 struct Handlers(Vec<Box<dyn Handler>>);
 
 impl Drop for Handlers {
@@ -352,7 +352,7 @@ impl Drop for Handlers {
     }
 }
 
-/// Registration of one of the two handlers of a derived index, independent of the handler's object type.
+/// Registration of one handler of a derived index.
 trait Handler: Send + Sync {
     fn has_synced(&self) -> bool;
     fn wait_for_sync(&self) -> WaitForSync;

@@ -330,9 +330,6 @@ where
     }
 
     /// Returns whether `object` passes the filter, and records the result.
-    ///
-    /// The handler stores the names of the objects that pass. This method adds the object's name to these
-    /// names, or removes it.
     fn admits(&mut self, object: &Object<K>) -> bool {
         let passes = (self.filter)(object);
         if passes {

@@ -106,8 +106,7 @@ struct Inner {
     defaults: Defaults,
     tweak: Option<TweakListOptions>,
     registry: Arc<Registry>,
-    /// State for following `CustomResourceDefinition` objects; `None` if the factory's informers do not react
-    /// to changes of these objects.
+    /// State for following `CustomResourceDefinition` objects, if the factory follows them.
     definitions: Option<Definitions>,
 }
 

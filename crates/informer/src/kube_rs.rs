@@ -110,8 +110,7 @@ where
     Controller::for_stream(triggers, reader)
 }
 
-/// Converts kube's [`ObjectRef`] to the name of the object. The kind, uid and revision of the reference are
-/// dropped.
+/// Converts kube's [`ObjectRef`] to the name of the object.
 impl<K: Lookup> From<&ObjectRef<K>> for ObjectName {
     fn from(reference: &ObjectRef<K>) -> Self {
         Self::new(reference.namespace.as_deref(), &reference.name)

@@ -146,18 +146,14 @@ pub const SAVED_FILE_BYTES: u64 = 4 << 30;
 /// The value is ten times the number of objects of one kind in the largest clusters.
 pub const SAVED_OBJECTS: usize = 5_000_000;
 
-/// Returns whether a text from a server is accepted as a name or a resource version.
+/// Returns whether a server's text has at most `bytes` bytes and no control characters.
 ///
-/// An accepted text has at most `bytes` bytes and no control characters, because the library prints the text
-/// in logs and on terminals.
+/// The library prints accepted texts in logs and on terminals.
 pub(crate) fn is_fit(text: &str, bytes: usize) -> bool {
     text.len() <= bytes && !text.contains(char::is_control)
 }
 
-/// Converts a text from a server or user to one line for logs, errors and terminals.
-///
-/// Control characters are replaced with spaces. A text that is longer than `bytes` bytes is truncated, and
-/// `…` is appended.
+/// Converts a text to one line for logs and errors, truncated to `bytes` bytes.
 pub(crate) fn one_line(text: &str, bytes: usize) -> String {
     let mut ends = (0..=bytes.min(text.len())).rev();
     let end = ends.find(|&end| text.is_char_boundary(end));

@@ -55,11 +55,10 @@ pub enum GetError {
 }
 
 impl GetError {
-    /// Returns the decoded Rust value of the object `found`.
+    /// Returns the decoded value of `found`.
     ///
     /// # Errors
-    /// Returns an error with `kind` and `name` if `found` is `None`, or the decode error if the object fails
-    /// to decode.
+    /// Returns an error with `kind` and `name` if `found` is `None`, or the decode error of `found`.
     pub(crate) fn or_body<K>(
         kind: &str,
         name: &ObjectName,
@@ -210,7 +209,7 @@ impl<K: Resource> NamespaceLister<K> {
         Ok(matching(snapshot, plan, selector))
     }
 
-    /// Returns a query plan for the objects in this namespace, or for all objects if the namespace is empty.
+    /// Returns a query plan for this namespace; the empty namespace means all objects.
     fn plan(&self) -> Plan {
         let mut plan = Plan::default();
         if !self.namespace.is_empty() {
@@ -224,8 +223,7 @@ impl<K: Resource> NamespaceLister<K> {
     }
 }
 
-/// Returns the objects of a snapshot that match a query plan and a label selector. The iterator does not
-/// collect the whole result in memory.
+/// Returns a snapshot's objects that match `plan` and `selector`, without collecting them all.
 fn matching<K: Resource>(
     snapshot: Snapshot<K>,
     plan: Plan,

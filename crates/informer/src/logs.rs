@@ -72,8 +72,7 @@ use tracing::Span;
 /// Maximum number of names that [`first_few`] includes.
 const NAMES_LISTED: usize = 3;
 
-/// Joins the first [`NAMES_LISTED`] names with commas, and appends the number of the remaining names: `a`,
-/// `a, b` or `a, b, c and 2 more`.
+/// Returns the first [`NAMES_LISTED`] names as text, such as `a, b, c and 2 more`.
 pub(crate) fn first_few<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     let first: Vec<_> = names.clone().take(NAMES_LISTED).collect();
     let more = names.count() - first.len();
@@ -84,7 +83,7 @@ pub(crate) fn first_few<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Str
     }
 }
 
-/// Creates the tracing span of an informer. The span has no parent span.
+/// Creates the tracing span of an informer, without a parent span.
 pub(crate) fn informer_span(name: &str, kind: &str) -> Span {
     tracing::error_span!(parent: None, "informer", name, kind)
 }

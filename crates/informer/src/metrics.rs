@@ -261,7 +261,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the next list after a watch that ended with an error of this class.
+    /// Returns the reason for the list after a watch that ended with an error of this class.
     pub(crate) fn after_watch(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -273,8 +273,7 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the next list after a rejected watch request. `class` is the class of the
-    /// error.
+    /// Returns the reason for the list after a watch request rejected with an error of this class.
     pub(crate) fn after_refusal(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,

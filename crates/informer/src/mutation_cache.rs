@@ -95,10 +95,7 @@ pub struct MutationCache<K> {
 /// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams of the overlay when a write or deletion lapses.
-    ///
-    /// Also wakes the streams when a write or deletion is added to an empty overlay, because they must then
-    /// wait for its expiry.
+    /// Wakes the [`Lapsed`] streams when a write or deletion lapses, or is added to an empty overlay.
     changed: Notify,
 }
 
@@ -349,17 +346,12 @@ where
         Lapsed::new(self.clone())
     }
 
-    /// Returns a snapshot of the cache, and the states that readers see instead of the cached states.
-    ///
-    /// The map contains only the names of objects for which the overlay changes the cached state.
+    /// Returns a snapshot of the cache, and the states that readers see instead of cached states.
     fn views(&self) -> (BTreeMap<ObjectName, View<K>>, Snapshot<K>) {
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
-    /// Drops the writes whose revision the cache has reached, and all expired writes and deletions.
-    ///
-    /// Returns the earliest time at which a remaining write or deletion expires; `None` if the overlay is
-    /// empty.
+    /// Drops expired writes and deletions, and writes that the cache has reached. Returns the next expiry.
     fn settle(&self) -> Option<Instant> {
         self.with(|layer, cache| {
             layer.settle(cache);
@@ -367,8 +359,9 @@ where
         })
     }
 
-    /// Calls `act` with the overlay's writes and deletions and with a snapshot of the cache. The snapshot is
-    /// created under the overlay's lock. A later call thus never has an older snapshot than an earlier call.
+    /// Calls `act` with the overlay's writes and a snapshot of the cache.
+    ///
+    /// A later call never receives an older snapshot than an earlier call.
     fn with<R>(&self, act: impl FnOnce(&mut Layer<K>, &Snapshot<K>) -> R) -> R {
         let mut laid = self.shared.laid.lock();
         let Laid { layer, listeners } = &mut *laid;
@@ -388,10 +381,9 @@ where
     }
 }
 
-/// Merges cached objects with the states in `views`, which readers see instead of the cached states.
+/// Returns the cached objects without an entry in `views`, and the matching writes in `views`.
 ///
-/// Returns all objects of `cached` for which `views` has no entry. Adds the writes in `views` for which
-/// `matches` returns true. The result is ordered by namespace and name.
+/// The result is ordered by namespace and name.
 fn merge<'a, K: 'a>(
     cached: impl Iterator<Item = &'a Object<K>>,
     views: &BTreeMap<ObjectName, View<K>>,

@@ -31,20 +31,19 @@ use crate::{
     reflector::{DeltaKind, Error},
 };
 
-/// Interval at which all object states are compared with their copies, equal to the interval in client-go.
+/// Interval between two comparisons of all object states, equal to that in client-go.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Maximum number of object states that one call of [`MutationDetector::check`] compares.
 const SLICE: usize = 1024;
 
-/// Copies of the object states that one informer received, and the functions that clone and compare states.
+/// Copies of the object states that one informer received.
 pub(crate) struct MutationDetector<K> {
     copy: fn(&K) -> K,
     is_equal: fn(&K, &K) -> bool,
     /// Copies of the object states, in no particular order.
     copies: Vec<Copied<K>>,
-    /// Index in `copies` at which the next call of [`check`](MutationDetector::check) continues. The copies
-    /// before this index were already compared.
+    /// Index in `copies` at which the next call of [`check`](MutationDetector::check) continues.
     checked: usize,
     due: Instant,
 }
@@ -71,9 +70,7 @@ impl<K> MutationDetector<K> {
         }
     }
 
-    /// Copies the object states in one change. The change may be a single object, or a whole list of objects.
-    ///
-    /// For a list, the method skips the states that the detector has already copied.
+    /// Copies the object states in one change, which may be a whole list.
     pub(crate) fn take_in(&mut self, delta: &DeltaKind<K>) {
         let objects = match delta {
             DeltaKind::Added(object)
@@ -103,10 +100,9 @@ impl<K> MutationDetector<K> {
         new.for_each(|object| self.copy(object));
     }
 
-    /// Copies one object state. An object that failed to decode is skipped.
+    /// Copies one object state.
     ///
-    /// If cloning panics, or if the copy is not equal to the original (because of a NaN, for example), this
-    /// method logs a warning, and mutations of this state are not detected.
+    /// If the copy fails or differs, logs a warning, and mutations of this state are not detected.
     pub(crate) fn copy(&mut self, object: &Object<K>) {
         let Ok(shared) = object.get() else {
             return;
@@ -134,15 +130,14 @@ impl<K> MutationDetector<K> {
         });
     }
 
-    /// Returns the time of the next call of [`check`](Self::check); `None` while the detector has no copies.
+    /// Returns when to call [`check`](Self::check) next, unless there are no copies.
     pub(crate) fn due(&self) -> Option<Instant> {
         (!self.copies.is_empty()).then_some(self.due)
     }
 
-    /// Compares up to [`SLICE`] object states with their copies. Returns an error for each mutated state.
+    /// Compares up to [`SLICE`] object states with their copies, and returns an error for each mutated state.
     ///
-    /// If states remain, the next call compares them, and is due at once. Otherwise, the next call is due
-    /// after [`PERIOD`], and starts with the first state again.
+    /// The next call continues with the remaining states.
     pub(crate) fn check(&mut self) -> Vec<Error> {
         let mut mutated = Vec::new();
         for _ in 0..SLICE {
@@ -170,7 +165,7 @@ impl<K> MutationDetector<K> {
         mutated
     }
 
-    /// Compares all object states with their copies in one call. Returns an error for each mutated state.
+    /// Compares all object states with their copies, and returns an error for each mutated state.
     pub(crate) fn check_all(&mut self) -> Vec<Error> {
         self.checked = 0;
         let mut mutated = self.check();
@@ -185,8 +180,7 @@ impl<K> MutationDetector<K> {
 enum State {
     Unchanged,
     Mutated,
-    /// The state can't be compared, because the cache and all readers have dropped it, or because the
-    /// comparison panicked.
+    /// The cache and all readers have dropped the state, or the comparison panicked.
     Void,
 }
 

@@ -78,10 +78,7 @@ pub struct Object<K> {
 struct Inner<K> {
     name: ObjectName,
     revision: ResourceVersion,
-    /// Number of bytes that the server sent for the object. For an object that was loaded at a warm start,
-    /// the object's size in the saved file.
-    ///
-    /// Zero if the object failed to decode, or if the program created it.
+    /// Size of the received or saved object in bytes; zero if it was created or failed to decode.
     wire_bytes: u32,
     uid: UidHash,
     body: Body<K>,
@@ -130,8 +127,7 @@ impl<K> Object<K> {
         self.inner.body.open(&self.inner.name, true)
     }
 
-    /// Returns the whole object like [`Object::get`], but does not change what the cache stores. In a lazy
-    /// cache, `get` replaces the object's bytes with the decoded object, and `peek` keeps the bytes.
+    /// Returns the whole object like [`Object::get`], but keeps the bytes of a lazy cache.
     pub(crate) fn peek(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, false)
     }
@@ -153,34 +149,24 @@ impl<K> Object<K> {
         self.inner.body.broken()
     }
 
-    /// Returns whether the cache is packed, which means that it stores objects as compressed bytes and
-    /// decodes an object on each read, unless the object was decoded recently.
+    /// Returns whether the object's cache is packed: it stores compressed bytes and decodes on reads.
     pub(crate) fn is_decoded_each_time(&self) -> bool {
         self.inner.body.is_decoded_each_time()
     }
 
-    /// Returns whether the cache is packed, and this object is one of the recently decoded objects.
-    ///
-    /// A packed cache stores objects as compressed bytes, and keeps a weak reference to each recently decoded
-    /// object. The decoded object may already have been dropped.
+    /// Returns whether this object of a packed cache was recently decoded.
     pub(crate) fn was_just_decoded(&self) -> bool {
         self.inner.body.was_just_decoded()
     }
 
-    /// Decodes an object of a packed cache in advance, and returns the decoded object.
-    ///
-    /// While the caller holds the result, [`Object::get`] returns the same object without decoding it again.
-    /// Returns `None` if decoding fails, or if the cache is not packed. A packed cache stores objects as
-    /// compressed bytes.
+    /// Decodes an object of a packed cache in advance, for [`Object::get`] calls while the result is held.
     pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
         self.inner.body.prefetched(&self.inner.name)
     }
 
-    /// Returns whether `other` is the same state of the object: both have the same revision, epoch and hash
-    /// of the uid. The result is false for an object without a revision.
+    /// Returns whether `other` is the same state: same revision, epoch and uid hash.
     ///
-    /// The epoch changes when the server is restored from a backup, because the server then assigns the same
-    /// revisions again.
+    /// A restore of the server from a backup starts a new epoch.
     pub(crate) fn is_unchanged(&self, other: &Self) -> bool {
         let (revision, others) = (self.revision(), other.revision());
         let has_same_revision = !revision.is_unset() && revision == others;
@@ -189,8 +175,7 @@ impl<K> Object<K> {
             && self.uid_hash().may_be(other.uid_hash())
     }
 
-    /// Returns a handle to the same object state, with the epoch of its revision set to `epoch`. A new epoch
-    /// starts each time the server is restored from a backup.
+    /// Returns the same state with the epoch of its revision set to `epoch`.
     pub(crate) fn in_epoch(mut self, epoch: Epoch) -> Self {
         if self.revision().epoch() != epoch {
             let Inner { revision, .. } = Arc::make_mut(&mut self.inner);
@@ -199,8 +184,7 @@ impl<K> Object<K> {
         self
     }
 
-    /// Returns the hash of the uid that the server sent for the object. A transform does not change this
-    /// hash.
+    /// Returns the hash of the uid that the server sent, even if a transform changes the uid.
     pub(crate) fn uid_hash(&self) -> UidHash {
         self.inner.uid
     }
@@ -219,10 +203,7 @@ impl<K> Object<K> {
         self.inner.wire_bytes.into()
     }
 
-    /// Creates a handle to a decoded object.
-    ///
-    /// `name`, `revision` and `uid` are the values that the server sent, even if a transform has changed the
-    /// metadata of `object`. `wire_bytes` is the number of bytes that the server sent for the object.
+    /// Creates a handle to a decoded object, with the identity that the server sent before any transform.
     pub(crate) fn identified(
         name: ObjectName,
         revision: ResourceVersion,
@@ -244,8 +225,7 @@ impl<K> Object<K> {
         }
     }
 
-    /// Stores the decoded object's heap size, in bytes, in this handle. The method has no effect if the
-    /// handle has clones or if the handle does not contain a decoded object.
+    /// Stores the heap size of the decoded object in bytes, unless the handle has clones.
     pub(crate) fn counted(mut self, heap_bytes: usize) -> Self {
         let inner = Arc::get_mut(&mut self.inner);
         if let Some(Body::Live(live)) = inner.map(|inner| &mut inner.body) {
@@ -261,8 +241,7 @@ impl<K> Object<K> {
         (handle + self.inner.body.size()) as u64
     }
 
-    /// Returns the size in bytes of the data that all objects of the cache share, such as compression
-    /// dictionaries. Returns `None` if the cache has no such data.
+    /// Returns the size in bytes of data that the cache's objects share, such as dictionaries.
     pub(crate) fn shared_bytes(&self) -> Option<u64> {
         self.inner.body.shared_size().map(|size| size as u64)
     }
@@ -276,8 +255,7 @@ impl<K> Object<K> {
         self.with_encoded(|encoded| encoded.json().into_owned())
     }
 
-    /// Calls `read` with the object's encoded bytes, decompressed if necessary, and returns the result of
-    /// `read`. Returns `None` and does not call `read` if the cache stores no encoded bytes of the object.
+    /// Calls `read` with the object's encoded, decompressed bytes, if the cache stores any.
     pub(crate) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         self.inner.body.with_encoded(read)
     }
@@ -337,8 +315,7 @@ impl<K: Resource> Object<K> {
     }
 }
 
-/// Returns the object's name with its namespace, and its revision. Returns `None` if `metadata.name` is
-/// missing or empty.
+/// Returns the object's namespaced name and revision, or `None` without a name.
 pub(crate) fn name_and_revision<K: Resource>(object: &K) -> Option<(ObjectName, ResourceVersion)> {
     let meta = object.meta();
     let name = meta.name.as_deref().filter(|name| !name.is_empty())?;
@@ -347,7 +324,7 @@ pub(crate) fn name_and_revision<K: Resource>(object: &K) -> Option<(ObjectName, 
     Some((name, revision))
 }
 
-/// Prints the object's name and revision, but no content, because an object may be a Secret.
+/// Prints name and revision, but no content, because an object may be a Secret.
 impl<K> fmt::Debug for Object<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let broken = if self.broken().is_some() {

@@ -10,23 +10,23 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Maximum number of runtime workers that one async task uses for its computations, in addition to its own
-/// worker.
+/// Maximum number of additional runtime workers that one async task uses for its computations.
 pub(crate) const WIDTH_MAX: usize = 8;
 
-/// Minimum number of objects for which a computation is moved to the pool for blocking work. A computation
-/// for fewer objects takes at most one or two milliseconds.
+/// Minimum number of objects for which a computation is moved to the pool for blocking work.
+///
+/// A computation for fewer objects takes at most one or two milliseconds.
 pub(crate) const OFFLOADED_MIN: usize = 500;
 
-/// Runs a long computation on the runtime's pool for blocking work, and returns its result. The future never
-/// completes if the runtime shuts down before the computation starts.
+/// Runs a long computation on the runtime's pool for blocking work, and returns its result.
+///
+/// The future never completes if the runtime shuts down before the computation starts.
 ///
 /// # Panics
 /// Panics if the computation panics, with the same panic payload.
 ///
 /// # Cancel safety
-/// Dropping the future does not stop a computation that has started. The pool drops the result of that
-/// computation.
+/// Dropping the future does not stop a computation that has started.
 pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'static) -> T {
     let mut tasks = JoinSet::new();
     tasks.spawn_blocking(compute);
@@ -37,9 +37,9 @@ pub(crate) async fn offload<T: Send + 'static>(compute: impl FnOnce() -> T + Sen
     }
 }
 
-/// Runs `test` with tokio's clock paused, on a runtime with one worker thread and one thread for blocking
-/// work. `test` receives a function that occupies the thread for blocking work until the returned [`Held`] is
-/// dropped.
+/// Runs `test` on a runtime with a paused clock, one worker thread and one thread for blocking work.
+///
+/// `test` receives a function that occupies the thread for blocking work until the [`Held`] is dropped.
 #[cfg(test)]
 pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -50,9 +50,7 @@ pub(crate) fn with_held_pool(test: impl AsyncFnOnce(fn() -> Held)) {
     runtime.unwrap().block_on(async { test(Held::new).await });
 }
 
-/// Occupies the runtime's only thread for blocking work, until this value is dropped.
-///
-/// Work that a test offloads starts only after the drop.
+/// Occupies the runtime's only thread for blocking work until the drop.
 #[cfg(test)]
 pub(crate) struct Held(
     #[expect(dead_code, reason = "dropping it ends the wait")] std::sync::mpsc::Sender<()>,
@@ -67,8 +65,7 @@ impl Held {
     }
 }
 
-/// Drops a large value on the runtime's pool for blocking work, so the calling task does not wait for the
-/// drop. Without a runtime, the call itself drops the value.
+/// Drops a large value on the runtime's pool for blocking work, or in place without a runtime.
 pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     match Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn_blocking(move || drop(garbage))),
@@ -76,10 +73,7 @@ pub(crate) fn drop_offloaded(garbage: impl Send + 'static) {
     }
 }
 
-/// Returns the number of tasks that can run in parallel with the calling task.
-///
-/// This is the number of the runtime's workers minus one, and at most [`WIDTH_MAX`]. The result is 0 on a
-/// current-thread runtime and without a runtime.
+/// Returns the number of tasks that can run in parallel with this task, at most [`WIDTH_MAX`].
 pub(crate) fn width_here() -> usize {
     let width = Handle::try_current().map_or(0, |handle| match handle.runtime_flavor() {
         RuntimeFlavor::CurrentThread => 0,

@@ -10,24 +10,19 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::offload::width_here;
 
-/// Maximum number of computations in progress per worker of the runtime. With a maximum of one, workers often
-/// become idle, and the delivery of events takes a seventh longer.
+/// Maximum number of computations per worker. With one, the delivery of events takes a seventh longer.
 const PER_WORKER: usize = 2;
 
-/// Number of items that a computation processes before it yields to other tasks. Processing this number of
-/// pods takes a third of a millisecond.
+/// Number of items after which a computation yields. For pods, they take a third of a millisecond.
 const TURN: usize = 8;
 
-/// A queue of computations in progress, which run as tasks of the runtime. The queue contains at most
-/// [`PER_WORKER`] computations for each worker of the runtime. Dropping the queue cancels the computations.
+/// A queue of at most [`PER_WORKER`] computations per worker of the runtime, cancelled on drop.
 pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,
-    /// Results of the computations in progress, the oldest computation first. An element is `None` until its
-    /// computation has completed.
+    /// Results of the computations in the order of their start; `None` until a computation completes.
     results: VecDeque<Option<Vec<T>>>,
-    /// Number of the oldest computation in `results`. Computations are numbered from 0 in the order of their
-    /// start.
+    /// Number of the oldest computation in `results`, counted from 0.
     oldest: u64,
 }
 
@@ -58,8 +53,9 @@ impl<T: Send + 'static> OrderedTasks<T> {
         self.results.is_empty()
     }
 
-    /// Starts a computation that calls `compute` for each of `items`, in order. The caller must first check
-    /// that [`has_room`](Self::has_room) returns true.
+    /// Starts a computation that calls `compute` for each of `items`, in order.
+    ///
+    /// The caller must first check [`has_room`](Self::has_room).
     pub(crate) fn begin<I: Send + 'static>(
         &mut self,
         items: Vec<I>,
@@ -82,8 +78,7 @@ impl<T: Send + 'static> OrderedTasks<T> {
         self.tasks.spawn(std::future::ready(None));
     }
 
-    /// Waits for the oldest computation, and returns its results, one per item. Never completes if the queue
-    /// is empty.
+    /// Returns the results of the oldest computation, one per item. Never completes if the queue is empty.
     ///
     /// # Panics
     /// Panics if the computation panicked, with the same panic payload.

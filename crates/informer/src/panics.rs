@@ -13,11 +13,11 @@ use std::{
 
 use crate::limits::{MESSAGE_BYTES, one_line};
 
-/// Error for a call of user code that panicked. The error does not contain the panic message.
+/// A call of user code panicked; the panic message is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Panicked;
 
-/// Calls a user-supplied function, catches its panic, and returns its result.
+/// Calls a user-supplied function, and catches its panic.
 ///
 /// # Errors
 /// Returns an error if the function panicked.
@@ -26,10 +26,9 @@ pub(crate) fn confined<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|_| Panicked)
 }
 
-/// Returns the message of a panic as one line of at most [`MESSAGE_BYTES`] bytes.
+/// Returns a panic's message as one line of at most [`MESSAGE_BYTES`] bytes.
 ///
-/// The caller must not use this function for a panic of code that decodes, transforms or indexes an object.
-/// Such a message may quote the object, and the object may be a Secret.
+/// Must not be used for code that decodes, transforms or indexes objects: the message may quote a Secret.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

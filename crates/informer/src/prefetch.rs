@@ -31,27 +31,21 @@ use crate::{
     processor::{Events, Expansion},
 };
 
-/// Number of delivered objects after which [`Prefetch`] decides whether to start, continue or stop decoding
-/// in advance.
+/// Number of delivered objects after which [`Prefetch`] starts, continues or stops decoding in advance.
 const SEEN: u32 = 16;
 
-/// Minimum number of objects, out of [`SEEN`] delivered objects, that the handler must have read for prefetch
-/// to start or continue.
+/// Minimum number of [`SEEN`] objects that the handler must read for prefetch to start or continue.
 const READ_MIN: u32 = 12;
 
-/// Maximum number of events in a window. A window is a group of consecutive events whose objects are
-/// prefetched together.
+/// Maximum number of events in a window, a group of events whose objects are prefetched together.
 ///
-/// The value must be less than half the number of decoded objects to which a packed cache keeps weak
-/// references, because two windows are in use at the same time. Otherwise the handler can decode a prefetched
-/// object again.
+/// Less than half of a packed cache's weak references, because two windows are in use at the same time.
 const WINDOW: usize = 32;
 
-/// Total size of the encoded objects, in bytes, at which no more events are added to a window. A window is a
-/// group of consecutive events whose objects are prefetched together.
+/// Size of the encoded objects, in bytes, at which a window of events is full.
 ///
-/// The limit keeps the decoded objects of a window in the CPU cache. With four times this limit, the delivery
-/// of a first list of pods takes 5 % longer.
+/// The limit keeps a window's decoded objects in the CPU cache. With four times this limit, the delivery of a
+/// first list of pods takes 5 % longer.
 const WINDOW_BYTES: u64 = 64_000;
 
 /// Minimum number of events in a notification for which prefetch is used.
@@ -60,8 +54,7 @@ const EVENTS_MIN: u64 = 64;
 /// Limits the number of decoding threads of all handlers in the process to [`offload::WIDTH_MAX`].
 static THREADS: Semaphore = Semaphore::const_new(offload::WIDTH_MAX);
 
-/// Iterator over the events of notifications to one handler. It decodes some of the events' packed objects in
-/// advance.
+/// Iterator over the events for one handler, which decodes some packed objects in advance.
 #[derive_where(Default)]
 pub(crate) struct Prefetch<K> {
     /// Maximum number of decoding threads for this handler.
@@ -71,17 +64,13 @@ pub(crate) struct Prefetch<K> {
     expansion: Expansion<K>,
     /// The next events to return, already removed from `expansion`.
     current: VecDeque<Event<K>>,
-    /// The events to return after those in `current`, already removed from `expansion`. The decoding threads
-    /// decode the objects of some of these events.
+    /// The events to return after those in `current`. Decoding threads decode some of their objects.
     upcoming: VecDeque<Event<K>>,
     /// Number of events of the current notification that were returned to the handler.
     given: Arc<AtomicUsize>,
-    /// The object of the event that `next` returned last. The following call of `next` checks whether the
-    /// handler has read this object.
-    ///
-    /// `None` if reads of this object are not counted.
+    /// The object of the last returned event, or `None` if reads of the object are not counted.
     last: Option<Object<K>>,
-    /// Channels to the decoding threads, one per thread. A thread ends when its sender is dropped.
+    /// Channels to the decoding threads. A thread ends when its sender is dropped.
     decoders: Vec<SyncSender<Vec<Upcoming<K>>>>,
     threads: JoinSet<()>,
 }
@@ -90,13 +79,9 @@ pub(crate) struct Prefetch<K> {
 #[derive(Clone, Copy, Default)]
 enum ReadCount {
     /// Reads are not counted, and objects are not prefetched.
-    ///
-    /// This applies if the handler reads too few objects, if the notification has fewer than [`EVENTS_MIN`]
-    /// events, or if the runtime has only one thread.
     #[default]
     Off,
-    /// The handler has read `read` of the last `seen` counted objects. Objects assigned to a decoding thread
-    /// are not counted.
+    /// The handler has read `read` of `seen` objects. Objects of decoding threads are not counted.
     Counting { seen: u32, read: u32 },
 }
 
@@ -104,7 +89,7 @@ impl ReadCount {
     const BEGIN: Self = Self::Counting { seen: 0, read: 0 };
 }
 
-/// An object that the handler has not received yet, as sent to a decoding thread.
+/// An object for a decoding thread, which the handler has not received yet.
 struct Upcoming<K> {
     /// Index of the object's event among the events of the notification.
     number: usize,
@@ -163,8 +148,8 @@ impl<K: Send + Sync + 'static> Events<K> for Prefetch<K> {
 }
 
 impl<K: Send + Sync + 'static> Prefetch<K> {
-    /// Fills `upcoming` with the next window of events, and sends some of their objects to each decoding
-    /// thread.
+    /// Fills `upcoming` with the next window of events, and sends some of the objects to the decoding
+    /// threads.
     fn prefetch_window(&mut self) {
         self.upcoming = window(&mut self.expansion);
         let first = self.given.load(Ordering::Relaxed) + self.current.len();
@@ -184,8 +169,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Records whether the handler has read the object `told`, which the handler has received. After [`SEEN`]
-    /// recorded objects, starts, continues or stops the prefetch.
+    /// Records whether the handler has read `told`, and starts or stops the prefetch after [`SEEN`] objects.
     fn count(&mut self, told: &Object<K>) {
         let ReadCount::Counting { seen, read } = &mut self.read_count else {
             return;
@@ -204,8 +188,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Starts up to `width` decoding threads for this handler. Starts fewer if [`THREADS`] has no more
-    /// permits.
+    /// Starts up to `width` decoding threads, if [`THREADS`] has enough permits.
     fn start(&mut self) {
         if !self.decoders.is_empty() {
             return;
@@ -236,9 +219,9 @@ fn window<K>(expansion: &mut Expansion<K>) -> VecDeque<Event<K>> {
     events
 }
 
-/// Decodes the objects from the channel, until the channel's sender is dropped. Runs on a decoding thread.
+/// Decodes objects on a decoding thread until the channel's sender is dropped.
 ///
-/// The function keeps each decoded object in memory until the handler has received the object.
+/// Keeps each decoded object in memory until the handler has received the object.
 fn decode_all<K>(
     upcoming: &Receiver<Vec<Upcoming<K>>>,
     given: &AtomicUsize,
@@ -255,7 +238,7 @@ fn decode_all<K>(
     }
 }
 
-/// Returns the added or updated object of an event; `None` for a deletion or `Synced`.
+/// Returns the object of an addition or an update.
 fn now<K>(event: &Event<K>) -> Option<&Object<K>> {
     match event {
         Event::Added { object, .. } => Some(object),

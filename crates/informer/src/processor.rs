@@ -40,8 +40,7 @@ pub(crate) struct Processor<K> {
     listeners: Vec<Listener<K>>,
     tasks: JoinSet<()>,
     schedule: Schedule<ListenerId>,
-    /// Listeners that [`tick`](Self::tick) selected for a resync at the last tick of the resync timer. Until
-    /// the next tick, only these listeners receive resyncs.
+    /// Listeners that receive resyncs until the next [`tick`](Self::tick).
     due: BTreeSet<ListenerId>,
     /// Wakes the controller when a full `Block` buffer can accept a notification again.
     room: Arc<Notify>,
@@ -61,11 +60,9 @@ where
         }
     }
 
-    /// Adds a listener, and spawns `task`, which calls the listener's handler. For a subscription, `task` is
-    /// `None`.
+    /// Adds a listener, and spawns `task`, which calls the listener's handler.
     ///
-    /// A listener with [`Delivery::Changes`] first receives the objects of `cache`. Every listener receives
-    /// all later changes. `synced` is whether the informer has synced.
+    /// A listener with [`Delivery::Changes`] first receives the objects of `cache`.
     pub(crate) fn add(
         &mut self,
         listener: Listener<K>,
@@ -83,16 +80,14 @@ where
         while self.tasks.try_join_next().is_some() {}
     }
 
-    /// Removes a listener, and discards its waiting notifications. If a callback of its handler is in
-    /// progress, the callback runs to the end.
+    /// Removes a listener and discards its waiting notifications. A running callback runs to the end.
     pub(crate) fn remove(&mut self, id: ListenerId) {
         self.schedule.remove(id);
         self.due.remove(&id);
         self.listeners.retain(|listener| listener.id != id);
     }
 
-    /// Adds the changes of an applied batch to the buffers of all listeners that receive these changes. Does
-    /// not wait for handlers.
+    /// Adds an applied batch's changes to the listeners' buffers, without waiting for handlers.
     pub(crate) async fn distribute(&self, changes: &[Change<K>]) {
         let now = Instant::now();
         let together = |one: &Change<K>, next: &Change<K>| is_single(one) && is_single(next);
@@ -140,8 +135,7 @@ where
         }
     }
 
-    /// Adds the `Synced` event to the buffers of all listeners. The controller calls this method once, after
-    /// the first list of every source (reflector) has been applied.
+    /// Adds the `Synced` event to the buffers of all listeners.
     pub(crate) fn synced(&self) {
         let now = Instant::now();
         for listener in &self.listeners {
@@ -154,8 +148,7 @@ where
         self.due.contains(&listener.id)
     }
 
-    /// Returns how many more single-object changes the fullest buffer can accept; 0 while a `Block` buffer is
-    /// full.
+    /// Returns how many single-object changes the fullest buffer can accept.
     pub(crate) fn room(&self) -> usize {
         let rooms = self.listeners.iter().map(|listener| listener.buffer.room());
         rooms.min().unwrap_or(usize::MAX)
@@ -166,23 +159,19 @@ where
         self.room.notified().await;
     }
 
-    /// Starts the resync timer. The controller calls this method when the informer starts to run.
+    /// Starts the resync timer.
     pub(crate) fn started(&mut self) {
         self.schedule.start(Instant::now());
     }
 
-    /// Waits until the next tick of the resync timer. Never completes if the timer has not been started or if
-    /// resyncs are disabled.
+    /// Waits for the next tick of the resync timer; forever if none is scheduled.
     pub(crate) async fn next_resync(&self) {
         clock::until(self.schedule.next_tick()).await;
     }
 
-    /// Selects the listeners that receive the next resync. These are the listeners whose resync period has
-    /// elapsed and that have handled their previous resync. Returns whether at least one listener was
-    /// selected.
+    /// Selects the listeners that receive the next resync, and returns whether there are any.
     ///
-    /// The caller must pass a resync to [`distribute`](Self::distribute) before it calls this method again,
-    /// because each call replaces the selection.
+    /// The caller must pass a resync to [`distribute`](Self::distribute) before the next call.
     pub(crate) fn tick(&mut self) -> bool {
         let mut due = self.schedule.tick(Instant::now());
         // A listener that still handles its last resync does not receive another. Otherwise the
@@ -196,11 +185,9 @@ where
         !self.due.is_empty()
     }
 
-    /// Closes the buffers of all listeners, and waits until the tasks that call the handlers have ended.
+    /// Closes all buffers, waits for the handler tasks, and returns the number of discarded events.
     ///
-    /// With [`Closing::Drain`], handlers receive their waiting events until the deadline. The remaining
-    /// events are discarded. With [`Closing::Discard`], all waiting events are discarded. Returns the total
-    /// number of discarded events.
+    /// [`Closing::Drain`] delivers waiting events until the deadline, and [`Closing::Discard`] none.
     pub(crate) async fn close(mut self, closing: Closing) -> u64 {
         for listener in &self.listeners {
             listener.buffer.close(closing);

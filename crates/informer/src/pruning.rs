@@ -70,7 +70,7 @@ use self::pruned::Cuttable;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<String>);
 
-/// The error returned when a text is not a valid field path. The error contains the text.
+/// The error returned when a text is not a valid field path; contains the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid path of a field: {0:?}; write it as metadata.managedFields or metadata.annotations['a.b/c']"
@@ -145,7 +145,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Paths of the fields that every keep-list keeps. These fields identify the object, or selectors read them.
+/// Fields that every keep-list keeps, because they identify the object or selectors read them.
 const IDENTITY: [&[&str]; 7] = [
     &["apiVersion"],
     &["kind"],
@@ -156,10 +156,7 @@ const IDENTITY: [&[&str]; 7] = [
     &["metadata", "labels"],
 ];
 
-/// Defines which fields an informer removes from every object before the object is decoded.
-///
-/// The fields in `pruned` are removed. If there is a keep-list `kept`, all fields that the list does not name
-/// are removed too.
+/// Fields removed from every object before decoding: those in `pruned`, and those not in `kept`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pruning {
     pruned: Vec<FieldPath>,
@@ -168,11 +165,10 @@ pub(crate) struct Pruning {
     root: Members,
 }
 
-/// Rules for the members of a JSON map, or of each map in a JSON array: each member is kept, removed, or
-/// partly kept.
+/// Rules for the members of a JSON map, or of each map in a JSON array.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// Rules of single members, by member name. `cuts_others` is the rule for all other members.
+    /// Rules by member name; `cuts_others` is the rule for all other members.
     named: BTreeMap<String, Fate>,
     cuts_others: bool,
 }
@@ -184,14 +180,11 @@ pub(crate) enum Fate {
     Kept,
     /// The member is removed: its key and its value.
     Cut,
-    /// The member is kept, but the contained rules remove parts of its value. If the value is a map, the
-    /// rules apply to the members of the map. If the value is an array, the rules apply to each map in the
-    /// array. Any other value is kept whole.
+    /// The value is kept, except what these rules remove from its map or array of maps.
     Partly(Members),
 }
 
-/// Two `Pruning` values are equal if they prune the same fields, even if they were configured with different
-/// paths.
+/// Two `Pruning` values are equal if they prune the same fields, even by different paths.
 impl PartialEq for Pruning {
     fn eq(&self, other: &Self) -> bool {
         self.root == other.root
@@ -201,7 +194,7 @@ impl PartialEq for Pruning {
 impl Eq for Pruning {}
 
 impl Pruning {
-    /// Returns the keep-list and the list of pruned paths. The keep-list is `None` if none is set.
+    /// Returns the keep-list, if one is set, and the list of pruned paths.
     pub(crate) fn fields(&self) -> (Option<&[FieldPath]>, &[FieldPath]) {
         (self.kept.as_deref(), &self.pruned)
     }
@@ -209,8 +202,7 @@ impl Pruning {
     /// Replaces the list of pruned paths.
     ///
     /// # Errors
-    /// Returns an error if one of the paths can't be pruned from objects of type `K`. The list is then
-    /// unchanged.
+    /// Returns an error, and changes nothing, if a path can't be pruned from a `K`.
     pub(crate) fn prune<K: Prunable>(
         &mut self,
         paths: impl IntoIterator<Item = FieldPath>,
@@ -221,8 +213,7 @@ impl Pruning {
         Ok(())
     }
 
-    /// Replaces the keep-list. All fields that `paths` does not name are then pruned, except the fields that
-    /// identify the object or that selectors read.
+    /// Replaces the keep-list; fields that identify objects are always kept.
     pub(crate) fn keep(&mut self, paths: impl IntoIterator<Item = FieldPath>) {
         self.kept = Some(paths.into_iter().collect());
         self.compile();
@@ -256,11 +247,9 @@ impl Pruning {
     }
 }
 
-/// Writes the pruned fields as text. The text is empty if no field is pruned.
+/// Writes the pruned fields as text, which is equal only for equal `Pruning` values.
 ///
-/// `-` precedes a pruned path. `=` precedes a path of which only some fields are kept, and `+` precedes each
-/// of these fields. Two `Pruning` values that prune the same fields have the same text, and values that prune
-/// different fields have different texts.
+/// `-` precedes a pruned path, `=` a partly kept path, and `+` each kept field of a partly kept path.
 impl fmt::Display for Pruning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
@@ -270,13 +259,10 @@ impl fmt::Display for Pruning {
 }
 
 impl FieldPath {
-    /// Returns this path if its field can be pruned. `cuttable` is the set of fields that can be pruned from
-    /// the type of the objects.
+    /// Returns this path if its field may be pruned from objects of the type that `cuttable` describes.
     ///
     /// # Errors
-    /// Returns an error for a field that identifies the object or that selectors read, and for any field
-    /// around or inside such a field. If `cuttable` is `Dispensable`, returns an error for all fields except
-    /// managed fields and annotations.
+    /// Returns an error for a field that identifies objects, and for any field that `cuttable` protects.
     fn unless_needed(self, cuttable: Cuttable) -> Result<Self, NotPrunable> {
         let names: Vec<_> = self.0.iter().map(String::as_str).collect();
         let says_which =
@@ -297,7 +283,7 @@ impl FieldPath {
 }
 
 impl Members {
-    /// Returns the rules of single members, by member name. [`Members::others`] applies to all other members.
+    /// Returns the rules by member name; [`Members::others`] applies to all other members.
     pub(crate) fn named(&self) -> &BTreeMap<String, Fate> {
         &self.named
     }
@@ -315,8 +301,7 @@ impl Members {
         self.cuts_others
     }
 
-    /// Adds a rule that keeps the value at this path. In each map along the path, the members that no keep
-    /// rule names are removed.
+    /// Adds a rule that keeps the value at this path, and removes unnamed members around it.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;
@@ -334,7 +319,7 @@ impl Members {
         }
     }
 
-    /// Adds a rule that prunes the value at this path, unless existing rules already prune it.
+    /// Adds a rule that prunes the value at this path, unless other rules prune it.
     fn cut(&mut self, path: &[String]) {
         let Some((first, rest)) = path.split_first() else {
             return;

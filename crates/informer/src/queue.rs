@@ -131,8 +131,7 @@ pub struct Batch<K> {
 }
 
 impl<K> Batch<K> {
-    /// Returns the time at which the oldest change of this batch was received from the server; `None` if no
-    /// receive time was recorded.
+    /// Returns when the oldest change of this batch was received from the server, if recorded.
     pub(crate) fn received(&self) -> Option<Instant> {
         self.deltas.iter().filter_map(|delta| delta.received).min()
     }
@@ -180,12 +179,9 @@ impl<K> std::error::Error for KeyErrors<K> {
     }
 }
 
-/// Returns the revisions that the store reaches by applying these changes, at most one for each source.
+/// Returns the largest revision of each source in `deltas`, ignoring lists.
 ///
-/// The store must have applied all earlier changes. Lists in `deltas` have no effect on the result.
-///
-/// The result for a source is the largest revision of its changes. If the server was restored from a backup
-/// between two of these changes, only the changes after the restore count.
+/// Only revisions after the last restore of the server from a backup count.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {
@@ -209,11 +205,7 @@ pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)
     reached
 }
 
-/// For each source, the number of items of its first list that were not popped from the queue yet.
-///
-/// An item is one queued change. The number is zero after the first list was popped completely. It is also
-/// zero if a single change was queued before the first list. A source for which nothing was queued has no
-/// entry.
+/// Number of changes of each source's first list that are still in the queue.
 #[derive(Debug, Default)]
 struct Population {
     /// Number of items of each source's first list that were not popped yet.
@@ -225,8 +217,7 @@ impl Population {
         self.remaining.entry(source).or_insert(0);
     }
 
-    /// Records that a list with `count` items was queued for a source. Returns whether the list is the first
-    /// one of the source.
+    /// Records a queued list with `count` items, and returns whether it is the source's first.
     fn list(&mut self, source: SourceId, count: usize) -> bool {
         let first = !self.remaining.contains_key(&source);
         if first {
@@ -241,8 +232,7 @@ impl Population {
             .is_none_or(|remaining| *remaining > 0)
     }
 
-    /// Records that an item of a source was popped. Returns the source if the item was the last one of the
-    /// source's first list; otherwise `None`.
+    /// Records a popped item, and returns `source` if this completes the source's first list.
     fn popped(&mut self, source: SourceId) -> Option<SourceId> {
         let remaining = self
             .remaining

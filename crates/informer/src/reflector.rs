@@ -142,7 +142,7 @@ pub enum Error {
     Inconsistent(Arc<Difference>),
 }
 
-/// Returns the kind of a received object, followed by its name if the object has one.
+/// Returns the kind of an object, followed by its name if present.
 fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
     object.map_or_else(|| found.to_owned(), |name| format!("{found} {name}"))
 }
@@ -165,23 +165,17 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
-    /// Revision up to which the store has accepted the changes of this source.
-    ///
-    /// All reflectors that run for the source, one after the other, share this value.
+    /// Revision that the store has accepted, shared by all reflectors of the source.
     pub(crate) reached: Reached,
-    /// Saved revision from which this reflector starts its watch. `None` if the reflector starts with a list.
-    ///
-    /// Also `None` as soon as the store has accepted a change of this reflector.
+    /// Saved revision at which to start the watch, until the store has accepted a change.
     pub(crate) from: Option<ResourceVersion>,
-    /// Reason for the first list of this reflector, for the metrics; `None` for the first reflector of the
-    /// source.
+    /// Reason of the first list in metrics; `None` for the source's first reflector.
     pub(crate) relists: Option<RelistReason>,
     /// Receives requests from the consistency check to list the source again.
     pub(crate) relist: RelistSignal,
-    /// Guard of a standalone reflector; `None` inside an informer.
+    /// Guard of a standalone reflector, which reports the stop when dropped.
     ///
-    /// Dropping the guard reports that the reflector has stopped. The guard must remain the last field, so
-    /// that it is dropped after all other fields.
+    /// Must be the last field, to be dropped last.
     pub(crate) alone: Option<StoppedGuard>,
 }
 
@@ -263,11 +257,9 @@ where
         run::Running::new(self).run().await;
     }
 
-    /// Replaces [`run_inside`](Self::run_inside) while the server does not serve the kind of the objects.
+    /// Replaces [`run_inside`](Self::run_inside) while the server does not serve the kind.
     ///
-    /// If the store has accepted a list from a reflector of this source, this method sends an empty list to
-    /// the store. The store then deletes all objects of the source. The method sends no requests to the
-    /// server. The future completes only if the store rejects the empty list.
+    /// Deletes the source's objects from the store, and completes only if the store rejects the deletion.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status
@@ -286,8 +278,7 @@ where
 }
 
 impl<K, S: Clone> Reflector<K, S> {
-    /// Returns a new reflector for the same source and store. `relists` is the reason for the first list of
-    /// the new reflector; `None` if no reflector of the source has run before.
+    /// Returns a new reflector for the same source and store, with the reason for its first list.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,

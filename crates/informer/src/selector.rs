@@ -234,8 +234,7 @@ impl fmt::Display for Requirement {
 // === impl Operator ===
 
 impl Operator {
-    /// Returns whether a label meets a requirement with this operator. `label` is the value of the object's
-    /// label; `None` if the object does not have the label.
+    /// Returns whether a label meets the requirement; `label` is its value, or `None` if absent.
     fn matches(&self, label: Option<&str>) -> bool {
         let integer = || label.and_then(|value| value.parse::<i64>().ok());
         match self {

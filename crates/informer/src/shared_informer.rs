@@ -473,12 +473,12 @@ impl<K> SharedInformer<K> {
         self.shared.roster.status()
     }
 
-    /// Returns the number of the informer's sources. A source is one list and its watch.
+    /// Returns the number of sources, each of which is one list and its watch.
     pub(crate) fn sources(&self) -> u32 {
         u32::try_from(self.shared.status.get().sources.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns a future that resolves when the next batch of changes is in the cache, or the informer ends.
+    /// Waits until the next batch of changes is in the cache, or the informer ends.
     pub(crate) fn applied(&self) -> Notified<'_> {
         self.shared.applied.notified()
     }

@@ -130,7 +130,7 @@ impl Status {
         failed.min_by_key(|source| source.rank())
     }
 
-    /// Returns the number of sources that have delivered a list to the queue, or resumed from saved objects.
+    /// Returns the number of sources that have delivered a list or resumed from saved objects.
     fn listed(&self) -> usize {
         let sources = self.sources.iter();
         sources.filter(|source| source.is_listed()).count()
@@ -143,8 +143,7 @@ impl Status {
     }
 }
 
-/// Prints one line: whether the informer has synced, its activity, and its errors. For the last failed
-/// request, the line contains the time since the failure, and the time for which requests have failed.
+/// Prints one line: whether the informer has synced, its activity, and its errors.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (listed, sources) = (self.listed(), self.sources.len());
@@ -230,8 +229,7 @@ pub struct StatusReader {
 }
 
 impl StatusReader {
-    /// Returns a new reader. Its [`changed`](Self::changed) does not report changes that were made before
-    /// this call of `afresh`.
+    /// Returns a new reader whose [`changed`](Self::changed) ignores all earlier changes.
     pub(crate) fn afresh(&self) -> Self {
         let mut reader = self.clone();
         reader.receiver.mark_unchanged();
@@ -291,8 +289,7 @@ impl fmt::Debug for StatusReader {
     }
 }
 
-/// Writes the [`Status`] of one informer. The reflectors and the other tasks of the informer have clones of
-/// the writer.
+/// Shared writer of one informer's [`Status`].
 #[derive(Clone, Debug)]
 pub(crate) struct StatusWriter {
     sender: Arc<watch::Sender<Status>>,
@@ -336,8 +333,7 @@ impl StatusWriter {
         has_synced.store(status.has_synced(), Ordering::Release);
     }
 
-    /// Returns whether the cache contains the first list of every source. The result stays `true` if the
-    /// informer fails later.
+    /// Returns whether the informer has synced; stays `true` after a failure.
     pub(crate) fn is_synced(&self) -> bool {
         self.synced.synced.load(Ordering::Acquire)
     }
@@ -363,11 +359,9 @@ impl StatusWriter {
         });
     }
 
-    /// Records that the store has accepted an event or a list with this revision. `bookmark` is whether the
-    /// event is a bookmark.
+    /// Records that the store has accepted an event or a list with this revision.
     ///
-    /// The method does not wake tasks that wait for a change of the status, because it is called for every
-    /// event of a watch.
+    /// Does not wake waiting tasks, because the method is called for every event.
     pub(crate) fn progress(&self, source: SourceId, revision: &ResourceVersion, bookmark: bool) {
         let now = Instant::now();
         self.source(source, |status| {
@@ -381,8 +375,7 @@ impl StatusWriter {
         });
     }
 
-    /// Records the error with which the informer failed, and returns the error. If an earlier error is
-    /// recorded, keeps and returns the earlier error.
+    /// Records the error with which the informer failed, and returns the first recorded error.
     pub(crate) fn fail(&self, error: InformerError) -> Arc<InformerError> {
         let mut first = Arc::new(error);
         self.sender.send_modify(|status| {

@@ -17,8 +17,7 @@ use expect_test::expect_file;
 
 use self::literals::{Literal, literals};
 
-/// Returns all string literals in the sources of this crate, except those in tests, fuzz targets and model
-/// checks.
+/// Returns all string literals of this crate, except those in tests, fuzz targets and model checks.
 fn sentences() -> Vec<Literal> {
     let mut all = Vec::new();
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);

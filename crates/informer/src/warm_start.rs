@@ -101,8 +101,7 @@ pub struct SavedStore {
 #[derive(Clone, Debug)]
 enum Location {
     File(PathBuf),
-    /// Directory for the stores of several informers. The file name of each store is derived from the kind,
-    /// the list options and the pruned fields of its informer.
+    /// Directory for the stores of several informers, in which each store has its own file name.
     Directory(PathBuf),
 }
 

@@ -122,8 +122,7 @@ struct Context<'de> {
     options: Options,
     containers_left: Cell<usize>,
     values_left: Cell<usize>,
-    /// Whether the bytes contain a field after a field with a greater number, or contain a
-    /// single-valued field twice.
+    /// Whether fields are not ordered by number, or a single-valued field is repeated.
     is_unordered: Cell<bool>,
     type_meta: Option<(&'de str, &'de str)>,
 }
@@ -140,13 +139,13 @@ impl<'de> Context<'de> {
         }
     }
 
-    /// Counts one JSON value. Returns an error if [`Options::values`] is exceeded.
+    /// Counts one JSON value, up to [`Options::values`].
     #[inline]
     fn count(&self) -> Result<(), Reason> {
         take_one(&self.values_left, self.options.values, "values")
     }
 
-    /// Counts one JSON object or list. Returns an error if [`Options::containers`] is exceeded.
+    /// Counts one JSON object or list, up to [`Options::containers`].
     #[inline]
     fn count_container(&self) -> Result<(), Reason> {
         let max = self.options.containers;
@@ -183,7 +182,7 @@ pub struct Deserializer<'de, 'c>(&'c Slot<'de, 'c>);
 struct Slot<'de, 'c> {
     context: &'c Context<'de>,
     value: Value<'de>,
-    /// Nesting depth of the JSON value. The outermost object has depth 1.
+    /// Nesting depth of the JSON value; the outermost object has depth 1.
     depth: usize,
 }
 
@@ -196,7 +195,7 @@ impl<'de, 'c> Slot<'de, 'c> {
         }
     }
 
-    /// Returns a slot for a nested value, one level deeper than this value. The new slot contains null.
+    /// Returns a slot with null for a value nested in this value.
     #[inline]
     fn inner(&self) -> Self {
         Self {
@@ -209,8 +208,7 @@ impl<'de, 'c> Slot<'de, 'c> {
 
 impl<'de> Deserializer<'de, '_> {
     /// Passes a value of any kind to the visitor.
-    ///
-    /// The method is not inlined, because its code is large and rarely called.
+    // The code is large and rarely called.
     #[inline(never)]
     fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value.resolved(self.0.context)? {
@@ -228,7 +226,7 @@ impl<'de> Deserializer<'de, '_> {
         }
     }
 
-    /// Passes a string to the visitor. A value of another kind is passed as by [`any`](Self::any).
+    /// Passes a string to the visitor, or another value as [`any`](Self::any) does.
     #[inline]
     fn text<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value {
@@ -240,8 +238,7 @@ impl<'de> Deserializer<'de, '_> {
         }
     }
 
-    /// Passes a number or a boolean to the visitor. A value of another kind is passed as by
-    /// [`any`](Self::any).
+    /// Passes a number or a boolean to the visitor, or another value as [`any`](Self::any) does.
     #[inline]
     fn number<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value {
@@ -253,8 +250,7 @@ impl<'de> Deserializer<'de, '_> {
         }
     }
 
-    /// Passes a message or a map to the visitor. A value of another kind is passed as by
-    /// [`any`](Self::any).
+    /// Passes a message or a map to the visitor, or another value as [`any`](Self::any) does.
     #[inline]
     fn object<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value {

@@ -37,7 +37,7 @@ pub fn encode(message: MessageId, object: &Value) -> Result<Vec<u8>, Error> {
     Ok(encoder.bytes)
 }
 
-/// The members of an object that are part of the envelope and not of the message.
+/// The members of an object that belong to the envelope instead of the message.
 const TYPE_META: [&str; 2] = ["apiVersion", "kind"];
 
 struct Encoder {
@@ -46,9 +46,9 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Writes the members of a JSON object as fields of `message`, except the members named in `without`.
+    /// Writes a JSON object as fields of `message`, except the members named in `without`.
     ///
-    /// Returns an error if the message has no field for one of the other members.
+    /// Returns an error if the message has no field for another member.
     fn object(
         &mut self,
         message: &'static Message,
@@ -132,7 +132,7 @@ impl Encoder {
         }
     }
 
-    /// Writes a field with a single value, which is the zero value if the JSON value is null.
+    /// Writes a field with a single value, which is zero if the JSON value is null.
     fn value(&mut self, number: u32, value_type: Type, value: &Value) -> Result<(), Error> {
         let to = &mut self.bytes;
         match (value_type, value) {
@@ -171,8 +171,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes the fields of a message. If the JSON value is null, writes the fields of the
-    /// message's zero value.
+    /// Writes the fields of a message, or of its zero value if the JSON value is null.
     fn message(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         match (message.form, value) {
             (Form::Object, Value::Null) => self.object(message, &Map::new(), &[]),
@@ -202,13 +201,9 @@ impl Encoder {
         }
     }
 
-    /// Writes a message of [`Form::Either`], which has two fields, one of which receives the JSON value.
+    /// Writes a message of [`Form::Either`]: one of its two fields receives the JSON value.
     ///
     /// The second field receives an array if the field is a list, and an object if the field is a message.
-    /// The first field receives every other JSON value.
-    ///
-    /// The field that does not receive the value has its zero value. Exception: in a `JSONSchemaPropsOrBool`
-    /// with a schema, the boolean in the first field is true, as Go writes it.
     fn either(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         let [first, second] = &message.fields[..] else {
             return Ok(());
@@ -231,9 +226,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes an `IntOrString`, such as a port, as the fields `{1: type, 2: integer, 3: text}`.
-    ///
-    /// Type 0 is an integer, and type 1 is a text.
+    /// Writes an `IntOrString` as `{1: type, 2: integer, 3: text}`. Type 0 is an integer, and type 1 a text.
     fn int_or_string(&mut self, value: &Value) -> Result<(), Error> {
         let is_text = value.is_string();
         put_varint(1, u64::from(is_text), &mut self.bytes);
@@ -246,9 +239,7 @@ impl Encoder {
         self.value(3, Type::Text, text)
     }
 
-    /// Writes a time as the fields `{1: seconds, 2: nanoseconds}`, counted from the start of 1970.
-    ///
-    /// Writes no fields for null, which is Go's zero time in JSON.
+    /// Writes a time as the fields `{1: seconds, 2: nanoseconds}` since 1970, and null as no fields.
     fn time(&mut self, value: &Value) -> Result<(), Error> {
         if value.is_null() {
             return Ok(());
@@ -271,7 +262,7 @@ impl Encoder {
     }
 }
 
-/// Returns whether Go writes the zero value of a field if the JSON object has no value for the field.
+/// Returns whether Go writes the zero value of a field that is absent in JSON.
 ///
 /// The field must not be a list or a map.
 fn is_written_as_zero(field: &Field) -> bool {

@@ -17,14 +17,14 @@ pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The steps of the field's JSON path. The innermost step is first.
+    /// The field's JSON path, innermost step first.
     path: Vec<Step>,
     reason: Reason,
     /// Whether the reason is an error text of the decoded type's `Deserialize` implementation.
     is_of_type: bool,
 }
 
-/// One step of a JSON path: the name of a member, the index of a list item, or the key of a map entry.
+/// One step of a JSON path.
 #[derive(Debug)]
 pub(crate) enum Step {
     Member(String),
@@ -32,7 +32,7 @@ pub(crate) enum Step {
     Key(String),
 }
 
-/// The reason why a value can't be encoded or decoded, without the path of its field.
+/// The reason without the path of the field.
 #[derive(Debug)]
 pub(crate) struct Reason(Cow<'static, str>);
 
@@ -81,7 +81,7 @@ impl Error {
         self.0.is_of_type
     }
 
-    /// Adds an outer step to the path: the member, item or key that contains the failed value.
+    /// Adds an outer step to the path of the failed value.
     pub(crate) fn below(mut self, step: Step) -> Self {
         self.enter(step);
         self

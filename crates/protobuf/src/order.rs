@@ -14,10 +14,9 @@ use crate::{
 /// Maximum nesting depth of messages.
 const DEPTH_MAX: usize = 127;
 
-/// Returns the bytes of the message with its fields in ascending order of their numbers.
+/// Returns the message with its fields in ascending order of their numbers.
 ///
-/// A field that is neither a list nor a map occurs at most once in the result. Fields that `message` does not
-/// define are dropped.
+/// Unknown fields are dropped. A field that is neither a list nor a map occurs at most once.
 pub(crate) fn sorted(
     messages: &'static Messages,
     message: &'static Message,
@@ -38,10 +37,7 @@ struct Sorter {
 }
 
 impl Sorter {
-    /// Appends the sorted fields of a message.
-    ///
-    /// A sender can split a message into several values of one field. `parts` are the bytes of these values,
-    /// which the function merges as Go does.
+    /// Appends the sorted fields of a message that a sender has split into `parts`.
     fn message(
         &mut self,
         message: &'static Message,
@@ -74,7 +70,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Appends all values of one field. A field that is neither a list nor a map is appended once.
+    /// Appends all values of one field, merged to one value unless the field is a list or a map.
     fn field(
         &mut self,
         field: &Field,

@@ -16,9 +16,7 @@ use crate::{
     wire::{VARINT_BYTES_MAX, WireFields, WireValue},
 };
 
-/// Unix time in seconds of the start of year 1, which is Go's zero time.
-///
-/// Decoding and encoding return an error for an earlier time.
+/// Unix time in seconds of Go's zero time (year 1); earlier times are invalid.
 pub(crate) const FIRST_SECOND: i64 = -62_135_596_800;
 
 /// Number of nanoseconds in a second.
@@ -27,8 +25,7 @@ const NANOS: i32 = 1_000_000_000;
 /// Maximum absolute value up to which an `f64` represents every integer exactly: 2^53.
 const INTEGRAL_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// A decoded value that results in null, a boolean, a number or a string. [`Scalar::Json`] can
-/// be any JSON value.
+/// A decoded value that is a JSON scalar, or any JSON text ([`Scalar::Json`]).
 #[derive(Debug)]
 pub(crate) enum Scalar<'de> {
     Null,
@@ -56,7 +53,7 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// Returns the zero value of a type that is not a message. For a message, returns null.
+    /// Returns the zero value of a scalar type, or null for a message.
     pub(crate) fn zero(value_type: Type) -> Self {
         match value_type {
             Type::Bool => Self::Bool(false),
@@ -66,9 +63,7 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// Decodes a message with a JSON encoding of its own, such as a time or a quantity.
-    ///
-    /// Returns null for other messages.
+    /// Decodes a message with a JSON encoding of its own, such as a time; null for other messages.
     pub(crate) fn special(form: Form, bytes: &'de [u8]) -> Result<Self, Reason> {
         match form {
             Form::IntOrString => int_or_string(bytes),
@@ -116,9 +111,9 @@ pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
     }
 }
 
-/// Parses JSON text and passes its value to the visitor. The text must contain a single JSON value.
+/// Parses a single JSON value, and passes it to the visitor.
 ///
-/// Is faster than [`Scalar::visit`], because the strings of the text are not validated one by one.
+/// Is faster than [`Scalar::visit`], because the strings are not validated one by one.
 pub(crate) fn visit_text<'de, V: Visitor<'de>>(
     json: &'de [u8],
     visitor: V,
@@ -153,7 +148,7 @@ fn visit_json<'de, R: serde_json::de::Read<'de>, V: Visitor<'de>>(
     })
 }
 
-/// Decodes a string. Invalid UTF-8 is replaced, because JSON can't represent it.
+/// Decodes a string, and replaces invalid UTF-8, which JSON can't represent.
 #[inline]
 pub(crate) fn text(bytes: &[u8]) -> Scalar<'_> {
     Scalar::Text(match std::str::from_utf8(bytes) {
@@ -162,15 +157,14 @@ pub(crate) fn text(bytes: &[u8]) -> Scalar<'_> {
     })
 }
 
-/// Returns the lower 32 bits of a varint as a signed integer. Go decodes an `int32` in the same way.
+/// Returns the lower 32 bits of a varint as a signed integer, as Go does.
 #[inline]
 pub(crate) fn int32(number: u64) -> i32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
 }
 
-/// Decodes a double. A number without a fraction becomes an integer, because Go writes it without
-/// a decimal point.
+/// Decodes a double; a number without a fraction becomes an integer, as Go writes it.
 fn double(number: f64) -> Result<Scalar<'static>, Reason> {
     if number.fract() == 0.0 && number.abs() <= INTEGRAL_MAX {
         #[expect(
@@ -188,8 +182,6 @@ fn double(number: f64) -> Result<Scalar<'static>, Reason> {
 }
 
 /// Decodes an `IntOrString` from the fields `{1: type, 2: integer, 3: text}`.
-///
-/// Type 0 is an integer, and type 1 is a text.
 fn int_or_string(bytes: &[u8]) -> Result<Scalar<'_>, Reason> {
     let (mut kind, mut integer, mut string) = (0, Scalar::Integer(0), text(b""));
     for field in WireFields::new(bytes) {
@@ -208,8 +200,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Scalar<'_>, Reason> {
     }
 }
 
-/// Returns the bytes in field 1 of a message, or `None` if the message has no field 1. Ignores
-/// all other fields.
+/// Returns the bytes in field 1 of a message, ignoring all other fields.
 fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     let mut found = None;
     for field in WireFields::new(bytes) {
@@ -221,9 +212,7 @@ fn only(bytes: &[u8]) -> Result<Option<&[u8]>, Reason> {
     Ok(found)
 }
 
-/// Decodes a time from the fields `{1: seconds, 2: nanoseconds}` to an RFC 3339 text.
-///
-/// The fields count from the start of 1970. If `micro` is true, the text contains microseconds.
+/// Decodes a time from `{1: seconds, 2: nanoseconds}`, with microseconds if `micro` is true.
 fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'static>, Reason> {
     let Some((seconds, nanos)) = since_1970(bytes, micro)? else {
         return Ok(Scalar::Null);
@@ -235,11 +224,9 @@ fn time(bytes: &[u8], micro: bool) -> Result<Scalar<'static>, Reason> {
     Ok(Scalar::Time(Written::new(time, micro)))
 }
 
-/// Returns the seconds and nanoseconds of a time, counted from the start of 1970.
+/// Returns the Unix time in seconds and nanoseconds; `None` for Go's zero time.
 ///
-/// Returns `None` for Go's zero time, which is null in JSON. A message without fields is also the zero time.
-///
-/// If `micro` is true, the nanoseconds are truncated to whole microseconds. Otherwise they are 0.
+/// The nanoseconds are whole microseconds if `micro` is true, and otherwise 0.
 #[inline]
 fn since_1970(bytes: &[u8], micro: bool) -> Result<Option<(i64, i32)>, Reason> {
     if bytes.is_empty() {

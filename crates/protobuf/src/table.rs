@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
-/// The table of messages of Kubernetes 1.36. Comments at the start of the file explain its format.
+/// The messages of Kubernetes 1.36, in the format that the file's first comments explain.
 const V1_36: &str = include_str!("table/v1_36.tsv");
 
 /// The definitions of the messages of all built-in kinds, and of the messages that are nested in them.
@@ -39,9 +39,7 @@ pub struct Message {
     pub fields: Vec<Field>,
     /// Index in `fields` for each field number; `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
-    /// Index in `fields` for each tag of a plain field ([`plain_position`](Self::plain_position)).
-    ///
-    /// The index is `u8::MAX` if no plain field has the tag.
+    /// Index in `fields` for each tag of a [plain](Self::plain_position) field, otherwise `u8::MAX`.
     by_tag: Vec<u8>,
 }
 
@@ -71,19 +69,13 @@ pub enum Form {
 #[non_exhaustive]
 pub struct Field {
     number: u32,
-    /// The tag before each value: the field number and, in the lowest three bits, the usual wire type.
-    ///
-    /// Packed numbers have another wire type.
+    /// The field number and, in the lowest three bits, the wire type of values that are not packed.
     pub(crate) tag: u32,
     /// Whether Go omits the field from JSON if its encoded value is the byte 0.
-    ///
-    /// This byte is the integer 0, false, or the length of an empty text.
     pub(crate) is_omitted_if_0: bool,
-    /// Whether Go omits the field from JSON if it is the double 0, or a message that is null in JSON.
+    /// Whether Go omits the field from JSON for the double 0, or a message that is null.
     pub(crate) is_omitted_if_null: bool,
-    /// Index, plus 1, of the nearest preceding field that Go writes to JSON even if the bytes omit it.
-    ///
-    /// 0 if there is no such field.
+    /// Index, plus 1, of the nearest preceding field that Go always writes to JSON, or 0.
     pub(crate) required_before: u8,
     /// Name of the field in JSON.
     pub name: &'static str,
@@ -180,8 +172,7 @@ impl Messages {
         &self.all[usize::from(at)]
     }
 
-    /// Parses a table of messages. Returns `None` if a line is malformed or the message
-    /// `DeleteOptions` is missing.
+    /// Parses a table of messages, which must contain `DeleteOptions`.
     fn parse(table: &'static str) -> Option<Messages> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
@@ -247,10 +238,9 @@ impl Message {
         (at != u8::MAX).then_some(at.into())
     }
 
-    /// Returns the index in `fields` of the plain field with this tag, or `None` if there is no such field.
+    /// Returns the index in `fields` of the plain field with this tag, if any.
     ///
-    /// A field is plain if it is a member of the message's JSON object, and is not a list of numbers, which
-    /// can be packed.
+    /// A plain field is a member of the message's JSON object and can't be packed.
     #[inline]
     pub(crate) fn plain_position(&self, tag: u32) -> Option<usize> {
         let at = *self.by_tag.get(usize::try_from(tag).ok()?)?;
@@ -258,9 +248,7 @@ impl Message {
     }
 }
 
-/// Adds the entry `at` for `key` to a table of indexes, such as [`Message::by_number`].
-///
-/// `key` must be greater than the key of every earlier call. Returns `None` if `key` does not fit a `usize`.
+/// Adds the entry `at` for `key`, which must exceed all earlier keys, to a table of indexes.
 fn set(indexes: &mut Vec<u8>, key: u32, at: u8) -> Option<()> {
     indexes.resize(usize::try_from(key).ok()?, u8::MAX);
     indexes.push(at);
@@ -294,9 +282,7 @@ impl Field {
         self.number
     }
 
-    /// Returns whether Go writes a field to JSON even if the bytes do not contain the field.
-    ///
-    /// For an inline field, Go writes the members of the field's message.
+    /// Returns whether Go writes the field, or its inline members, to JSON even if it is missing.
     #[inline]
     pub(crate) fn is_written_if_missing(&self) -> bool {
         match self.presence {
@@ -316,9 +302,7 @@ impl Field {
         (self.container == Container::One || is_delimited) && !self.is_inline()
     }
 
-    /// Parses the row of a field in the table of messages: `number, name, type, presence`.
-    ///
-    /// Returns `None` if the row is malformed.
+    /// Parses the row of a field: `number, name, type, presence`.
     fn from_row(row: &'static str, ids_by_name: &BTreeMap<&str, MessageId>) -> Option<Field> {
         let mut columns = row.split('\t');
         let number: u32 = columns.next()?.parse().ok()?;

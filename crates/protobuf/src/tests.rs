@@ -12,8 +12,7 @@ use super::*;
 mod drawn;
 mod kinds;
 
-/// One object of each kind, with every field set, as protobuf and as JSON. Written by
-/// `cargo xtask kinds`.
+/// One object of each kind with every field set, as protobuf and as JSON; from `cargo xtask kinds`.
 const CORPUS: &[u8] = include_bytes!("corpus_v1_36.tsv.gz");
 
 /// Limits that no valid object in the tests exceeds.
@@ -24,7 +23,7 @@ pub(super) const LIMITS: Options = Options {
     missing: Missing::Zero,
 };
 
-/// Returns the bytes of a length-delimited field, which contains a string, bytes or a message.
+/// Returns the bytes of a length-delimited field.
 pub(super) fn bytes(number: u32, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let mut field = Vec::new();
     put_bytes(number, bytes.as_ref(), &mut field);
@@ -38,14 +37,13 @@ pub(super) fn varint(number: u32, value: u64) -> Vec<u8> {
     field
 }
 
-/// Decodes a message of a built-in kind to JSON. The JSON does not contain the members
-/// `apiVersion` and `kind`.
+/// Decodes a message of a built-in kind to JSON, without `apiVersion` and `kind`.
 pub(super) fn decoded(kind: (&str, &str), raw: &[u8]) -> Result<Value, String> {
     let id = Messages::builtin().of_kind(kind.0, kind.1).unwrap();
     decode(id, raw, LIMITS).map_err(|error| error.to_string())
 }
 
-/// One object of a kind, as protobuf and as JSON. Go has written both.
+/// One object as protobuf and as JSON, both written by Go.
 struct Pair {
     api_version: String,
     kind: String,
@@ -186,8 +184,7 @@ fn the_kind_without_a_pair_decodes() {
     );
 }
 
-/// Returns a message with its fields in descending order of their numbers. Nested messages
-/// are reversed too.
+/// Returns a message with its fields, also of nested messages, in descending order of their numbers.
 fn reversed(id: MessageId, raw: &[u8]) -> Vec<u8> {
     let message = Messages::builtin().get(id);
     let fields: Vec<_> = WireFields::new(raw).map(Result::unwrap).collect();
@@ -222,9 +219,7 @@ fn the_order_of_fields_does_not_change_an_object() {
     }
 }
 
-/// Returns a value without the members that are null.
-///
-/// Encoding drops these members, because Go decodes null in JSON as a missing field.
+/// Removes the members that are null, as encoding does.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {

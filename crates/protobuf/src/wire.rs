@@ -55,7 +55,7 @@ pub struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-/// The result of reading one tag: a field with its value, or the start or the end of a group.
+/// What follows one tag: a field, or the start or end of a group.
 enum Part<'a> {
     Field(u32, WireValue<'a>),
     GroupStart(u32),
@@ -135,8 +135,7 @@ impl<'a> WireFields<'a> {
         self.rest.is_empty()
     }
 
-    /// Returns the bytes between the position of `self` and the position of `later`, which reads the same
-    /// message.
+    /// Returns the bytes between the positions of `self` and `later` in the same message.
     #[inline]
     pub(crate) fn until(&self, later: &Self) -> &'a [u8] {
         let length = self.rest.len().saturating_sub(later.rest.len());
@@ -192,9 +191,7 @@ impl<'a> WireFields<'a> {
         Ok(Part::Field(number, value))
     }
 
-    /// Reads the tag of the next field.
-    ///
-    /// A tag contains the field number and, in the lowest three bits, the wire type.
+    /// Reads the next field's tag: the field number, and in the lowest three bits the wire type.
     #[inline]
     pub(crate) fn tag(&mut self) -> Result<u32, WireError> {
         let tag = self.varint()?;
@@ -208,9 +205,7 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Reads the next tag if it is encoded in one or two bytes and is not 0.
-    ///
-    /// Otherwise returns `None` and reads nothing.
+    /// Reads the next tag if it has one or two bytes and is not 0; otherwise reads nothing.
     #[inline]
     pub(crate) fn short_tag(&mut self) -> Option<u32> {
         let (tag, rest) = match self.rest {
@@ -224,10 +219,9 @@ impl<'a> WireFields<'a> {
         Some(tag)
     }
 
-    /// Skips the next byte and returns true if the byte is 0, which is the varint of the number 0.
+    /// Returns whether the next varint is 0, and skips it if so.
     ///
-    /// Otherwise skips nothing. Returns false if the next varint is not the number 0, and `None` if it may be
-    /// a 0 that is encoded in several bytes.
+    /// Returns `None` if it may be a 0 that is encoded in several bytes.
     #[inline]
     pub(crate) fn skip_0(&mut self) -> Option<bool> {
         match self.rest {
@@ -240,7 +234,7 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Skips consecutive fields with the tag `tag`, and returns their number. Stops before a truncated field.
+    /// Skips consecutive complete fields with this tag, and returns their number.
     ///
     /// `tag` must be the tag of a length-delimited field, encoded in one or two bytes.
     pub(crate) fn skip_run(&mut self, tag: u32) -> usize {
@@ -272,7 +266,7 @@ impl<'a> WireFields<'a> {
         }
     }
 
-    /// Reads a field whose wire type is neither varint nor length-delimited. The wire type may be invalid.
+    /// Reads a field whose wire type is rare or invalid.
     #[cold]
     fn rare_field(&mut self) -> Result<(u32, WireValue<'a>), WireError> {
         let number = match self.part()? {
@@ -284,8 +278,7 @@ impl<'a> WireFields<'a> {
         Ok((number, WireValue::Group))
     }
 
-    /// Skips the content of a group and the end of the group. The start of the group has
-    /// already been read.
+    /// Skips the content and the end of a group whose start has been read.
     #[cold]
     fn skip_group(&mut self) -> Result<(), WireError> {
         // A counter instead of recursion, because a nested group costs a sender only one byte.
@@ -301,7 +294,7 @@ impl<'a> WireFields<'a> {
     }
 }
 
-/// Reads one varint of any length. Returns its value and the bytes after it.
+/// Reads one varint, and returns its value and the bytes after it.
 // Takes the bytes by value: a reference to a `WireFields` would keep it in memory instead of registers.
 #[inline(never)]
 fn long_varint(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {

@@ -6,7 +6,7 @@ use std::iter;
 
 use crate::wire::{WireError, WireValue};
 
-/// Maximum number of bytes of a tag and a length together: 5 for the tag and 10 for the length.
+/// Maximum number of bytes of a tag (5) and a length (10) together.
 const HEAD_BYTES_MAX: usize = 15;
 
 /// Appends a field that contains a varint: an integer, a boolean or an enumeration value.
@@ -37,8 +37,7 @@ pub fn put_fixed64(number: u32, bits: u64, to: &mut Vec<u8>) {
 
 /// Appends a field with any value.
 ///
-/// Returns an error for [`WireValue::Group`] and [`WireValue::Fixed32`], because these values do not
-/// contain their bytes.
+/// Returns an error for [`WireValue::Group`] and [`WireValue::Fixed32`], which do not contain their bytes.
 pub(crate) fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) -> Result<(), WireError> {
     match value {
         WireValue::Varint(value) => put_varint(number, value, to),
@@ -49,9 +48,7 @@ pub(crate) fn put(number: u32, value: WireValue<'_>, to: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// Inserts the tag and the length of a length-delimited field before the value of this field.
-///
-/// The value consists of the bytes in `to` from index `start` to the end.
+/// Inserts the tag and the length of a field before its value, which starts at the index `start` of `to`.
 pub(crate) fn put_head(number: u32, start: usize, to: &mut Vec<u8>) {
     let mut head = Vec::with_capacity(HEAD_BYTES_MAX);
     put_length(number, to.len() - start, &mut head);

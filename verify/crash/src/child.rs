@@ -19,14 +19,15 @@ use kube_informer_apiserver::Server;
 /// First command-line argument with which this program starts itself as the server process.
 pub(crate) const ROLE: &str = "be-the-server";
 
-/// Maximum number of attempts, 10 ms apart, to listen on the port of the previous server process. An attempt
-/// fails while another program uses this port for an outgoing connection.
+/// Maximum number of attempts, 10 ms apart, to listen on the port of the previous server process.
+///
+/// An attempt fails while another program uses this port for an outgoing connection.
 const ATTEMPTS: u32 = 500;
 
-/// A started server process, which may not be listening yet. Dropping this value kills the process.
+/// A server process, which may not listen yet; it is killed on drop.
 pub(crate) struct Running {
     process: Child,
-    /// Standard input of the server process. The process ends when this input is closed.
+    /// Standard input of the server process, which ends when this input is closed.
     _input: ChildStdin,
 }
 
@@ -38,11 +39,12 @@ pub(crate) struct Ready {
     pub(crate) revision: u64,
 }
 
-/// Runs a server until standard input ends. The arguments are the server's data directory and the address on
-/// which the server listens.
+/// Runs a server until standard input ends.
+///
+/// `arguments` are the data directory and the address on which the server listens.
 ///
 /// # Errors
-/// Returns an error if the directory can't be opened, or if the server can't listen on the address.
+/// Returns an error if the directory or the address can't be used.
 pub(crate) fn play(arguments: &[String]) -> Result<()> {
     let [directory, address] = arguments else {
         bail!("the arguments must be a directory and an address");
@@ -73,7 +75,7 @@ pub(crate) fn play(arguments: &[String]) -> Result<()> {
 }
 
 impl Running {
-    /// Starts a server process for a data directory, and does not wait until the server listens.
+    /// Starts a server process for a data directory, but does not wait until it listens.
     ///
     /// # Errors
     /// Returns an error if the process can't be started.
@@ -93,7 +95,7 @@ impl Running {
         })
     }
 
-    /// Waits until the server listens, and returns the message that the server process has printed.
+    /// Waits until the server listens, and returns its message.
     ///
     /// # Errors
     /// Returns an error if the process ends before it listens.

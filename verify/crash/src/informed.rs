@@ -22,12 +22,10 @@ use crate::object::Seen;
 /// Index in [`KINDS`](crate::object::KINDS) of the kind that the informer lists and watches.
 pub(crate) const KIND: usize = 0;
 
-/// Maximum time for which [`Informed::agrees`] waits until the cache and the delivered states equal the
-/// server's objects.
+/// Maximum time until the cache and the handler agree with the server.
 const HEALED: Duration = Duration::from_secs(20);
 
-/// The state of each object, by object name: the number that its writer stored in the object, and the
-/// object's revision.
+/// The number and the revision of each object, by name.
 type States = BTreeMap<String, (u64, u64)>;
 
 /// A running informer of config maps, and the events that its handler has received.
@@ -42,7 +40,7 @@ pub(crate) struct Informed {
 struct Heard {
     states: States,
     events: usize,
-    /// Description of the first event that contradicts earlier events. `None` if there is no such event.
+    /// The first event that contradicts earlier events.
     wrong: Option<String>,
 }
 
@@ -50,7 +48,7 @@ struct Heard {
 struct Listening(Arc<Mutex<Heard>>);
 
 impl Informed {
-    /// Starts an informer that sends its requests with `client`.
+    /// Starts an informer with `client`.
     ///
     /// # Errors
     /// Returns an error if the handler can't be registered.
@@ -82,11 +80,10 @@ impl Informed {
         })
     }
 
-    /// Waits until the cache and the delivered states equal `server`, the objects on the server.
+    /// Waits until the cache and the handler agree with `server`.
     ///
     /// # Errors
-    /// Returns an error if the states still differ after [`HEALED`], or if an event contradicted the earlier
-    /// events.
+    /// Returns an error after [`HEALED`], or if an event contradicted the earlier events.
     pub(crate) async fn agrees(&self, server: &States) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -122,7 +119,7 @@ impl Informed {
     }
 }
 
-/// Returns the name of an object, the number that its writer stored in it, and its revision.
+/// Returns an object's name, number and revision.
 ///
 /// # Errors
 /// Returns an error if this program did not write the object.

@@ -13,22 +13,19 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::object::{Key, Seen};
 
-/// The last acknowledged state and the pending write of every object that this program has ever written.
+/// The last acknowledged state and the pending write of every object.
 #[derive(Debug, Default)]
 pub(crate) struct Known(BTreeMap<Key, History>);
 
 /// The last acknowledged state of one object, and its pending write.
 #[derive(Debug, Default)]
 struct History {
-    /// The last acknowledged state: the number that the writer stored in the object, and the revision. `None`
-    /// after a deletion, and before the first write.
+    /// The last acknowledged number in the object, with its revision; `None` for no object.
     acknowledged: Option<(u64, u64)>,
     open: Open,
 }
 
-/// The pending write of one object, as the state that the write stores.
-///
-/// The server may have stored the write, although the writer has not received a response.
+/// The pending write of one object, which the server may have stored without a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Open {
     /// No write is pending.
@@ -39,33 +36,27 @@ enum Open {
 }
 
 impl Known {
-    /// Returns the number that the last acknowledged write stored in the object. Returns `None` if this write
-    /// was a deletion, or if no write was acknowledged.
+    /// Returns the number that the last acknowledged write stored in the object.
     pub(crate) fn value(&self, key: &Key) -> Option<u64> {
         let (value, _) = self.0.get(key)?.acknowledged?;
         Some(value)
     }
 
-    /// Records a write before it is sent. `value` is the number that the write stores in the object, or
-    /// `None` for a deletion.
+    /// Records a write before it is sent; `value` is `None` for a deletion.
     pub(crate) fn tried(&mut self, key: &Key, value: Option<u64>) {
         self.0.entry(key.clone()).or_default().open = value.map_or(Open::Gone, Open::Value);
     }
 
-    /// Records an acknowledged write.
-    ///
-    /// For a creation or an update, `value` contains the number that the write stored in the object and the
-    /// resulting revision. For a deletion, `value` is `None`.
+    /// Records an acknowledged write with its number and revision; `None` for a deletion.
     pub(crate) fn done(&mut self, key: &Key, value: Option<(u64, u64)>) {
         let history = self.0.entry(key.clone()).or_default();
         history.acknowledged = value;
         history.open = Open::Nothing;
     }
 
-    /// Compares the expected states with `stored`, the objects that the server has stored.
+    /// Compares the expected states with the `stored` objects, and adopts the stored states.
     ///
-    /// Records the stored states as the new acknowledged states, without pending writes. Returns the number
-    /// of pending writes that the server has stored.
+    /// Returns the number of pending writes that the server has stored.
     ///
     /// # Errors
     /// Returns an error if an acknowledged state is missing, or if an unexpected state is stored.
@@ -101,8 +92,7 @@ impl Known {
         })
     }
 
-    /// Returns the acknowledged objects of a kind, by name: the number stored in each object, and its
-    /// revision.
+    /// Returns the number and revision of each acknowledged object of a kind, by name.
     pub(crate) fn of_kind(&self, kind: usize) -> BTreeMap<String, (u64, u64)> {
         let of_kind = self.0.iter().filter(|(key, _)| key.kind == kind);
         of_kind
@@ -143,8 +133,7 @@ mod tests {
         }
     }
 
-    /// Returns the expected states of a single object. The last acknowledged write has stored the number 1 at
-    /// revision 5, and the pending write is `open`.
+    /// Returns an object with the number 1 at revision 5, and the pending write `open`.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

@@ -42,8 +42,7 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
-/// An object that the server has returned: its identity, the number that its writer stored in it, and its
-/// revision.
+/// An object that the server has returned: its identity, the number stored in it, and its revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) key: Key,
@@ -56,8 +55,7 @@ impl Key {
         format!("{}/{}", KINDS[self.kind].collection, self.name)
     }
 
-    /// Returns the JSON of the object, with the number `value` and a text of at most `bytes` bytes in its
-    /// annotations.
+    /// Returns the object's JSON, with `value` and a text of at most `bytes` bytes in its annotations.
     pub(crate) fn object(&self, value: u64, bytes: usize) -> Value {
         json!({
             "apiVersion": "v1",
@@ -67,8 +65,7 @@ impl Key {
     }
 }
 
-/// Returns annotations with the number `value` and a text of at most `bytes` bytes. The text repeats the
-/// digits of the number.
+/// Returns annotations with `value`, and with a text of at most `bytes` bytes that repeats the digits.
 pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
     let digits = value.to_string();
     let padding = digits.repeat(bytes / digits.len());
@@ -76,10 +73,10 @@ pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
 }
 
 impl Seen {
-    /// Parses an object of this kind from the JSON that the server returned.
+    /// Parses an object from the server's JSON.
     ///
     /// # Errors
-    /// Returns an error if a part of the object is missing, or if the text is not a repetition of the number.
+    /// Returns an error if a part of the object is missing, or if the text does not repeat the number.
     pub(crate) fn read(kind: usize, object: &Value) -> Result<Self> {
         let metadata = &object["metadata"];
         let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -102,7 +99,7 @@ impl Seen {
 /// Returns the `resourceVersion` of an object or a list as a number.
 ///
 /// # Errors
-/// Returns an error if the object or list has no revision, or if the revision is not a number.
+/// Returns an error if the revision is missing or not a number.
 pub(crate) fn revision(object: &Value) -> Result<u64> {
     let revision = object["metadata"]["resourceVersion"].as_str();
     Ok(revision.context("no revision")?.parse()?)

@@ -12,11 +12,10 @@ use redb::{Database, ReadableTable, TableDefinition};
 
 use crate::{known::Known, object::KINDS};
 
-/// The table of the stored objects in the server's database file, as `crates/apiserver/src/storage/disk.rs`
-/// defines it.
+/// The table of the stored objects, as `crates/apiserver/src/storage/disk.rs` defines it.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
-/// The table of the format version and the store's revision in the server's database file.
+/// The table of the format version and the store's revision.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informer-apiserver");
 
 bugs! {
@@ -30,10 +29,7 @@ bugs! {
 }
 
 impl Bug {
-    /// Changes the data directory of a stopped server in the way in which a server with this bug would
-    /// have written it.
-    ///
-    /// Does nothing for a bug that affects watch events.
+    /// Changes a stopped server's data directory as a server with this bug would have written it.
     ///
     /// # Errors
     /// Returns an error if `directory` is not a data directory of this server.

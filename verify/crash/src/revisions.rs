@@ -10,20 +10,19 @@ use anyhow::{Result, ensure};
 
 use crate::object::Key;
 
-/// A change of one object: the identity of the object, and the number that the change stored in the object.
-/// The number is `None` if the change deleted the object.
+/// The changed object, and the number stored in it, or `None` for a deletion.
 pub(crate) type Change = (Key, Option<u64>);
 
 /// The changes that clients have received, by revision, and the highest received revision.
 #[derive(Debug, Default)]
 pub(crate) struct Revisions {
     changes: BTreeMap<u64, Change>,
-    /// The highest revision that any client has received in a response or in a watch event.
+    /// The highest revision that any client has received.
     highest: u64,
 }
 
 impl Revisions {
-    /// Records a received revision that is not the revision of a change, such as the revision of a list.
+    /// Records a received revision that is not the revision of a change.
     pub(crate) fn told(&mut self, revision: u64) {
         self.highest = self.highest.max(revision);
     }
@@ -59,16 +58,12 @@ impl Revisions {
         Ok(())
     }
 
-    /// Returns the lowest revision in the range whose change no client has received, or `None`.
-    ///
-    /// The range begins after the revision `after`, and ends with the revision `last`.
+    /// Returns the lowest revision after `after`, up to `last`, whose change no client has received.
     pub(crate) fn gap(&self, after: u64, last: u64) -> Option<u64> {
         (after + 1..=last).find(|revision| !self.changes.contains_key(revision))
     }
 
-    /// Returns the revisions of all received changes of a kind in a range.
-    ///
-    /// The range begins after the revision `after`, and ends with the revision `last`.
+    /// Returns the revisions of received changes of a kind, after `after` and up to `last`.
     pub(crate) fn between(&self, kind: usize, after: u64, last: u64) -> Vec<u64> {
         if after >= last {
             return Vec::new();

@@ -37,32 +37,25 @@ use crate::{
 /// Number of clients that write concurrently to each server process.
 const WRITERS: usize = 4;
 
-/// Number of writes per writer in a server process that is killed only after all writes are complete.
+/// Number of writes per writer before a server process is killed without pending writes.
 const CALM_WRITES: usize = 10;
 
-/// Maximum number of kills of the server in the search for one planted (simulated) server bug.
+/// Maximum number of kills in the search for one planted server bug.
 const BUG_LIVES: u64 = 60;
 
-/// Minimum number of kills in a full run. A full run must have increased every counter in [`REQUIRED`].
+/// Minimum kills of a full run, which must increase every counter in [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
-/// Interval, in server processes, at which a client leaves a large, mostly empty database file.
-///
-/// The next server process compacts the file when it starts.
+/// Interval, in server processes, at which a client leaves a large database file to compact.
 const BLOATED_EVERY: u64 = 100;
 
-/// Number of consecutive server processes that are killed while they compact a large database file.
-///
-/// [`BLOATED_EVERY`] determines when a file is large. Each process is killed at a random time within 0.8
-/// seconds after its start. A compaction usually takes most of a second.
+/// Number of consecutive server processes that are killed while they compact a large file.
 const BLOATED_STARTS: u64 = 8;
 
-/// Maximum time from the start of a server process to its kill. The time is usually one or two seconds.
+/// Maximum time from a server process's start to its kill, usually one or two seconds.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Interval, in server processes, between two comparisons of the informer's cache with the server.
-///
-/// A last comparison takes place at the end of the run.
+/// Interval, in server processes, between comparisons of the informer's cache with the server.
 const COMPARED_EVERY: u64 = 10;
 
 /// Kill a server with a data directory during writes, and check the stored objects after each restart
@@ -75,7 +68,7 @@ pub(crate) struct Arguments {
     /// Seed for writes and kill times; random if not given
     #[arg(long)]
     seed: Option<u64>,
-    /// Simulate each bug in the program's list of server bugs, and require that the checks detect each bug
+    /// Require that the checks detect each simulated server bug
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
 }
@@ -83,7 +76,7 @@ pub(crate) struct Arguments {
 /// The time at which a server process is killed.
 #[derive(Clone, Copy, Debug)]
 enum Moment {
-    /// This duration after the start of the process, whether or not the server already listens.
+    /// This duration after the process's start, even if the server does not listen yet.
     Starting(Duration),
     /// After the server has acknowledged this number of writes.
     Acknowledged(usize),
@@ -99,7 +92,7 @@ const ACKNOWLEDGED: &str = "acknowledged writes";
 const UNANSWERED: &str = "writes stored without an answer";
 const INFORMED: &str = "events of the informer";
 
-/// Names of the counters that must have increased in a run with at least [`FULL_RUN`] kills.
+/// Counters that must have increased in a run of at least [`FULL_RUN`] kills.
 const REQUIRED: [&str; 8] = [
     KILLED_AT_START,
     COMPACTED,
@@ -111,8 +104,7 @@ const REQUIRED: [&str; 8] = [
     INFORMED,
 ];
 
-/// The state of a run: the data directory, and the watchers and the informer that continue after each restart
-/// of the server.
+/// State of a run: the data directory, and clients that outlive each server process.
 struct Lives {
     directory: PathBuf,
     address: SocketAddr,
@@ -125,13 +117,9 @@ struct Lives {
 }
 
 impl Arguments {
-    /// Kills and restarts the server `kills` times, and checks its objects after each restart.
+    /// Kills and restarts the server `kills` times, or searches for each planted bug.
     ///
-    /// If the run has at least [`FULL_RUN`] kills, returns whether all counters in [`REQUIRED`] have
-    /// increased. Otherwise returns true.
-    ///
-    /// With the option `planted`, searches for each planted bug instead, and returns whether the checks have
-    /// detected all bugs.
+    /// Returns false if a counter in [`REQUIRED`] did not increase, or if a planted bug was not detected.
     ///
     /// # Errors
     /// Returns an error if a checked property does not hold.
@@ -234,11 +222,7 @@ impl Lives {
         }
     }
 
-    /// Runs one server process: starts it, checks the stored objects, runs the clients, and
-    /// kills the process.
-    ///
-    /// `moment` is the time of the kill. If the process is killed while it starts, no objects are checked
-    /// and no clients run.
+    /// Starts one server process, checks its objects, runs the clients, and kills the process.
     async fn live(&mut self, moment: Moment, life: u64) -> Result<()> {
         let file = self.directory.join("objects.redb");
         let bytes = |file: &Path| std::fs::metadata(file).map_or(0, |metadata| metadata.len());
@@ -303,8 +287,7 @@ impl Lives {
         Ok(())
     }
 
-    /// Starts the writers. Each writer runs until the server ends or, if `left` is a number, until the writer
-    /// has completed this number of writes.
+    /// Starts the writers, which run until the server ends or after `left` writes each.
     fn writers(
         &mut self,
         acknowledged: &Arc<watch::Sender<usize>>,
@@ -326,7 +309,7 @@ impl Lives {
         Ok(writers)
     }
 
-    /// Starts one task per watcher. Each task returns its watcher when the server ends.
+    /// Starts one task per watcher, which returns the watcher when the server ends.
     fn followers(&mut self) -> Result<JoinSet<Result<Watcher>>> {
         let mut following = JoinSet::new();
         for mut watcher in std::mem::take(&mut self.watchers) {
@@ -339,10 +322,9 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that clients have received every revision that all watchers have passed.
+    /// Checks that some client has received every revision that all watchers have passed.
     ///
-    /// It is sufficient if one client has received a revision. Only this check detects a lost watch event of
-    /// a deletion, because the response to a delete request does not contain the revision of the deletion.
+    /// Only this check detects a lost deletion event, whose revision is in no response.
     fn find_gap(&self) -> Result<()> {
         let begun = self.watchers.iter().map(Watcher::begun).max();
         let last = self.watchers.iter().map(Watcher::last).min();
@@ -355,9 +337,7 @@ impl Lives {
         })
     }
 
-    /// Compares the objects of a restarted server with the acknowledged and pending writes.
-    ///
-    /// Returns a client of this server.
+    /// Compares the objects of a restarted server with the writes, and returns a client.
     async fn look(&mut self, ready: Ready) -> Result<Client> {
         self.address = ready.address;
         self.notes.revisions.lock().started(ready.revision)?;
@@ -397,9 +377,7 @@ impl Lives {
         Ok(client)
     }
 
-    /// Waits until the informer's cache equals the result of all acknowledged writes.
-    ///
-    /// No client may write during this time.
+    /// Waits until the informer's cache equals all acknowledged writes; no client may write meanwhile.
     async fn compare(&self) -> Result<()> {
         let states = self.notes.known.lock().of_kind(informed::KIND);
         match &self.informed {

@@ -21,32 +21,30 @@ use crate::{
     writer::Notes,
 };
 
-/// The state of the watch of one kind, which continues after each restart of the server.
+/// The watch of one kind, which continues after each restart of the server.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     kind: usize,
-    /// Revision after which the changes in `told` begin: the revision at which the first server started, or
-    /// the revision of the last list.
+    /// Revision after which `told` begins: that of the first server's start or of the last list.
     begun: u64,
     /// Revision of the last received event, bookmark or list.
     last: u64,
     /// Revisions of the changes that the watcher has received since `begun`.
     told: Vec<u64>,
     pub(crate) seen: Counts<&'static str>,
-    /// The planted (simulated) server bug, which may cause the watcher to ignore events. `None` in a run
-    /// without a planted bug.
+    /// The simulated server bug, which may cause the watcher to ignore events.
     bug: Option<Bug>,
 }
 
 /// Name of the counter of received changes.
 pub(crate) const EVENT: &str = "watch events";
-/// Name of the counter of watches that continue in a new server process from the last received revision.
+/// Counter of watches that continue in a new server process.
 pub(crate) const RESUMED: &str = "resumed watches";
-/// Name of the counter of watches that the server rejected because their revision was too old.
+/// Counter of watches that the server rejected because their revision was too old.
 pub(crate) const TOO_OLD: &str = "watches whose revision was too old";
 
 impl Watcher {
-    /// Creates a watcher that watches from `revision`, the revision at which the first server has started.
+    /// Creates a watcher that watches from `revision`, at which the first server has started.
     pub(crate) fn new(kind: usize, revision: u64, bug: Option<Bug>) -> Self {
         Self {
             kind,
@@ -122,7 +120,7 @@ impl Watcher {
         }
     }
 
-    /// Records a watch event: the revision of a bookmark, or the change and the revision of any other event.
+    /// Records the revision of a bookmark, or the change and the revision of another event.
     fn hear(&mut self, event: &Value, notes: &Arc<Notes>) -> Result<()> {
         let object = &event["object"];
         let revision = revision(object)?;
@@ -153,8 +151,7 @@ impl Watcher {
         revisions.changed(revision, &(seen.key, value))
     }
 
-    /// Sends a list request, and uses the revision of the list for the next watch. Returns whether the server
-    /// responded.
+    /// Sends a list request, whose revision the next watch uses, and returns whether the server responded.
     async fn relist(&mut self, client: &Client, notes: &Arc<Notes>) -> Result<bool> {
         // Events that it has not received by now are lost.
         let Some((_, list)) = list(client, self.kind).await? else {
@@ -173,12 +170,10 @@ impl Watcher {
         Ok(true)
     }
 
-    /// Checks that the watcher has received every change of its kind that any client has received.
-    ///
-    /// The check covers the changes up to the watcher's last revision.
+    /// Checks that the watcher has received all changes up to its last revision that any client received.
     ///
     /// # Errors
-    /// Returns an error if the watcher did not receive such a change.
+    /// Returns an error if a change is missing.
     pub(crate) fn check(&self, notes: &Arc<Notes>) -> Result<()> {
         let happened = notes
             .revisions
@@ -199,7 +194,7 @@ impl Watcher {
     }
 }
 
-/// Returns all objects of a kind and the revision of the list, or `None` if the server has ended.
+/// Returns a kind's objects and the list's revision, or `None` if the server has ended.
 ///
 /// # Errors
 /// Returns an error if an object is incomplete.

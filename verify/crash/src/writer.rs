@@ -19,17 +19,15 @@ use crate::{
     revisions::Revisions,
 };
 
-/// Number of objects that [`bloat`] creates. Their total size of 20 MB is above 16 MiB, the size from which
-/// the server compacts a mostly empty database file.
+/// Number of objects that [`bloat`] creates: 20 MB. The server compacts files above 16 MiB.
 const BLOATED: usize = 80;
-/// Size in bytes of the text in each object that [`bloat`] creates. The maximum size of an object's
-/// annotations is 256 KiB.
+/// Size in bytes of the text in each object of [`bloat`]. An object's annotations have at most 256 KiB.
 const BLOATED_BYTES: usize = 250_000;
 
 /// Number of object names per writer and kind.
 const NAMES: usize = 4;
 
-/// Maximum size of an object's text in bytes. A text of this size occupies several pages of 4 KiB.
+/// Maximum size of an object's text in bytes, enough for several pages of 4 KiB.
 const BYTES_MAX: usize = 12_000;
 
 /// The records that all clients share: acknowledged and pending writes, and received revisions.
@@ -47,7 +45,7 @@ pub(crate) struct Writer {
     pub(crate) rng: Rng,
     /// Number of acknowledged writes of all writers since the current server process started.
     pub(crate) acknowledged: Arc<watch::Sender<usize>>,
-    /// Number of writes that this writer still sends. `None` means that the number is not limited.
+    /// Number of writes that this writer still sends; `None` for no limit.
     pub(crate) left: Option<usize>,
 }
 
@@ -61,8 +59,7 @@ enum Deed {
 }
 
 impl Notes {
-    /// Records `answer`, the response to a write. `wanted` is the number that the write stores in the object,
-    /// or `None` for a deletion.
+    /// Records the response to a write of the number `wanted`, or to a deletion if `wanted` is `None`.
     fn note(&self, key: Key, wanted: Option<u64>, answer: &Value) -> Result<()> {
         let Some(value) = wanted else {
             ensure!(answer["status"] == "Success", "{key}: {answer}");
@@ -171,8 +168,7 @@ pub(crate) async fn read(client: Client, notes: Arc<Notes>) -> Result<()> {
     }
 }
 
-/// Creates large objects and deletes all of them except the last one. The server's database file is then
-/// large and mostly empty.
+/// Creates large objects and deletes all but the last, so the database file is mostly empty.
 ///
 /// # Errors
 /// Returns an error if the server does not respond, or returns an invalid response.

@@ -18,14 +18,10 @@ use crate::{
     shrink::{Finding, shrink},
 };
 
-/// Maximum number of test cases (sequences of operations) per batch that is sent to an oracle. An oracle is a
-/// Go process that runs client-go.
+/// Maximum number of test cases per batch for an oracle, a Go process with client-go.
 const AT_ONCE: usize = 250;
 
-/// Maximum number of test cases per batch for a component with a
-/// [`Counterpart`](crate::oracle::Counterpart).
-///
-/// A counterpart answers the requests that client-go sends during a test case.
+/// Maximum number of test cases per batch with a [`Counterpart`](crate::oracle::Counterpart).
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.
@@ -36,12 +32,9 @@ pub(crate) struct Bench {
 /// The result of the comparisons of one component, over all seeds of a run.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// How often each behavior occurred in the library, for example that it delivered a delta of type
-    /// `Added`.
-    ///
-    /// Also contains how often each intentional difference from client-go occurred.
+    /// How often each behavior and each intentional difference from client-go occurred.
     pub(crate) coverage: Coverage,
-    /// The sequences with a difference that is not intentional, in the order of their seeds.
+    /// The sequences with an unintentional difference, in the order of their seeds.
     pub(crate) findings: Vec<Finding>,
 }
 
@@ -49,8 +42,7 @@ pub(crate) struct Tally {
 pub(crate) struct Told {
     /// The library's answers, one step per operation.
     pub(crate) ours: Vec<Step>,
-    /// The answers of each version of client-go that can run the sequence, newest version first. An answer is
-    /// `None` if the version does not support the operation.
+    /// The answers of each client-go version, newest first; `None` for an unsupported operation.
     pub(crate) theirs: Vec<(Version, Vec<Option<Answer>>)>,
 }
 
@@ -68,10 +60,9 @@ impl Bench {
         Ok(Self { oracles })
     }
 
-    /// Generates one sequence per seed, runs the sequences on the library and on client-go, and compares the
-    /// answers.
+    /// Runs one sequence per seed on the library and on client-go, and compares the answers.
     ///
-    /// If `first_only` is true, the run ends after the batch that contains the first difference.
+    /// With `first_only`, ends after the first batch with a difference.
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.
@@ -123,7 +114,7 @@ impl Bench {
         })
     }
 
-    /// Formats a finding: each operation of its sequence with the answers of the library and of client-go.
+    /// Formats a finding's operations with the answers of the library and of client-go.
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.
@@ -170,7 +161,7 @@ impl Bench {
         Ok(text)
     }
 
-    /// Runs one sequence on the library and on client-go, and returns the answers of both.
+    /// Returns the answers of the library and of client-go to one sequence.
     ///
     /// # Errors
     /// Returns an error if an oracle has ended.
@@ -239,8 +230,7 @@ fn ask(
 }
 
 impl Told {
-    /// Compares the library's answers with those of each version of client-go. Returns one outcome per
-    /// version, newest version first.
+    /// Compares the library's answers with those of each client-go version, newest first.
     pub(crate) fn outcomes(
         &self,
         component: &Component,
@@ -254,8 +244,7 @@ impl Told {
         outcomes.collect()
     }
 
-    /// Compares the library's answers with those of each version of client-go. Returns the failure of the
-    /// newest version whose comparison fails, or `None` if no comparison fails.
+    /// Returns the failure of the newest client-go version whose comparison fails, if any.
     pub(crate) fn failure(&self, component: &Component, sequence: &Sequence) -> Option<Failure> {
         let outcomes = self.outcomes(component, sequence);
         outcomes

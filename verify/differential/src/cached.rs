@@ -15,9 +15,7 @@ use crate::sequence::Thing;
 /// The Rust type of all cached objects.
 pub(crate) type K = ConfigMap;
 
-/// Converts a randomly drawn object into a `ConfigMap`.
-///
-/// The field `data` maps the name of each index to the object's values in this index.
+/// Converts a randomly drawn object into a `ConfigMap`, whose `data` maps index names to index values.
 pub(crate) fn live(thing: &Thing) -> K {
     let (namespace, name) = match thing.key.split_once('/') {
         Some((namespace, name)) => (Some(namespace.to_owned()), name),
@@ -42,7 +40,7 @@ pub(crate) fn object(thing: &Thing) -> Object<K> {
     Object::new(live(thing)).expect("every drawn object has a name")
 }
 
-/// Parses the key of a randomly drawn object. The key is `namespace/name`, or a name alone.
+/// Parses the key of a randomly drawn object: `namespace/name`, or a name alone.
 pub(crate) fn name(key: &str) -> ObjectName {
     key.parse().expect("every drawn key is a name")
 }
@@ -52,7 +50,7 @@ pub(crate) fn deleted(thing: &Thing) -> Deleted<K> {
     Deleted::Known(object(thing))
 }
 
-/// Returns a tombstone of a randomly drawn object, as for a deletion that the watch has missed.
+/// Returns a tombstone of a randomly drawn object, as for a missed deletion.
 pub(crate) fn missed(thing: &Thing) -> Deleted<K> {
     Deleted::FinalStateUnknown {
         name: name(&thing.key),
@@ -65,8 +63,7 @@ pub(crate) fn show(object: &Object<K>) -> String {
     format!("{}@{}", object.object_name(), object.revision())
 }
 
-/// Formats the object of a delta. For a tombstone, formats the name and the last known state. Returns an
-/// empty text for a delta without an object.
+/// Formats the object of a delta, or returns an empty text for a delta without one.
 pub(crate) fn show_state(delta: &Delta<K>) -> String {
     match &delta.kind {
         DeltaKind::Deleted(Deleted::FinalStateUnknown { name, last_known }) => {
@@ -77,9 +74,7 @@ pub(crate) fn show_state(delta: &Delta<K>) -> String {
     }
 }
 
-/// Formats a delta: its type and its content.
-///
-/// The content is an object, all objects of a list, or a revision, depending on the type.
+/// Formats a delta: its type, and its object, list or revision.
 pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     let kind = delta.delta_type();
     match &delta.kind {
@@ -93,8 +88,7 @@ pub(crate) fn show_delta(delta: &Delta<K>) -> String {
     }
 }
 
-/// Formats the deltas that one pop of a queue returns. `initial` states whether the deltas belong to the
-/// initial list.
+/// Formats the deltas of one pop; `initial` is whether they belong to the initial list.
 pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     let deltas: Vec<_> = deltas.iter().map(show_delta).collect();
     let initial = if initial { " initial" } else { "" };
@@ -116,7 +110,6 @@ pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     }
 }
 
-/// The objects of a store, by name. Queues read them through the trait [`Known`].
 #[derive(Debug, Default)]
 pub(crate) struct Store(pub(crate) BTreeMap<ObjectName, Object<K>>);
 
@@ -134,7 +127,7 @@ impl Known<K> for Store {
 }
 
 impl Store {
-    /// Applies the deltas that a queue has returned, as the store of an informer does.
+    /// Applies deltas as the store of an informer does.
     pub(crate) fn apply(&mut self, deltas: &[Delta<K>]) {
         for delta in deltas {
             match &delta.kind {

@@ -13,27 +13,26 @@ use crate::{
 /// The result of comparing the answers to one sequence.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Number of operations from the start of the sequence up to and including the last compared operation.
+    /// Number of operations up to and including the last compared operation.
     pub(crate) compared: usize,
-    /// The names of the intentional differences, each with the index of the operation at which it occurred.
+    /// Names of the intentional differences, each with the index of its operation.
     pub(crate) accepted: Vec<(usize, &'static str)>,
-    /// The first violated guarantee or unintentional difference. `None` if neither occurred.
+    /// The first violated guarantee or unintentional difference, if any.
     pub(crate) failure: Option<Failure>,
 }
 
-/// A difference from client-go that is not intentional, or a violated guarantee of the library.
+/// An unintentional difference from client-go, or a violated guarantee of the library.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     /// The version of client-go whose answers were compared.
     pub(crate) version: Version,
     /// The index of the operation at which the failure occurred.
     pub(crate) at: usize,
-    /// The guarantee that the library violated. `None` if the failure is a difference between the answers.
+    /// The violated guarantee, or `None` for a difference between the answers.
     pub(crate) reason: Option<&'static str>,
 }
 
-/// Compares the library's answers to `sequence` with the answers of one version of client-go, and checks the
-/// library's guarantees at each operation.
+/// Compares both answers to `sequence`, and checks the library's guarantees at each operation.
 pub(crate) fn compare(
     component: &Component,
     version: Version,

@@ -11,40 +11,29 @@ use crate::{
 };
 
 /// The comparison of one part of the library with client-go.
-///
-/// Contains the functions that generate the sequences of operations, run them on the library, and judge
-/// the differences.
 pub(crate) struct Component {
-    /// The name of the component in this program and in the Go programs that run client-go.
+    /// The name of the component in this program and in the Go programs.
     pub(crate) name: &'static str,
     /// Draws a random sequence of operations.
     pub(crate) draw: fn(&mut Draw) -> Sequence,
     /// Returns the versions of client-go that can run the sequence.
     pub(crate) versions: fn(&Sequence) -> &'static [Version],
-    /// Runs the sequence on the library, and returns one step per operation. If a [`Bug`] is given, the run
-    /// contains this deliberate fault, to test whether the comparison with client-go detects the fault.
+    /// Runs the sequence on the library, with the deliberate fault if one is given.
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
-    /// Creates the [`Counterpart`] that answers the requests of client-go during a sequence.
-    ///
-    /// `None` if client-go sends no requests when it runs this component.
+    /// Creates the [`Counterpart`] that answers client-go's requests, if it sends requests.
     pub(crate) counterpart: Option<NewCounterpart>,
-    /// The names of all behaviors that the library must show in a run.
-    ///
-    /// A behavior is, for example, a kind of operation, a type of delta, or a branch of the library's code.
+    /// Behaviors, such as kinds of operations, that the library must show in a run.
     pub(crate) behaviours: &'static [&'static str],
-    /// Returns the intentional difference that explains two different answers, or `None` if the difference is
-    /// not intentional.
+    /// Returns the intentional difference that explains two different answers, if there is one.
     pub(crate) recognise: fn(&Moment<'_>) -> Option<Accepted>,
-    /// Returns the guarantee of the library that the step violates, or `None` if the step violates none. The
-    /// guarantees do not depend on client-go's answer.
+    /// Returns the guarantee that the step violates, if any, whatever client-go's answer is.
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
-/// A function that creates the [`Counterpart`] for a sequence. The counterpart answers the
-/// requests of client-go.
+/// A function that creates the [`Counterpart`] that answers client-go's requests during a sequence.
 pub(crate) type NewCounterpart = fn(&Sequence) -> Box<dyn Counterpart>;
 
-/// An operation whose two answers differ, with its sequence and the answers to all operations.
+/// An operation with two different answers, in its sequence.
 pub(crate) struct Moment<'a> {
     /// The sequence that contains the operation.
     pub(crate) sequence: &'a Sequence,
@@ -52,21 +41,18 @@ pub(crate) struct Moment<'a> {
     pub(crate) at: usize,
     /// The library's answers to the sequence, one step per operation.
     pub(crate) ours: &'a [Step],
-    /// The answers of one version of client-go to the sequence. `None` for an operation that this version
-    /// does not support.
+    /// The answers of one version of client-go. `None` for an operation that it does not support.
     pub(crate) theirs: &'a [Option<Answer>],
 }
 
-/// The intentional differences, identified by name, that explain why two answers to one
-/// operation differ.
+/// The names of the intentional differences that explain why two answers differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// One intentional difference. The answers to later operations are still compared.
+    /// One intentional difference. Later answers are still compared.
     Here(&'static str),
-    /// Several intentional differences. The answers to later operations are still compared.
+    /// Several intentional differences. Later answers are still compared.
     Several(Vec<&'static str>),
-    /// One intentional difference after which the states of the library and of client-go differ. The answers
-    /// to later operations are not compared.
+    /// One intentional difference, after which later answers are not compared because the states differ.
     FromHere(&'static str),
 }
 
@@ -81,7 +67,7 @@ impl Moment<'_> {
         &self.ours[self.at].answer
     }
 
-    /// Returns client-go's answer to the operation, or `None` if the version does not support the operation.
+    /// Returns client-go's answer, or `None` if the version does not support the operation.
     pub(crate) fn their(&self) -> Option<&Answer> {
         self.theirs[self.at].as_ref()
     }
@@ -98,8 +84,7 @@ impl Moment<'_> {
     }
 }
 
-/// Always returns `None`. Components without additional guarantees use this function as their
-/// [`Component::must_not`].
+/// The [`Component::must_not`] of components without additional guarantees.
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

@@ -17,29 +17,27 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// Required minimum of the median number of operations per sequence. A run with a lower median fails.
+/// Required minimum of the median number of operations per sequence.
 const MEDIAN_LENGTH: usize = 40;
 
-/// Counters of a run for one component, which is the comparison of one part of the library.
+/// Counts the behaviors and the intentional differences from client-go of one component.
 ///
-/// They count how often the library showed each behavior, and how often each intentional difference from
-/// client-go occurred. A behavior is a name, such as a verb or a type of delta.
+/// A component is the comparison of one part of the library. A behavior is a name, such as a verb.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
     /// Number of operations in which the library showed each behavior.
     seen: Counts<&'static str>,
-    /// Number of compared operations, for each version of client-go and each behavior of the library.
+    /// Number of compared operations, by version of client-go and behavior of the library.
     compared: Counts<(Version, &'static str)>,
     /// Number of occurrences of each intentional difference, by name.
     accepted: Counts<&'static str>,
-    /// Number of occurrences of each intentional difference, by the behavior that the library showed in the
-    /// same operation.
+    /// Number of each intentional difference, by the library's behavior in the same operation.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 
 impl Coverage {
-    /// Records the length of a sequence, and the behaviors that the library showed in its operations.
+    /// Records the length of a sequence, and the behaviors in its operations.
     pub(crate) fn drawn(&mut self, sequence: &Sequence, ours: &[Step]) {
         self.lengths.push(sequence.operations.len());
         for (operation, step) in sequence.operations.iter().zip(ours) {
@@ -49,8 +47,9 @@ impl Coverage {
         }
     }
 
-    /// Records the operations whose answers were compared with a version of client-go, and the intentional
-    /// differences. `accepted` contains the name of each difference and the index of its operation.
+    /// Records the operations that were compared with a version of client-go.
+    ///
+    /// `accepted` contains the operation index and the name of each intentional difference.
     pub(crate) fn compared(
         &mut self,
         version: Version,
@@ -110,10 +109,7 @@ impl Coverage {
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }
 
-    /// Returns one message for each reason why the coverage of this run is not sufficient.
-    ///
-    /// The reasons are a behavior that occurred too rarely, a behavior that the component does not list, and
-    /// a median length of the sequences that is too low.
+    /// Returns a message for each reason why the coverage of this run is not sufficient.
     pub(crate) fn findings(&self, component: &Component, origin: Origin) -> Vec<String> {
         let mut findings = self
             .seen
@@ -131,7 +127,7 @@ impl Coverage {
     }
 }
 
-/// Returns the behaviors of one operation without duplicates. They include the operation's verb.
+/// Returns the behaviors of one operation, including its verb, without duplicates.
 fn behaviours(verb: &'static str, step: &Step) -> Vec<&'static str> {
     let mut behaviours = step.seen.clone();
     behaviours.push(verb);

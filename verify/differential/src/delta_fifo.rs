@@ -20,8 +20,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Definition of the comparison of the library's `DeltaFifo` with client-go's `cache.DeltaFIFO`: the
-/// functions that generate, run and check test sequences.
+/// Defines how the two queues are compared: the sequences, their runs and the checks.
 pub(crate) const COMPONENT: Component = Component {
     name: "delta_fifo",
     draw,
@@ -35,13 +34,9 @@ pub(crate) const COMPONENT: Component = Component {
 
 const KNOWN: &str = "known";
 const EMIT_REPLACED: &str = "emit_replaced";
-/// Option of a test sequence: some operations pop the deltas of an object and put them
-/// back into the queue.
-///
-/// Only client-go 0.32 supports these operations.
+/// Option of a sequence: some operations put popped deltas back. Only client-go 0.32 supports this.
 const REQUEUE: &str = "requeue";
-/// Option of a test sequence: the `pop` operations call the library's `pop_batch` instead of `pop_unit`. Both
-/// methods return the queued deltas of one object.
+/// Option of a sequence: `pop` operations call `pop_batch` instead of `pop_unit`.
 const BATCHES: &str = "batches";
 
 const DELETE_QUEUED: &str = "Delete of a queued key";
@@ -217,8 +212,6 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
 }
 
 /// A queue on which one sequence runs, with the store of known objects.
-///
-/// If the sequence has the option [`KNOWN`], popped deltas are applied to the store.
 struct Replay<'a, Q> {
     queue: Q,
     sequence: &'a Sequence,
@@ -296,8 +289,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         }
     }
 
-    /// Returns whether the queue has a store of known objects. This is the case in sequences with the option
-    /// [`KNOWN`].
+    /// Returns whether the queue has a store of known objects.
     fn keeps(&self) -> bool {
         self.sequence.has(KNOWN)
     }
@@ -345,9 +337,7 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         })
     }
 
-    /// Records the cases that a `replace` with these objects covers, such as an empty list.
-    ///
-    /// The coverage report contains the recorded cases. Must be called before the `replace`.
+    /// Records for the coverage report which cases the following `replace` with these objects covers.
     fn see_list(&mut self, names: &[ObjectName]) {
         let queue = self.queue.inner();
         let queued = |name: &ObjectName| queue.get(name).is_some();
@@ -400,10 +390,9 @@ impl<'a, Q: Fifo> Replay<'a, Q> {
         Answer::ok()
     }
 
-    /// Pops the deltas of one object and returns them as text. Returns `nothing` if the queue is empty.
+    /// Pops the deltas of one object and returns them as text.
     ///
-    /// If `refuses` is true, puts the deltas back into the queue. Otherwise applies them to the store of
-    /// known objects, if the queue has such a store.
+    /// If `refuses` is true, puts the deltas back into the queue.
     fn pop(&mut self, refuses: bool) -> Answer {
         let Some(popped) = self.next() else {
             self.seen

@@ -15,8 +15,7 @@ use crate::components::COMPONENTS;
 /// Path of the file that describes the intentional differences, relative to the workspace.
 pub(crate) const FILE: &str = "verify/differential/divergences.toml";
 
-/// Description of one intentional difference between client-go and the library, as read from the file
-/// [`FILE`].
+/// Description of one intentional difference between client-go and the library, from [`FILE`].
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Divergence {
@@ -37,11 +36,10 @@ pub(crate) struct Divergence {
 /// All intentional differences between client-go and the library, keyed by name.
 pub(crate) type Divergences = BTreeMap<String, Divergence>;
 
-/// Reads the intentional differences from the file [`FILE`], and returns them keyed by name.
+/// Reads the intentional differences from [`FILE`], and returns them by name.
 ///
 /// # Errors
-/// Returns an error if the file is missing, if an entry lacks a field or has an unknown field, or if an entry
-/// names an unknown component.
+/// Returns an error if the file is missing or invalid, or names an unknown component.
 pub(crate) fn read() -> Result<Divergences> {
     let text = std::fs::read_to_string(workspace().join(FILE)).context(FILE)?;
     parse(&text).context(FILE)

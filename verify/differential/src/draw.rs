@@ -11,20 +11,18 @@ use crate::sequence::{Operation, Thing};
 /// Minimum and maximum number of operations in a test sequence.
 const LENGTH: std::ops::RangeInclusive<usize> = 35..=85;
 
-/// Keys of the generated objects, both cluster-scoped and namespaced. There are only six keys, so the
-/// operations of a sequence affect the same objects repeatedly.
+/// Keys of the generated objects, so few that operations affect the same objects repeatedly.
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "n1/a", "n2/b"];
 
 /// Seeded random generator for the operations, keys and objects of one sequence.
 pub(crate) struct Draw {
     random: fastrand::Rng,
-    /// Revision that was generated last. Each generated revision is unique within the sequence.
+    /// Revision that was generated last.
     revision: u64,
 }
 
 impl Draw {
-    /// Creates a generator from a seed and the name of the compared component. Different components generate
-    /// different random values from the same seed.
+    /// Creates a generator, whose values differ between components even with the same seed.
     pub(crate) fn new(component: &str, seed: u64) -> Self {
         // Components must not have the same pattern of choices.
         let salt = component.bytes().fold(seed, |salt, byte| {
@@ -66,9 +64,7 @@ impl Draw {
         }
     }
 
-    /// Returns the objects of a random list, in random order.
-    ///
-    /// The list is often short and sometimes empty. It rarely contains two objects with the same key.
+    /// Returns the objects of a random list, rarely with duplicate keys, in random order.
     pub(crate) fn things(&mut self) -> Vec<Thing> {
         let share = *self.one(&[0, 30, 30, 50, 50, 80]);
         let mut things = Vec::new();
@@ -110,8 +106,7 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with `text` as its text argument: a key, an index value or a revision,
-    /// depending on the verb.
+    /// Returns the operation with a text argument: a key, an index value or a revision.
     pub(crate) fn text(self, text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -119,8 +114,7 @@ impl Operation {
         }
     }
 
-    /// Returns the operation with `number` as its numeric argument: a duration or a count, depending on the
-    /// verb.
+    /// Returns the operation with a numeric argument: a duration or a count.
     pub(crate) fn number(self, number: u64) -> Self {
         Self { number, ..self }
     }

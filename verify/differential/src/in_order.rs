@@ -21,8 +21,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// Definition of the comparison of the library's `InOrder` queue with client-go's `cache.RealFIFO`: the
-/// functions that generate, run and check test sequences.
+/// The comparison of the library's `InOrder` queue with client-go's `cache.RealFIFO`.
 pub(crate) const COMPONENT: Component = Component {
     name: "in_order",
     draw,
@@ -35,8 +34,8 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: |step| step.seen.contains(&RESYNC_TWICE).then_some(RESYNC_TWICE),
 };
 
-/// Option of a test sequence: `RealFIFO` stores a whole list or a whole resync as one queue entry, as in
-/// client-go's informers.
+/// Option of a test sequence: `RealFIFO` stores a whole list or resync as one entry, as in client-go's
+/// informers.
 const ATOMIC: &str = "atomic";
 
 const RESYNC_WAITING: &str = "Resync while one is queued";
@@ -196,9 +195,7 @@ fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
 
 struct Replay<Q> {
     queue: Q,
-    /// Delta type and object name of each queued delta, oldest first.
-    ///
-    /// The name is empty for a list, a resync and a bookmark.
+    /// Type and object name of each queued delta, oldest first; lists, resyncs and bookmarks have no name.
     waiting: std::collections::VecDeque<(DeltaType, String)>,
     listed: bool,
     closed: bool,

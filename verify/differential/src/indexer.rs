@@ -15,8 +15,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Thing},
 };
 
-/// Definition of the comparison of the library's `Indexer` with client-go's `cache.Indexer`: the functions
-/// that generate, run and check test sequences.
+/// The comparison of the library's `Indexer` with client-go's `cache.Indexer`.
 pub(crate) const COMPONENT: Component = Component {
     name: "indexer",
     draw,
@@ -28,7 +27,7 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Option of a test sequence: some changes are applied in batches, which only client-go 0.37 supports.
+/// Option of a test sequence with batches of changes, which only client-go 0.37 supports.
 const BATCHES: &str = "batches";
 
 /// Name of the index that every test store has from its creation.
@@ -250,10 +249,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     }
 }
 
-/// Returns the intentional difference that makes the revisions of the two stores differ at this moment.
-///
-/// There are two such differences: the last write had no revision, or the last write was a batch with a
-/// tombstone at its end and a revision in an earlier change. Returns `None` in all other cases.
+/// Returns the intentional difference that makes the revisions of the two stores differ, if any.
 fn revision_differs(moment: &Moment<'_>) -> Option<Accepted> {
     let before = moment.sequence.operations[..moment.at].iter().rev();
     for operation in before {

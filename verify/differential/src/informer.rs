@@ -28,8 +28,7 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step, Thing},
 };
 
-/// Definition of the comparison of the library's `SharedInformer` with client-go's shared informers: the
-/// functions that generate, run and check test sequences.
+/// The comparison of `SharedInformer` with client-go's shared informers.
 pub(crate) const COMPONENT: Component = Component {
     name: "informer",
     draw,
@@ -47,17 +46,16 @@ pub(crate) const COMPONENT: Component = Component {
     must_not,
 };
 
-/// Option of a test sequence: the informer uses the queue `DeltaFifo`, and is compared with client-go 0.32.
+/// Option of a test sequence: use `DeltaFifo`, and compare with client-go 0.32.
 const DELTA_FIFO: &str = "delta_fifo";
 /// Option of a test sequence: the simulated server supports streaming lists.
 const STREAMING: &str = "streaming";
 /// Option of a test sequence: the informer and some handlers resync periodically.
 const RESYNC: &str = "resync";
 
-/// Verbs of the operations after which the order of events of different objects is compared.
+/// Operations after which the order of events of different objects is compared.
 ///
-/// The order is not compared after a list, a resync or a late registration of a handler. In these cases,
-/// client-go delivers events in the random order of a Go map.
+/// After the others, client-go delivers events in the random order of a Go map.
 const IN_ORDER: [&str; 6] = ["put", "remove", "recreate", "stray", "burst", "catch_up"];
 
 /// Verbs of the operations that make a handler block in its next callback.
@@ -310,10 +308,9 @@ impl Drawing<'_> {
     }
 }
 
-/// Returns the parts of a formatted answer without the events for which `differs` returns true.
+/// Returns the parts of a formatted answer without the events that `differs` selects.
 ///
-/// A part is, for example, `revision 4`, or the events of one handler. The arguments of `differs` are the
-/// name of the handler and the formatted event.
+/// The arguments of `differs` are a handler's name and an event.
 fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String> {
     let parts = answer.text().unwrap_or_default().split("; ");
     let left = parts.filter_map(|part| {
@@ -329,7 +326,7 @@ fn without(answer: &Answer, differs: impl Fn(&str, &str) -> bool) -> Vec<String>
     left.filter(|part| !part.is_empty()).collect()
 }
 
-/// Returns whether a formatted event is an update whose old and new states are equal, such as `~a@1 a@1`.
+/// Returns whether an event is an update between equal states, such as `~a@1 a@1`.
 fn is_repeated(event: &str) -> bool {
     let mut words = event.split(' ');
     let old = words.next().and_then(|word| word.strip_prefix('~'));
@@ -385,9 +382,7 @@ fn recognise(moment: &Moment<'_>) -> Option<Accepted> {
     Some(Accepted::Here(name))
 }
 
-/// Returns the first entry of [`PROMISED_NOT`] that the checks recorded for this step.
-///
-/// The entries are violations of the library's guarantees.
+/// Returns the first violated guarantee ([`PROMISED_NOT`]) of this step, if any.
 fn must_not(step: &Step) -> Option<&'static str> {
     PROMISED_NOT
         .into_iter()
@@ -407,9 +402,7 @@ mod tests {
         Operation::new("stray").about(thing)
     }
 
-    /// Returns the intentional difference that explains why two answers to the last of the `operations`
-    /// differ, or `None` if no intentional difference explains it. `ours` is the library's answer, and
-    /// `theirs` is client-go's answer.
+    /// Returns the intentional difference that explains two answers to the last operation, if any.
     fn recognised(
         flags: &[&'static str],
         operations: Vec<Operation>,

@@ -48,23 +48,18 @@ impl fmt::Display for Version {
 }
 
 /// Answers the requests of client-go while the oracle process runs a sequence.
-///
-/// The counterpart receives and sends lines of text. The oracle is the Go process that runs client-go.
 pub(crate) trait Counterpart {
-    /// Processes a line that the oracle process sent. Returns the response line, or `None` if the oracle
-    /// process expects no response.
+    /// Processes a line of the oracle process, and returns the response line, if one is expected.
     ///
     /// # Errors
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence, and adds the data that the counterpart has recorded to the oracle's `answers`.
-    ///
-    /// Returns the resulting answers.
+    /// Ends the sequence, and returns `answers` with the data that the counterpart has recorded.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 
-/// A running Go process that executes operations on client-go. The process ends when this value is dropped.
+/// A running Go process that executes operations on client-go, and ends on drop.
 pub(crate) struct Oracle {
     child: Child,
     input: Option<BufWriter<ChildStdin>>,
@@ -72,7 +67,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Builds the oracle program for a version of client-go, and returns the path of the binary.
+    /// Builds the oracle for a version of client-go, and returns the path of the binary.
     ///
     /// # Errors
     /// Returns an error if Go is missing or the build fails.
@@ -112,12 +107,12 @@ impl Oracle {
         })
     }
 
-    /// Runs the sequences on client-go. Returns one answer per operation of each sequence, or `None` for an
-    /// operation that this version of client-go does not support.
+    /// Runs the sequences on client-go, and returns one answer per operation.
+    ///
+    /// The answer is `None` for an operation that this version of client-go does not support.
     ///
     /// # Errors
-    /// Returns an error if the oracle process has ended or returns a malformed answer. The standard error of
-    /// an ended process contains the reason.
+    /// Returns an error if the oracle process has ended or returns a malformed answer.
     pub(crate) fn ask(&mut self, sequences: &[&Sequence]) -> Result<Vec<Vec<Option<Answer>>>> {
         let input = self.input.as_mut().context("the oracle is running")?;
         let output = &mut self.output;
@@ -151,11 +146,7 @@ impl Oracle {
         })
     }
 
-    /// Runs one sequence on client-go. During the sequence, `counterpart` answers the lines of
-    /// the oracle process.
-    ///
-    /// Returns one answer per operation, or `None` for an operation that this version of client-go
-    /// does not support.
+    /// Runs one sequence on client-go, while `counterpart` answers the lines of the oracle process.
     ///
     /// # Errors
     /// Returns the errors of [`Oracle::ask`], and the errors of the counterpart.

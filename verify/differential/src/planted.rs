@@ -43,8 +43,7 @@ bugs! {
 
 /// A queue that the wrapper [`Faulty`] can extend with a planted bug.
 pub(crate) trait Inner: Queue<K> {
-    /// Returns whether the queue contains changes of this object. Always returns false for `InOrder`, which
-    /// can't look up an object.
+    /// Returns whether the queue contains changes of this object; always false for `InOrder`.
     fn has(&self, name: &ObjectName) -> bool;
 }
 
@@ -146,19 +145,15 @@ impl<Q: Inner> Queue<K> for Faulty<Q> {
     }
 }
 
-/// The operations of a `DeltaFifo` that test sequences use, in addition to those of [`Queue`].
-///
-/// [`DeltaFifo`] and its wrapper with a planted bug implement this trait.
+/// The operations of a `DeltaFifo` in addition to [`Queue`], with or without a planted bug.
 pub(crate) trait Fifo: Queue<K> {
-    /// Returns the `DeltaFifo` without a planted bug, for read operations. A wrapper returns
-    /// its inner queue.
+    /// Returns the `DeltaFifo` without the planted bug.
     fn inner(&self) -> &DeltaFifo<K>;
-    /// Pops the deltas of one object. Returns `None` if the queue is empty.
+    /// Pops the deltas of one object.
     fn pop_unit(&mut self) -> Option<Popped<K>>;
-    /// Puts popped deltas back into the queue. Returns whether the queue accepted them.
+    /// Puts popped deltas back into the queue, and returns whether it accepted them.
     fn put_back(&mut self, popped: Popped<K>) -> bool;
-    /// Returns the value of `has_synced`: whether all objects of the first list have been popped. A faulty
-    /// queue may return true too early.
+    /// Returns `has_synced` of the queue, which a planted bug can set too early.
     fn synced(&self) -> bool;
 }
 
@@ -200,12 +195,9 @@ impl Fifo for Faulty<DeltaFifo<K>> {
     }
 }
 
-/// The operations of an `InOrder` queue that test sequences use, in addition to those of [`Queue`].
-///
-/// [`InOrder`] and its wrapper with a planted bug implement this trait.
+/// The operations of an `InOrder` queue in addition to [`Queue`], with or without a planted bug.
 pub(crate) trait Ordered: Queue<K> {
-    /// Returns the value of `has_synced`: whether all objects of the first list have been popped. A faulty
-    /// queue may return true too early.
+    /// Returns `has_synced` of the queue, which a planted bug can set too early.
     fn synced(&self) -> bool;
 }
 
@@ -223,8 +215,7 @@ impl Ordered for Faulty<InOrder<K>> {
 
 /// A queue with the planted bug `UnchangedToldToAll`.
 ///
-/// For each list except the first, the queue also returns an `Updated` delta for every listed object, even if
-/// the object is unchanged.
+/// For each list except the first, the queue also returns an `Updated` delta for every listed object.
 pub(crate) struct Restless<Q> {
     inner: Q,
     listed: bool,
@@ -277,23 +268,21 @@ impl<Q: Queue<K>> Queue<K> for Restless<Q> {
     }
 }
 
-/// The operations of a store that test sequences use.
-///
-/// The library's store and its wrapper with a planted bug implement this trait.
+/// The operations of a store, with or without a planted bug, that test sequences use.
 pub(crate) trait Store {
     /// Returns the handle that reads the store.
     fn read(&self) -> &Indexer<K>;
     /// Returns the handle that writes to the store.
     fn write(&mut self) -> &mut IndexerWriter<K>;
-    /// Returns the names of the objects that have the value `value` in the index `index`.
+    /// Returns the names of the objects that have `value` in `index`.
     fn names(&self, index: &str, value: &str) -> Result<Vec<ObjectName>, NoSuchIndex> {
         self.read().index_keys(index, value)
     }
-    /// Replaces all objects of the store. Returns whether the store accepted the new objects.
+    /// Replaces all objects, and returns whether the store accepted the new objects.
     fn replace(&mut self, objects: Vec<K>, revision: &str) -> bool {
         self.write().replace(objects, revision).is_ok()
     }
-    /// Returns the revision of the store. A faulty store may return a wrong revision.
+    /// Returns the revision of the store, which a planted bug can change.
     fn revision(&self) -> ResourceVersion {
         self.read().snapshot().revision()
     }
@@ -362,16 +351,14 @@ impl<S: Store> Store for FaultyStore<S> {
     }
 }
 
-/// A list-watch source that forwards requests to another source. With a planted bug, it changes some of the
-/// requests.
+/// A list-watch source that forwards requests to another source; a planted bug may change the requests.
 pub(crate) struct FaultySource<S> {
     inner: S,
     bug: Option<Bug>,
     asked: Mutex<Asked>,
 }
 
-/// The last list request of the informer. [`FaultySource`] changes later requests according
-/// to this request.
+/// The informer's last list request, which determines how [`FaultySource`] changes later requests.
 #[derive(Default)]
 struct Asked {
     /// Revision that the last list request contained.
@@ -381,8 +368,7 @@ struct Asked {
 }
 
 impl<S> FaultySource<S> {
-    /// Creates a source that forwards requests to `inner`. If `bug` is given, the source has this planted
-    /// bug.
+    /// Creates a source that forwards requests to `inner`, with or without a planted bug.
     pub(crate) fn new(inner: S, bug: Option<Bug>) -> Self {
         Self {
             inner,

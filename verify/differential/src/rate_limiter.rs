@@ -18,8 +18,7 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// Definition of the comparison of the library's rate limiters with client-go's rate limiters: the functions
-/// that generate, run and check test sequences.
+/// Functions that generate, run and check test sequences for the rate limiters.
 pub(crate) const COMPONENT: Component = Component {
     name: "rate_limiter",
     draw,
@@ -31,10 +30,9 @@ pub(crate) const COMPONENT: Component = Component {
     must_not: nothing_more,
 };
 
-/// Maximum accepted difference between the library's delay and client-go's delay, in nanoseconds.
+/// Maximum accepted difference between the library's and client-go's delays, in nanoseconds.
 ///
-/// The delays of token buckets can differ, because client-go stores the number of tokens as a floating point
-/// number. No difference above this maximum occurred in 20,000 random sequences.
+/// Token buckets of client-go round; 20,000 random sequences showed no larger difference.
 const ROUNDING: u64 = 1;
 
 const SECOND: u64 = 1_000_000_000;
@@ -102,7 +100,7 @@ fn draw(draw: &mut Draw) -> Sequence {
     }
 }
 
-/// Returns the description of a random rate limiter, with at most `depth` levels of nested limiters.
+/// Returns a random rate limiter with at most `depth` levels of nested limiters.
 pub(crate) fn limiter(draw: &mut Draw, depth: u32) -> Limiter {
     let leaves = [
         (4, "exponential"),
@@ -199,10 +197,7 @@ pub(crate) fn build(limiter: &Limiter) -> Dynamic {
     }
 }
 
-/// Implements `RateLimiter` for a boxed limiter, so that `MaxOf` can combine limiters of
-/// different types.
-///
-/// The types of the limiters are only known at run time.
+/// A boxed `RateLimiter`, so that `MaxOf` can combine limiters of different types.
 pub(crate) struct Boxed(pub(crate) Dynamic);
 
 impl RateLimiter<String> for Boxed {

@@ -23,8 +23,7 @@ A number is how often a behaviour was compared with that version; `–` means th
 `verify/differential/README.md` describes the method.
 ";
 
-/// Returns the text of the conformance page: one table of behaviors per component, and a table of all
-/// intentional differences.
+/// Returns the text of the conformance page.
 pub(crate) fn text(shown: &[(&Component, Coverage)], divergences: &Divergences) -> String {
     let mut text = OPENING.to_owned();
     for (component, coverage) in shown {
@@ -82,11 +81,9 @@ fn table(component: &Component, coverage: &Coverage) -> String {
     text
 }
 
-/// Returns the lines of the conformance page without the cells that differ between two runs
-/// with the same seeds.
+/// Returns the lines of the conformance page without the cells that differ between two runs.
 ///
-/// These cells contain results that depend on the number of intentional differences. This number differs from
-/// run to run, because the retry delays of client-go's reflector are random.
+/// The number of intentional differences varies because client-go's retry delays are random.
 fn repeatable(text: &str) -> Vec<&str> {
     let rows = text.lines().map(|line| {
         let row = line.strip_suffix(" |").unwrap_or(line);
@@ -98,8 +95,9 @@ fn repeatable(text: &str) -> Vec<&str> {
     rows.collect()
 }
 
-/// Writes the conformance page if `write` is true. Otherwise compares `text` with the existing file. Returns
-/// whether the file is up to date.
+/// Writes the conformance page, or compares it with the existing file if `write` is false.
+///
+/// Returns whether the file is up to date.
 ///
 /// # Errors
 /// Returns an error if the file can't be written.

@@ -25,8 +25,7 @@ use crate::{
 
 use self::{alignment::Alignment, conversation::Conversation, line::SEEN};
 
-/// Definition of the comparison of the library's reflector with client-go's reflector: the functions that
-/// generate, run and check test sequences.
+/// The comparison of the library's reflector with client-go's reflector.
 pub(crate) const COMPONENT: Component = Component {
     name: "requests",
     draw,
@@ -46,7 +45,7 @@ pub(crate) const COMPONENT: Component = Component {
 
 /// Option of a test sequence: both reflectors request lists as streaming lists.
 const STREAMING: &str = "streaming";
-/// Option of a test sequence: the library is compared with client-go 0.32 instead of 0.37.
+/// Option of a test sequence: compare with client-go 0.32 instead of 0.37.
 const OLD: &str = "old";
 /// Option of a test sequence: both reflectors request lists in pages.
 const PAGES: &str = "pages";
@@ -74,8 +73,7 @@ const VERBS: [&str; 20] = [
     "unsupported",
 ];
 
-/// Names of all behaviors that a run must show. They are the verbs of the operations, and the
-/// names in [`SEEN`].
+/// Names of all behaviors that a run must show: the verbs and [`SEEN`].
 const BEHAVIOURS: &[&str] = &{
     let mut behaviours = [""; VERBS.len() + SEEN.len()];
     let mut at = 0;
@@ -114,10 +112,9 @@ const ENDS: &[(u32, &str)] = &[
 
 const ENDS_OF_STREAMS: &[(u32, &str)] = &[(2, "end_early"), (1, "end_never"), (2, "unsupported")];
 
-/// Failures that the server can inject into a request: error statuses and a connection reset.
+/// Failures that the server can inject: error statuses and a connection reset.
 ///
-/// client-go's REST client returns the first [`UNREPEATED`] failures of the array to the reflector. After one
-/// of the other failures, the REST client itself retries the request.
+/// client-go's REST client retries all but the first [`UNREPEATED`] failures itself.
 const REFUSALS: [&str; 9] = [
     "410",
     "429",
@@ -130,9 +127,7 @@ const REFUSALS: [&str; 9] = [
     "reset",
 ];
 
-/// Number of failures in [`REFUSALS`] after which client-go's REST client does not retry the request.
-///
-/// These failures are the first in the array.
+/// Number of first failures in [`REFUSALS`] that client-go's REST client does not retry.
 const UNREPEATED: usize = 6;
 
 /// Error statuses with which the server rejects only watch requests, in addition to [`REFUSALS`].
@@ -203,9 +198,7 @@ fn operation(draw: &mut Draw, flags: &[&str], verbs: &[(u32, &'static str)]) -> 
     }
 }
 
-/// Adds random changes of objects to an operation that ends the watch, and returns the operation.
-///
-/// The watch ends before the server sends the events of these changes.
+/// Adds random object changes to an operation that ends the watch before their events are sent.
 fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     let changes = draw.number(1..=4);
     let batch = (0..changes).map(|_| {
@@ -218,9 +211,7 @@ fn changes(draw: &mut Draw, operation: Operation) -> Operation {
     }
 }
 
-/// Adds random request failures to an operation, and returns the operation.
-///
-/// The server injects the failures into the requests that the reflector sends after the operation.
+/// Adds random failures of the requests that follow an operation.
 fn refusals(draw: &mut Draw, flags: &[&str], operation: Operation) -> Operation {
     let streaming = flags.contains(&STREAMING);
     // A probe is a list too, and would receive an error meant for a list. No list is rejected where a probe
@@ -271,13 +262,12 @@ fn refusal(draw: &mut Draw, verb: &str, with: &[&str]) -> String {
     format!("{verb} configmaps: {with} x{times}")
 }
 
-/// Text in an answer that separates the requests of the first turn from those of the second turn.
+/// Separates the requests of an operation's first turn from those of the second turn.
 ///
-/// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two turns.
+/// A turn injects faults into the server, and then lets virtual time pass.
 const THEN: &str = "then";
 
-/// Returns the answer to an operation, formatted from the requests that followed the operation and the
-/// content of the store.
+/// Returns an operation's answer: the requests that followed, and the store's content.
 fn join(mut said: Vec<String>, store: &str) -> String {
     said.push(format!("store {store}"));
     said.join("; ")

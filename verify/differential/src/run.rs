@@ -26,14 +26,13 @@ use crate::{
 /// Path of the file with the fixed seeds, relative to the workspace.
 const FIXED: &str = "verify/differential/seeds.toml";
 
-/// The fixed seeds: a range of seeds for all components, and additional seeds for single components.
+/// A range of fixed seeds for all components, and additional seeds for single components.
 type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 
 /// Maximum number of failing sequences per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Number of seeds from which a comparison must show every intentional difference of the component. With
-/// fewer seeds, a difference can be missing by chance.
+/// Number of seeds from which every intentional difference of a component must occur.
 const FULL_RUN: usize = 1000;
 
 /// Maximum number of seeds with which the command tries to find one planted bug.
@@ -55,22 +54,15 @@ pub(crate) struct Arguments {
     /// Compare only this component
     #[arg(long)]
     component: Option<String>,
-    /// Print how often each behavior occurred, and how often it was compared with client-go 0.37 and 0.32
+    /// Print how often each behavior occurred and was compared with each client-go version
     #[arg(long)]
     counts: bool,
 }
 
-/// Runs the command: compares the library with client-go, or searches for planted bugs.
-///
-/// A planted bug is a deliberate fault that the comparison must detect. Returns whether the command
-/// succeeded:
-///
-/// - A comparison succeeds if all sequences pass, and if all required behaviors and intentional differences
-///   occur. With `--fixed` and without `--component`, the conformance page must also be up to date.
-/// - A search succeeds if it finds every planted bug.
+/// Compares the library with client-go, or searches for deliberate bugs, and returns whether that succeeded.
 ///
 /// # Errors
-/// Returns an error if an oracle can't be built or has ended, or if a file can't be read or written.
+/// Returns an error if an oracle fails, or if a file can't be read or written.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let wanted = |component: &&&Component| {
         let name = arguments.component.as_ref();
@@ -141,12 +133,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Compares client-go with the library for the sequences of these seeds, and prints the results. Returns
-    /// whether the comparison succeeded, and the coverage.
-    ///
-    /// The comparison succeeds if all sequences pass, and all required behaviors and intentional differences
-    /// occur. If a seed comes from the option `--fresh` and its sequence fails, the function also prints the
-    /// line that adds the seed to the file [`FIXED`].
+    /// Compares the sequences of these seeds, prints the results, and returns the success and the coverage.
     fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
         let fresh = origin == Origin::Fresh;
@@ -188,11 +175,9 @@ impl Judge<'_> {
     }
 }
 
-/// Compares the intentional differences that occurred with those that are described for the component.
+/// Returns a message for each intentional difference that occurred but is not described.
 ///
-/// Returns an error message for each difference that occurred but is not described in the file
-/// [`divergences::FILE`]. If `complete` is true, also returns a message for each described difference that
-/// never occurred.
+/// If `complete`, also returns one for each described difference that never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

@@ -8,21 +8,20 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// A sequence of random operations on one component, such as the work queue. client-go and the library both
-/// run the sequence.
+/// A sequence of random operations on one component, such as the work queue.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Sequence {
     /// Name of the component that runs the operations, such as `workqueue`.
     pub(crate) component: &'static str,
-    /// The enabled options, such as `streaming`. Each component defines its own options.
+    /// The enabled options of the component, such as `streaming`.
     pub(crate) flags: Vec<&'static str>,
-    /// The rate limiter that the component uses; `None` for a component without a rate limiter.
+    /// The rate limiter that the component uses, if any.
     pub(crate) limiter: Option<Limiter>,
     /// The operations in the order in which they run.
     pub(crate) operations: Vec<Operation>,
 }
 
-/// One operation on a component. The verb determines which other fields are used.
+/// One operation on a component, whose verb determines the used fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Operation {
     /// The name of the operation, such as `add`.
@@ -33,11 +32,11 @@ pub(crate) struct Operation {
     pub(crate) things: Vec<Thing>,
     /// The changes of a batch, if the operation applies several changes; otherwise empty.
     pub(crate) batch: Vec<Operation>,
-    /// A text argument, such as a key, an index value or a revision; empty if the verb needs none.
+    /// A text argument, such as a key, an index value or a revision; may be empty.
     pub(crate) text: String,
-    /// A second text argument, such as the name of an index; empty if the verb needs none.
+    /// A second text argument, such as the name of an index; may be empty.
     pub(crate) index: &'static str,
-    /// A duration or a count, depending on the verb. The verb also determines the unit of a duration.
+    /// A duration or a count; the verb determines which, and the unit.
     pub(crate) number: u64,
 }
 
@@ -48,26 +47,23 @@ pub(crate) struct Thing {
     pub(crate) key: String,
     /// Resource version of the object; empty if the object has none.
     pub(crate) revision: String,
-    /// Index or label values of the object, by the name of the index or label. Several values of one index
-    /// are joined by commas.
+    /// Values of the object by the name of their index or label, separated by commas.
     pub(crate) values: BTreeMap<&'static str, String>,
 }
 
-/// Description of a rate limiter, from which client-go and the library build equal limiters. The kind
-/// determines which other fields are used.
+/// Description of a rate limiter, from which client-go and the library build equal limiters.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Limiter {
     /// The kind of the rate limiter, such as `bucket`.
     pub(crate) kind: &'static str,
-    /// A duration in nanoseconds. The kind determines its meaning: base delay (`exponential`), fast delay
-    /// (`fast_slow`), time per token (`bucket`) or maximum wait (`max_wait`).
+    /// A duration in nanoseconds: base delay (`exponential`), fast delay (`fast_slow`), time per token
+    /// (`bucket`) or maximum wait (`max_wait`).
     pub(crate) first: u64,
-    /// A duration in nanoseconds. The kind determines its meaning: maximum delay (`exponential`) or slow
-    /// delay (`fast_slow`).
+    /// A duration in nanoseconds: maximum delay (`exponential`) or slow delay (`fast_slow`).
     pub(crate) second: u64,
-    /// A count. The kind determines its meaning: number of fast attempts (`fast_slow`) or burst (`bucket`).
+    /// A count: number of fast attempts (`fast_slow`) or burst (`bucket`).
     pub(crate) count: u32,
-    /// The nested rate limiters of the kinds `max_of` and `max_wait`; empty for the other kinds.
+    /// The nested rate limiters of the kinds `max_of` and `max_wait`.
     pub(crate) inner: Vec<Limiter>,
 }
 
@@ -75,19 +71,18 @@ pub(crate) struct Limiter {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Answer {
-    /// A text. client-go's text and the library's text must be equal.
+    /// A text, which must be equal for client-go and the library.
     Said(String),
     /// Values whose order is not compared, because client-go reads them from a Go map.
     Set(Vec<String>),
 }
 
-/// The result of an operation on the library, and the names of the behaviors that occurred in the operation.
+/// The result of an operation on the library, and the behaviors that occurred in the operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// The answer, which is compared with client-go's answer.
     pub(crate) answer: Answer,
-    /// Names of the behaviors that occurred in the operation, such as "Pop of an empty queue". The coverage
-    /// report counts how often each behavior occurs.
+    /// Names of the behaviors for the coverage report, such as "Pop of an empty queue".
     pub(crate) seen: Vec<&'static str>,
 }
 
@@ -114,9 +109,9 @@ impl Answer {
         Self::said(if yes { "yes" } else { "no" })
     }
 
-    /// Creates the answer of an operation that can fail. The error text is left out, because client-go and
-    /// the library use different error texts.
+    /// Creates the answer of an operation that can fail, without the error text.
     pub(crate) fn accepted<T, E>(result: &Result<T, E>) -> Self {
+        // client-go and the library use different error texts.
         Self::said(if result.is_ok() { "ok" } else { "error" })
     }
 
@@ -128,7 +123,7 @@ impl Answer {
         }
     }
 
-    /// Returns whether the two answers are equal. The order of the values in a set is ignored.
+    /// Returns whether the answers are equal, with sets compared without order.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Said(one), Self::Said(other)) => one == other,

@@ -9,21 +9,18 @@ use crate::{compare::Failure, sequence::Sequence};
 pub(crate) struct Finding {
     /// The seed from which the sequence was generated.
     pub(crate) seed: u64,
-    /// The failing sequence. [`shrink`] replaces it by a shorter one.
+    /// The failing sequence, which [`shrink`] shortens.
     pub(crate) sequence: Sequence,
-    /// The first difference between the library's answers and client-go's answers, or the first guarantee
-    /// that the library violated.
+    /// The first difference between the library and client-go, or the first violated guarantee.
     pub(crate) failure: Failure,
 }
 
-/// Function that runs a sequence on the library and on client-go. Returns the first failure, or `None` if the
-/// sequence passes.
+/// Runs a sequence on the library and on client-go, and returns the first failure.
 type Judge<'a> = &'a mut dyn FnMut(&Sequence) -> Result<Option<Failure>>;
 
 /// Replaces the sequence of `finding` with a shorter sequence that still fails.
 ///
-/// Removes operations, objects of lists and changes of batches, and halves numbers. The shorter sequence may
-/// show a different failure.
+/// The shorter sequence may show a different failure.
 ///
 /// # Errors
 /// Returns the errors of `judge`.
@@ -42,8 +39,7 @@ pub(crate) fn shrink(finding: &mut Finding, judge: Judge<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Removes single objects of a list and single changes of a batch from the operation at index `at`. Keeps a
-/// removal only if the sequence still fails.
+/// Removes the objects and changes of the operation `at` that the failure does not need.
 fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     let mut part = 0;
     loop {
@@ -63,7 +59,7 @@ fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> 
     }
 }
 
-/// Halves the numeric argument of the operation at index `at`, as long as the sequence still fails.
+/// Halves the number of the operation at index `at` while the sequence still fails.
 fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     loop {
         let mut less = finding.sequence.clone();
@@ -77,8 +73,7 @@ fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     }
 }
 
-/// Runs the sequence `other`, and returns whether it fails. If it fails, stores the sequence, up to the
-/// failing operation, and the failure in `finding`.
+/// Returns whether the sequence `other` fails, and stores a failing sequence in `finding`.
 fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
     let Some(failure) = judge(&other)? else {
         return Ok(false);
@@ -97,10 +92,7 @@ mod tests {
         sequence::{Operation, Thing},
     };
 
-    /// Simulates a comparison, and returns the failure; `None` if the comparison passes.
-    ///
-    /// The comparison fails at the first operation that contains the object `x` and follows a `pass`
-    /// operation with a number of 5 or more. Other operations can be between the two.
+    /// Simulates a failure at the first object `x` after a `pass` operation of 5 or more.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;

@@ -14,8 +14,7 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// Definition of the comparison of the library's `RateLimitingQueue` with client-go's rate limiting queue:
-/// the functions that generate, run and check test sequences.
+/// Defines how the two queues are compared: the sequences, their runs and the checks.
 pub(crate) const COMPONENT: Component = Component {
     name: "workqueue",
     draw,
@@ -192,10 +191,9 @@ fn operation(draw: &mut Draw, verbs: &[(u32, &'static str)]) -> Operation {
     }
 }
 
-/// Removes the `drained` events from the text of an answer. Each of these events records that a call of
-/// `ShutDownWithDrain` returned.
+/// Returns the answer's text without its `drained` events, and the number of these events.
 ///
-/// Returns the remaining text and the number of removed events.
+/// Each of these events records that a call of `ShutDownWithDrain` returned.
 fn without_drains(answer: &Answer) -> (String, usize) {
     let text = answer.text().unwrap_or_default();
     let (drained, other): (Vec<_>, Vec<_>) = text

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tower_service::Service as _;
 
-/// Maximum virtual time for reading the body of a response. The body of a watch does not end on its own.
+/// Maximum virtual time for reading a body, because a watch does not end on its own.
 const READ: Duration = Duration::from_secs(1);
 
 thread_local! {
@@ -25,13 +25,12 @@ thread_local! {
     );
 }
 
-/// A response of the embedded server. The body of a watch contains only the data of the first virtual second.
+/// A response of the embedded server, with only the first virtual second of a watch.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Vec<u8>,
-    /// The body as JSON. The value is null if the body is not JSON, or if it did not end within one virtual
-    /// second.
+    /// The body as JSON; null if the body is not JSON or did not end in time.
     pub(crate) json: Value,
 }
 
@@ -47,7 +46,7 @@ impl Answer {
     }
 }
 
-/// Sends a request, and returns the response. Stops reading the body after one second of virtual time.
+/// Sends a request, and returns the response.
 ///
 /// # Panics
 /// Panics if the response is invalid: see [`check`].
@@ -55,7 +54,7 @@ pub(crate) fn ask(server: &Server, request: Request<Bytes>) -> Answer {
     RUNTIME.with_borrow_mut(|runtime| runtime.block_on(answer(server.clone(), request)))
 }
 
-/// Sends a GET request without a body, and returns the response. `uri` must be well-formed.
+/// Sends a GET request for the well-formed `uri`.
 ///
 /// # Panics
 /// Panics if the response is invalid: see [`check`].
@@ -100,11 +99,10 @@ fn is_strategic(request: &Request<Bytes>) -> bool {
         && kind.is_some_and(|kind| kind.starts_with(b"application/strategic-merge-patch+json"))
 }
 
-/// Body of the embedded server's 404 response for an unknown path. Go's HTTP server sends the same body.
+/// Body of a 404 response for an unknown path, as Go's HTTP server sends it.
 const NOWHERE: &str = "404 page not found\n";
 
-/// Returns whether `message` is the message of an error with code 500 that Kubernetes also returns for
-/// invalid client input.
+/// Returns whether Kubernetes also returns code 500 with this message for invalid input.
 fn is_known_500(message: &str) -> bool {
     let is_revision = message.contains("strconv.ParseUint: parsing ");
     let causes = [": invalid syntax", ": value out of range"];
@@ -112,15 +110,9 @@ fn is_known_500(message: &str) -> bool {
         || is_revision && causes.iter().any(|cause| message.ends_with(cause))
 }
 
-/// Checks a response, which may be an error response. Panics if the check fails.
+/// Panics if a response is invalid: an error without a matching `Status`, or an unexpected code from 500 on.
 ///
-/// An error response must be a `Status` object whose code is the HTTP status code. The text for an unknown
-/// path is also accepted. A code of 500 or more is accepted in these cases:
-///
-/// - 501 for a feature that the embedded server lacks;
-/// - 504 for a revision that does not exist yet;
-/// - 500 without a reason, if Kubernetes returns it for the same invalid input or if the request is a
-///   strategic merge patch (`is_strategic`).
+/// `is_strategic` is whether the request is a strategic merge patch.
 fn check(answer: &Answer, is_strategic: bool) {
     let Answer { code, json, .. } = answer;
     let body = String::from_utf8_lossy(&answer.body);

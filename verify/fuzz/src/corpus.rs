@@ -8,7 +8,7 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context as _, Result};
 use harness::report::workspace;
 
-/// Returns the name and the content of each corpus file of a target, ordered by name.
+/// Returns the name and the content of each corpus file, ordered by name.
 ///
 /// # Errors
 /// Returns an error if the target has no corpus folder, or a file can't be read.
@@ -27,8 +27,7 @@ pub(crate) fn read(target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// Returns the folder into which the runs of a target write their current input and a failing input. Creates
-/// the folder if it is missing.
+/// Returns the folder for a target's current and failing inputs, and creates it if missing.
 ///
 /// # Errors
 /// Returns an error if the folder can't be created.

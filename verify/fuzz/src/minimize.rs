@@ -7,9 +7,7 @@ use harness::shrink::leave_out;
 /// Maximum number of changed inputs that are tried while one input is minimized.
 const TRIES: usize = 4_000;
 
-/// Returns the shortest input found for which `fails` still returns true.
-///
-/// Also replaces bytes that do not affect the failure with `a`.
+/// Returns the shortest failing input found, with irrelevant bytes replaced by `a`.
 pub(crate) fn minimize(input: Vec<u8>, mut fails: impl FnMut(&[u8]) -> bool) -> Vec<u8> {
     let mut best = input;
     let mut tries = 0;

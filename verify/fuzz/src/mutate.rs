@@ -11,14 +11,12 @@ const LONGEST: usize = 8 << 10;
 /// Maximum number of mutations that are applied to one input.
 const ACCIDENTS: usize = 6;
 
-/// Bytes that are significant to parsers, such as delimiters. A mutation can replace any byte of an input
-/// with one of these bytes.
+/// Bytes that are significant to parsers, such as delimiters, as values for mutations.
 const TURNS: &[u8] = b"\0\x01\x7f\x80\xff\n\r\t \"\\/{}[],:%&=+-0919eE.";
 
-/// Returns a randomly mutated copy of a random input in `pool`. A mutation can insert one of `words`.
+/// Returns a randomly mutated copy of an input in `pool`. A mutation can insert one of `words`.
 ///
-/// The first `first` inputs in `pool` are the corpus. At least half of the calls mutate an input of the
-/// corpus, because most inputs outside the corpus are invalid and only cause errors.
+/// At least half of the calls mutate one of the `first` inputs, the corpus, because most others are invalid.
 ///
 /// # Panics
 /// Can panic if `first` is 0.
@@ -70,7 +68,7 @@ fn insert(input: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     }
 }
 
-/// Returns a random byte range within an input of `length` bytes. Short ranges are more likely.
+/// Returns a random byte range within an input; short ranges are more likely.
 fn piece(random: &mut Rng, length: usize) -> std::ops::Range<usize> {
     let from = random.usize(..=length);
     let longest = if random.bool() { 16 } else { length };

@@ -40,7 +40,7 @@ const MEMORY_KIB: u64 = 2 << 20;
 pub(crate) struct Arguments {
     /// Run only these targets; all by default
     targets: Vec<String>,
-    /// Number of mutated inputs per target; by default a number that takes a few seconds
+    /// Number of mutated inputs per target; the default takes a few seconds
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
     /// The seed of the mutations
@@ -52,20 +52,20 @@ pub(crate) struct Arguments {
     /// Time per target after which no further mutated input starts
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
-    /// Run the named target on only this input, for example one that a failed run has saved
+    /// Run the named target only on this input, such as a saved failure
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// Plant each known bug in turn, and require that the fuzz targets find it
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
-    /// Run the named target in this process, instead of in a child process with limited memory
+    /// Run the named target in this process, without a memory limit
     #[arg(long, hide = true)]
     here: bool,
 }
 
-/// Runs the command: replays one input, runs the selected targets, or searches for all planted bugs.
+/// Replays one input, runs the selected targets, or searches for all planted bugs.
 ///
-/// Returns true if no target failed. For a search, returns true if every planted bug was found.
+/// Returns true if no target failed, or if every planted bug was found.
 ///
 /// # Errors
 /// Returns an error if a target does not exist, or if a file can't be read or written.
@@ -105,8 +105,7 @@ fn named(names: &[String]) -> Result<Vec<&'static Target>> {
     names.iter().map(find).collect()
 }
 
-/// Runs each target in its own process with limited memory. Runs as many processes at a time as the machine
-/// has hardware threads. Returns whether all targets passed.
+/// Runs each target in a process with limited memory, and returns whether all passed.
 fn apart(targets: &[&Target], arguments: &Arguments, seed: u64) -> Result<bool> {
     say(&format!("seed {seed}"));
     let mut outputs = Vec::new();
@@ -147,8 +146,7 @@ fn child(target: &Target, arguments: &Arguments, seed: u64) -> Result<Output> {
         .context("no process can be started")
 }
 
-/// Prints the output of the process that ran the target `name`. If the process died, also prints the input
-/// that the process was running. Returns whether the process succeeded.
+/// Reports on the process of the target `name`, and returns whether the process succeeded.
 fn tell(name: &str, output: &Output) -> Result<bool> {
     for text in [&output.stdout, &output.stderr] {
         let text = String::from_utf8_lossy(text);

@@ -26,29 +26,29 @@ use crate::{corpus, minimize::minimize, mutate::mutate};
 /// Maximum time for which the target may run with one input.
 const INPUT_MAX: Duration = Duration::from_secs(10);
 
-/// Settings of a run: the number and the seed of the mutated inputs, and the maximum time.
+/// Settings of a run: the number and seed of the mutated inputs, and a time limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     pub(crate) seed: u64,
     pub(crate) runs: u32,
-    /// Time after which the run does not start another mutated input; `None` for no limit.
+    /// Time after which no further mutated input starts; `None` for no limit.
     pub(crate) time: Option<Duration>,
 }
 
-/// Result of running a target: the numbers of inputs, and the failure that ended the run.
+/// Result of running a target: the numbers of inputs, and a failure.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) corpus: usize,
     pub(crate) runs: u32,
-    /// Number of path names that the target returned for mutated inputs, but for no input of the corpus.
+    /// Number of code paths that mutated inputs took, but no input of the corpus.
     pub(crate) new: usize,
     pub(crate) failure: Option<Failure>,
 }
 
-/// An input for which the target panicked, with the message and the source location of the panic.
+/// An input for which the target panicked, with the panic's message and source location.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Origin of the input: the name of the corpus file, or the number of the mutated input, such as `run 7`.
+    /// The name of the corpus file, or the number of the mutated input, such as `run 7`.
     pub(crate) origin: String,
     pub(crate) input: Vec<u8>,
     pub(crate) message: String,
@@ -72,10 +72,9 @@ pub(crate) fn note_panics() {
     }));
 }
 
-/// Runs the target on one input. Returns the target's name for the path that the input took through the code.
+/// Runs the target on one input, and returns the name of the code path that the input took.
 ///
-/// If the target panics, returns the source location and the message of the panic as the error. The panic
-/// hook of [`note_panics`] must be installed.
+/// Returns the source location and message of a panic. Requires the panic hook of [`note_panics`].
 pub(crate) fn give(
     target: &Target,
     input: &[u8],
@@ -85,24 +84,21 @@ pub(crate) fn give(
     run.map_err(|_| PANIC.lock().take().unwrap_or_default())
 }
 
-/// State of a run of one target: the inputs to mutate, and the path names that occurred so far.
+/// State of a run: the inputs to mutate, and the names of the code paths taken so far.
 struct Smoke<'a> {
     target: &'a Target,
     bug: Option<Bug>,
-    /// File to which each input is written before it runs. If the process dies, the file contains the input
-    /// that was running. `None` if inputs are not written.
+    /// File that contains the current input, in case the process dies.
     current: Option<File>,
     pool: Vec<Vec<u8>>,
     ways: BTreeSet<String>,
     given: &'a AtomicU64,
 }
 
-/// Runs the target on its corpus and then on `effort.runs` mutated inputs. Ends at the first input that
-/// fails.
+/// Runs the target on its corpus and on mutated inputs, until an input fails.
 ///
-/// If `bug` is set, the target has this planted (simulated) bug, and does not run on the unchanged corpus. If
-/// `watched` is true, each input is written to a file before the target runs on it. If an input takes longer
-/// than [`INPUT_MAX`], the process is aborted.
+/// Aborts the process if an input takes longer than [`INPUT_MAX`]. If `watched` is true, each input is first
+/// written to a file.
 ///
 /// # Errors
 /// Returns an error if a file can't be read or written.
@@ -166,9 +162,7 @@ impl Smoke<'_> {
         Ok(tally)
     }
 
-    /// Runs the target on one input. Returns the failure if the target panicked, and otherwise `None`.
-    ///
-    /// Later mutations also use this input if it is from the corpus or takes a new path.
+    /// Runs the target on one input, and returns the failure if the target panicked.
     fn one(&mut self, origin: String, input: Vec<u8>) -> Result<Option<Failure>> {
         if let Some(file) = &mut self.current {
             file.seek(SeekFrom::Start(0))?;
@@ -195,8 +189,7 @@ impl Smoke<'_> {
 }
 
 impl Failure {
-    /// Replaces the failing input with a shorter input for which the target panics at the same source
-    /// location. Saves the shorter input to a file, and returns the path of the file.
+    /// Shortens the input while it causes the same panic, and returns the path of the saved input.
     ///
     /// # Errors
     /// Returns an error if the file can't be written.
@@ -226,7 +219,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Calls `does`, and returns the result. Aborts the process if one input runs for longer than [`INPUT_MAX`].
+/// Calls `does`, and aborts the process if one input runs for longer than [`INPUT_MAX`].
 ///
 /// `does` must increment `given` before it runs each input.
 fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
@@ -240,7 +233,7 @@ fn timed<T>(target: &Target, given: &AtomicU64, does: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Aborts the process if `given`, the number of started inputs, does not change for [`INPUT_MAX`].
+/// Aborts the process if `given` does not change for [`INPUT_MAX`].
 ///
 /// Returns when `ended` is true. After another thread sets `ended`, it must notify `told`.
 fn end_what_hangs(target: &Target, given: &AtomicU64, ended: &Mutex<bool>, told: &Condvar) {

@@ -22,20 +22,18 @@ use std::fmt;
 
 use crate::planted::Bug;
 
-/// A fuzz target: a function that tests some code with any bytes, and settings for the mutation of its
-/// inputs.
+/// A fuzz target: a function that tests some code with any bytes, and settings for mutations.
 pub struct Target {
-    /// Name of the target on the command line, and of its files in `corpus` and in `libfuzzer`.
+    /// Name of the target on the command line, and of its files in `corpus` and `libfuzzer`.
     pub name: &'static str,
-    /// Tests the code with an input, and panics if the code has a defect. If a [`Bug`] is given, tests the
-    /// code as if the code had this bug.
+    /// Tests the code with an input and an optional planted [`Bug`]. Panics if the code has a defect.
     ///
-    /// Returns a name for the path that the input took through the code, such as the first words of an error
-    /// message. An input whose path name has not occurred before is used for later mutations.
+    /// Returns a name for the path of the input through the code, such as the first words of an error
+    /// message. An input with a new name is used for later mutations.
     pub run: fn(&[u8], Option<Bug>) -> String,
     /// Texts that mutations insert into inputs.
     pub dictionary: &'static [&'static str],
-    /// Number of mutated inputs in a default run. A default run takes a few seconds in an unoptimized build.
+    /// Number of mutated inputs in a default run, which takes a few seconds without optimization.
     pub runs: u32,
 }
 

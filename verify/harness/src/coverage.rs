@@ -6,9 +6,7 @@ use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use crate::seeds::Origin;
 
-/// Number of runs with fixed seeds in which a required behavior must occur at least once on average.
-///
-/// For example, each required behavior must occur 25 times in 500 runs.
+/// Number of runs with fixed seeds in which each required behavior must occur once on average.
 const ONCE_PER: usize = 20;
 
 /// Number of occurrences of each behavior that runs have exercised.
@@ -52,7 +50,7 @@ impl<T: Ord> Counts<T> {
         self.0.iter().map(|(what, times)| (what, *times))
     }
 
-    /// Returns a line of text for each behavior in `required` that occurred fewer than `least` times.
+    /// Returns a line for each behavior in `required` that occurred fewer than `least` times.
     pub fn rare<'a>(&self, required: impl IntoIterator<Item = &'a T>, least: usize) -> Vec<String>
     where
         T: fmt::Display + 'a,
@@ -64,10 +62,7 @@ impl<T: Ord> Counts<T> {
     }
 }
 
-/// Returns the minimum number of times that each required behavior must occur in `runs` runs.
-///
-/// With fixed seeds, the minimum is `runs / 20`. With other seeds, the minimum is 1, or 0 for fewer than 20
-/// runs.
+/// Returns how often each required behavior must occur in `runs` runs.
 pub fn required(origin: Origin, runs: usize) -> usize {
     let required = runs / ONCE_PER;
     match origin {

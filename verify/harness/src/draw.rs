@@ -6,8 +6,8 @@ use fastrand::Rng;
 
 /// A random number generator with methods that draw choices.
 ///
-/// A method always draws the same number of random numbers, regardless of the probabilities in its arguments.
-/// After a change of such a probability, the same seed still yields the same choices in later calls.
+/// The number of drawn random numbers does not depend on the probabilities in the arguments, so a changed
+/// probability does not change later choices.
 pub trait Choose {
     /// Returns the random number generator.
     fn random(&mut self) -> &mut Rng;
@@ -17,7 +17,7 @@ pub trait Choose {
         self.random().u32(0..100) < percent
     }
 
-    /// Returns one of the values in `of` at random, each with the same probability.
+    /// Returns one of the values in `of`, each with the same probability.
     ///
     /// # Panics
     /// Panics if `of` is empty.
@@ -25,10 +25,7 @@ pub trait Choose {
         &of[self.random().usize(..of.len())]
     }
 
-    /// Returns one of the values in `of` at random.
-    ///
-    /// Each element of `of` is a weight and a value. The probability of a value is proportional to its
-    /// weight.
+    /// Returns one of the values in `of`, with a probability proportional to its weight.
     ///
     /// # Panics
     /// Panics if the sum of the weights is 0.
@@ -44,10 +41,7 @@ pub trait Choose {
         unreachable!("{at} is less than the sum of all weights")
     }
 
-    /// Returns a random subset of the values in `of`.
-    ///
-    /// Each element of `of` is a pair. The first part is the probability, in percent, that the subset
-    /// contains the second part.
+    /// Returns a random subset of the values in `of`, whose probabilities are in percent.
     fn subset<T: Copy>(&mut self, of: &[(u32, T)]) -> Vec<T> {
         let on = of.iter().filter(|(percent, _)| self.chance(*percent));
         on.map(|(_, value)| *value).collect()

@@ -8,13 +8,12 @@ use anyhow::Result;
 
 use crate::report::say;
 
-/// A planted bug of a verification program. The macro [`bugs!`](crate::bugs) implements this trait.
+/// A planted bug of a verification program, defined with the macro [`bugs!`](crate::bugs).
 pub trait Planted: Copy + fmt::Display + 'static {
     /// All planted bugs, in the order in which the program searches for them.
     const ALL: &'static [Self];
 
-    /// Returns the name of the component that contains the bug. For the fuzz runner, returns the name of the
-    /// fuzz target that must find the bug. Returns an empty text if the bug has neither.
+    /// Returns the component or the fuzz target of the bug, or an empty text.
     fn place(self) -> &'static str;
 }
 
@@ -30,14 +29,14 @@ pub enum Search {
     },
     /// The program has not found the bug: no run with the planted bug failed.
     Missed {
-        /// How many runs did not fail. The text includes the unit, such as `500 seeds`.
+        /// Number of runs without a failure, with its unit, such as `500 seeds`.
         within: String,
     },
 }
 
-/// Searches for each planted bug in `bugs`, and prints the result of each search.
+/// Searches for each planted bug, prints the results, and returns whether all were found.
 ///
-/// `search` must run the program with one planted bug. Returns `true` if all searches found their bugs.
+/// `search` must run the program with one planted bug.
 ///
 /// # Errors
 /// Returns the first error of `search`.
@@ -62,10 +61,10 @@ pub fn find_each<B: Planted>(
     Ok(are_found)
 }
 
-/// Defines an enum of planted bugs. The enum implements [`Planted`](crate::planted::Planted) and `Display`.
+/// Defines an enum of planted bugs that implements [`Planted`](crate::planted::Planted) and `Display`.
 ///
-/// Each bug is a line of the form `Variant in "component": "description",`. The part `in "component"` is
-/// optional, and sets the result of [`Planted::place`](crate::planted::Planted::place).
+/// Each bug is a line `Variant in "component": "description",`. The optional `in "component"` sets
+/// [`Planted::place`](crate::planted::Planted::place).
 #[macro_export]
 macro_rules! bugs {
     ($visibility:vis enum $name:ident { $($bug:ident $(in $place:literal)?: $text:literal,)+ }) => {

@@ -13,9 +13,7 @@ pub fn say(line: &str) {
     println!("{line}");
 }
 
-/// Converts the result of a program to its exit code: success for `Ok(true)`, failure otherwise.
-///
-/// Writes an error to standard error.
+/// Returns success for `Ok(true)`, otherwise failure, and writes an error to standard error.
 pub fn exit(verdict: Result<bool>) -> ExitCode {
     match verdict {
         Ok(true) => ExitCode::SUCCESS,
@@ -30,8 +28,7 @@ pub fn exit(verdict: Result<bool>) -> ExitCode {
 /// Returns the root folder of the workspace.
 ///
 /// # Panics
-/// Panics if the folder of this crate is not two levels below the root. The folder is `verify/harness`, so
-/// this can't occur.
+/// Panics if this crate is not two levels below the root.
 pub fn workspace() -> &'static Path {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     root.expect("this crate is two folders below the root")

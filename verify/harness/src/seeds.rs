@@ -47,10 +47,9 @@ pub enum Origin {
 }
 
 impl Selection {
-    /// Returns the selected sets of seeds. Each set is paired with the option that selected it.
+    /// Returns the selected sets of seeds, each with the option that selected it.
     ///
-    /// The sets are in the order `--seeds`, `--fixed`, `--fresh`. The function calls `fixed` for the fixed
-    /// seeds, and only if the option `--fixed` is set.
+    /// Calls `fixed` for the fixed seeds, only if the option `--fixed` is set.
     ///
     /// # Errors
     /// Returns the error of `fixed`.
@@ -75,14 +74,13 @@ pub struct Fixed<J> {
     /// Range of seeds that every run with `--fixed` covers.
     #[serde(deserialize_with = "deserialize_range")]
     pub all: Range<u64>,
-    /// Single seeds that every run with `--fixed` covers in addition to `all`. Each of them was once a fresh
-    /// seed that found a defect.
+    /// Seeds that once found a defect, which every run with `--fixed` covers in addition to `all`.
     #[serde(default)]
     pub joined: J,
 }
 
 impl<J: DeserializeOwned + Default> Fixed<J> {
-    /// Reads the seed file. The path `file` is relative to the root of the workspace.
+    /// Reads the seed file at the path `file` in the workspace.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or is malformed.
@@ -119,7 +117,7 @@ pub fn range(text: &str) -> Result<Range<u64>, String> {
     Ok(seeds)
 }
 
-/// Derives one seed from a text, such as a commit's id. The same text always yields the same seed.
+/// Derives one seed from a text. The same text always yields the same seed.
 pub fn hash(text: &str) -> u64 {
     // FNV-1a, because the hashes of a library can change between its versions.
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -127,9 +125,7 @@ pub fn hash(text: &str) -> u64 {
     })
 }
 
-/// Derives 500 consecutive seeds from a text.
-///
-/// The same text always yields the same seeds. Different texts are unlikely to yield common seeds.
+/// Derives 500 consecutive seeds from a text. The same text always yields the same seeds.
 pub fn fresh(text: &str) -> Vec<u64> {
     // The seeds have at most 12 digits, and are greater than the seeds of a fixed range.
     let begin = 1_000_000 + hash(text) % 1_000_000_000 * FRESH;

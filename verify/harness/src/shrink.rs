@@ -2,13 +2,10 @@
 
 use std::ops::Range;
 
-/// Removes as many elements as possible from a failing input. The input must still fail.
+/// Removes as many elements as possible from an input that must still fail.
 ///
-/// Every remaining element is necessary: without it, the program does not fail.
-///
-/// `length` is the number of elements in the input. `without` runs the program without the elements in a
-/// range. If the program still fails, `without` removes these elements from the input, and returns the number
-/// of remaining elements. Otherwise, `without` leaves the input unchanged, and returns `None`.
+/// `without` removes a range of elements if the input still fails without them, and returns the remaining
+/// number, or `None`.
 ///
 /// # Errors
 /// Returns the first error of `without`, which ends the search.

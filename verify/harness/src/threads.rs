@@ -8,11 +8,10 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Calls `run` for every item, on one thread per available processor. Calls start in the order of the items.
+/// Calls `run` for every item, in the order of the items, on one thread per available processor.
 ///
-/// After a call of `run` has returned, the function calls `take` with the item and the result. Calls of
-/// `take` do not overlap. After `take` has returned [`ControlFlow::Break`], no further call of `run` starts.
-/// The function still calls `take` for calls of `run` that have already started.
+/// Calls `take` with each result, one call at a time. After `take` has returned [`ControlFlow::Break`], no
+/// further call of `run` starts, but `take` still receives the results of the started calls.
 pub fn run_each<T: Sync, R>(
     items: &[T],
     run: impl Fn(&T) -> R + Sync,

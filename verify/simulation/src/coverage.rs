@@ -16,8 +16,7 @@ use crate::{
     life::{Act, Change, End, Queue, Scope, Setting, Step, Store},
 };
 
-/// Number of occurrences of each behavior. The name of a behavior starts with its category, such as `user` in
-/// `user: add index`.
+/// Number of occurrences of each behavior, by name, such as `user: add index`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen(Counts<String>);
 
@@ -68,10 +67,7 @@ impl Seen {
         }
     }
 
-    /// Counts the faults that affected a request. `faults` contains their names in the server's request log.
-    ///
-    /// Names that differ only in numbers count as the same behavior, unless the number is a status code at
-    /// the start.
+    /// Counts faults by name, without numbers except for a leading status code.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -100,7 +96,7 @@ impl Seen {
         counts.map(|(what, times)| format!("{times:>9} × {what}"))
     }
 
-    /// Returns a sentence that reports the number of required behaviors, and the rarest one with its count.
+    /// Returns a sentence with the number of required behaviors, and the rarest one.
     pub(crate) fn summary(&self) -> String {
         let required = required();
         let times = required.iter().map(|what| (self.0.of(what), what));
@@ -109,7 +105,7 @@ impl Seen {
         format!("{count} things are required; the rarest is {what}, seen {least} times")
     }
 
-    /// Returns a line of text for each required behavior that occurred too rarely in `lives` simulated runs.
+    /// Returns a line for each required behavior that was too rare in `lives` simulated runs.
     pub(crate) fn missing(&self, origin: Origin, lives: usize) -> Vec<String> {
         self.0.rare(&required(), coverage::required(origin, lives))
     }
@@ -119,7 +115,7 @@ fn what(table: &str, name: &str) -> String {
     format!("{table}: {name}")
 }
 
-/// Returns the names of all required behaviors, each with its category, such as `user: add index`.
+/// Returns the names of all required behaviors, such as `user: add index`.
 fn required() -> BTreeSet<String> {
     let names: [(&str, &[&str]); 12] = [
         ("store", &["typed", "dynamic", "metadata"]),
@@ -168,9 +164,6 @@ fn required() -> BTreeSet<String> {
 }
 
 /// Changes from one [`Activity`] to the next that must occur in the simulated runs.
-///
-/// An informer has one activity per source. A source is the list and the watch of one scope, such as a
-/// namespace.
 const EDGES: [&str; 14] = [
     "idle → opening",
     "idle → listing",
@@ -188,9 +181,7 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Names of the faults that must affect a request in the simulated runs.
-///
-/// The names are as in the server's request log, but without numbers, except for a status code at the start.
+/// Names of the faults that must affect a request, without numbers except for a leading status code.
 const HITS: [&str; 28] = [
     "401",
     "410",

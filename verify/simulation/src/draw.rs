@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Generates the simulated run of a seed. The same seed always yields the same run.
+/// Generates the simulated run of a seed; the same seed always yields the same run.
 pub(crate) fn draw(seed: u64) -> Life {
     let mut drawing = Drawing {
         rng: Rng::with_seed(seed),
@@ -52,9 +52,7 @@ pub(crate) fn draw(seed: u64) -> Life {
 
 struct Drawing {
     rng: Rng,
-    /// Value of the label `v` in the most recently generated object state.
-    ///
-    /// Each generated state uses the next value. All generated states of a run are therefore different.
+    /// Label value of the last generated object state, incremented so that all states differ.
     value: u32,
 }
 
@@ -142,9 +140,7 @@ impl Drawing {
         }
     }
 
-    /// Selects random settings of an event handler.
-    ///
-    /// If `everything` is `true`, the handler has no filter and receives the events of all objects.
+    /// Selects random settings of an event handler, without a filter if `everything`.
     fn handler(&mut self, everything: bool) -> Handler {
         let rng = &mut self.rng;
         let resyncs = rng.bool();
@@ -172,7 +168,7 @@ impl Drawing {
         }
     }
 
-    /// Selects the virtual time between two steps of a run: at most 10 s, or sometimes 60 s to 400 s.
+    /// Selects the virtual time between two steps: usually at most 10 s, or 60 s to 400 s.
     fn pause(&mut self) -> Duration {
         if self.rng.u8(..30) == 0 {
             return Duration::from_secs(self.rng.u64(60..400));

@@ -8,51 +8,45 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Maximum recovery time, in seconds, if the informer waits for one backoff pause.
-///
-/// A backoff pause lasts at most 60 s: the backoff has a cap of 30 s, and jitter at most doubles the pause.
+/// Maximum recovery time, in seconds, with one backoff pause of 30 s that jitter doubles.
 const ONE_PAUSE: u64 = 60;
 
-/// Maximum time, in seconds, by which the fault "answers delayed" delays a response.
+/// Maximum delay, in seconds, of responses by the fault "answers delayed".
 ///
-/// The recovery time of this fault includes the delay, because a delayed error response can arrive after all
-/// faults have ended.
+/// Recovery can take longer by this delay, because a delayed error response can arrive after all faults have
+/// ended.
 const DELAY_MAX: u32 = 20;
 
-/// Name of the fault that freezes the open watches. They send no events and do not end until the fault
-/// [`THAWED`].
+/// Name of the fault after which the open watches send nothing until the fault [`THAWED`].
 pub(crate) const FROZEN: &str = "watch frozen";
 
-/// Name of the fault that ends [`FROZEN`]. The watches send the withheld events, and continue normally.
+/// Name of the fault after which watches frozen by [`FROZEN`] continue, without loss of events.
 pub(crate) const THAWED: &str = "watch thawed";
 
-/// Name of the fault that makes a watch send an object again, with the same state and revision.
+/// Name of the fault that makes a watch repeat the last state of an object.
 pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
-/// Maximum recovery time, in seconds, after two consecutive failures, each with a backoff pause.
+/// Maximum recovery time, in seconds, after two consecutive failures.
 ///
-/// For example, the server rejects a watch, and the watch's revision has expired when the informer retries.
+/// For example, a watch is rejected, and its revision has expired when the informer retries.
 const TWO_PAUSES: u64 = 2 * ONE_PAUSE;
 
-/// A kind of fault. It defines the fault plan, the effect on the received events, and the permitted recovery
-/// time.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     /// Name of the kind of fault in printed runs and in coverage counts.
     pub(crate) name: &'static str,
-    /// Maximum time, in seconds, from the end of all faults until the cache equals the server's state.
+    /// Maximum seconds from the end of all faults until the cache equals the server's state.
     pub(crate) heals_within: u64,
     /// Effect of the fault on the events that the informer receives.
     pub(crate) harm: Harm,
-    /// Draws the numbers in a fault plan of this kind, and returns the fault plan.
+    /// Returns a random fault plan of this kind.
     pub(crate) draw: fn(&mut Rng) -> String,
 }
 
 /// Effect of a fault on the events that an informer receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Harm {
-    /// The server sends only correct events, in the correct order. The informer may miss events until its
-    /// next list.
+    /// The server sends only correct events, in the correct order.
     None,
     /// The server sends a wrong or repeated event.
     ///
@@ -63,7 +57,7 @@ pub(crate) enum Harm {
     ///
     /// The informer recovers only if its consistency check, which compares the cache with the server, is on.
     Loses,
-    /// The fault restores the server to an older state. The server's revision decreases.
+    /// The server is restored to an older state and a lower revision.
     PutsBack,
 }
 
@@ -87,7 +81,7 @@ impl Fault {
         }
     }
 
-    /// Returns the fault of the kind named `name`. The numbers in its fault plan are drawn from a fixed seed.
+    /// Returns a fault of the kind `name`, always with the same fault plan.
     ///
     /// # Panics
     /// Panics if no kind has this name.
@@ -110,7 +104,7 @@ impl Fault {
         self.kind().harm
     }
 
-    /// Returns the last number in the fault plan, such as 7 for `restart back 7`; 0 if it contains no number.
+    /// Returns the last number in the fault plan, such as 7 for `restart back 7`, or 0 without a number.
     pub(crate) fn figure(&self) -> u64 {
         let mut words = self.plan.split_whitespace().rev();
         words.find_map(|word| word.parse().ok()).unwrap_or_default()
@@ -121,7 +115,7 @@ impl Fault {
     }
 }
 
-/// Fault plan that makes the informer list again: expires the server's history, and ends the watches of pods.
+/// Fault plan that makes the informer list again.
 const LIST: &str = "expire history; cut watch pods";
 
 /// Maximum recovery time, in seconds, of an informer that does not back off.
@@ -142,13 +136,13 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
 
 /// Number of requests affected by a fault that must last until all faults are cleared.
 ///
-/// While the fault is active, an informer sends fewer requests than this.
+/// An informer sends fewer requests while the fault is active.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.
 ///
-/// Most kinds permit one backoff pause. The reason is that most fault plans end a watch. If the watch has not
-/// delivered an event, the informer treats the end as a failure, and backs off.
+/// Most kinds permit one backoff pause, because the informer backs off after a watch that ended without an
+/// event.
 pub(crate) const KINDS: [Kind; 36] = [
     kind("watch cut", ONE_PAUSE, |_| "cut watch pods".to_owned()),
     kind("watch cut at a byte", ONE_PAUSE, |rng| {

@@ -14,30 +14,24 @@ use crate::{
     truth::{State, States},
 };
 
-/// The events that one handler has received, and a description of the first inconsistent event.
+/// The events that one handler has received, and the first inconsistency.
 #[derive(Clone)]
 pub(crate) struct History(Arc<Mutex<Heard>>);
 
 struct Heard {
     /// Last delivered state of each object that has not been deleted.
     state: States,
-    /// Copy of `state` at the time when the handler received the initial-sync marker.
-    ///
-    /// `None` before the handler has received the marker.
+    /// Copy of `state` from when the handler received the initial-sync marker.
     at_sync: Option<States>,
     /// Resync period of the handler; zero disables resyncs.
     every: Duration,
-    /// Time at which the handler was registered. Since then, one resync per resync period is permitted.
-    ///
-    /// `None` for [`Queue::DeltaFifo`], for which the number of resyncs is not checked.
+    /// Registration time, which limits the number of resyncs; `None` for no check.
     since: Option<Instant>,
     /// Whether `Added` events before the initial-sync marker may have `in_initial_list: false`.
     ///
-    /// Such events are permitted if the informer has several sources, or if the handler has a filter.
+    /// This is permitted with several sources or a filter.
     begins_early: bool,
-    /// Whether a fault has falsified, dropped or reordered events, or has restored an older server state.
-    ///
-    /// If `true`, the old and the new object of an `Updated` event may be equal.
+    /// Whether a fault has changed the events, so an update may have two equal objects.
     lied: bool,
     lines: Vec<String>,
     /// Description of the first inconsistent event; `None` if all events were consistent.
@@ -80,9 +74,7 @@ impl History {
         self.0.lock().state.clone()
     }
 
-    /// Returns the last delivered state of each object at the time of the initial-sync marker.
-    ///
-    /// Returns `None` before the handler has received the marker.
+    /// Returns the state of each object when the handler received the initial-sync marker.
     pub(crate) fn at_sync(&self) -> Option<States> {
         self.0.lock().at_sync.clone()
     }
@@ -106,8 +98,7 @@ impl History {
         self.0.lock().resynced.clone()
     }
 
-    /// Records that a fault has falsified, dropped or reordered events, or has restored the server. From now
-    /// on, the old and the new object of an `Updated` event may be equal.
+    /// Records that a fault has changed the events, so an update may have two equal objects.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }
@@ -120,9 +111,7 @@ impl History {
         std::mem::take(&mut self.0.lock().lines)
     }
 
-    /// Records an `Added` event for `object`, as if the informer had delivered the event in the initial list.
-    ///
-    /// Only the planted bug `LateWithoutBarrier` uses this method.
+    /// Records an `Added` event of the initial list, for the planted bug `LateWithoutBarrier`.
     pub(crate) fn note<K: Resource>(&self, object: &Object<K>) {
         let event = Event::Added {
             object: object.clone(),
@@ -132,10 +121,9 @@ impl History {
     }
 }
 
-/// Event handler that records its events in a [`History`].
+/// Event handler that records each event, and then sleeps for `pause`.
 ///
-/// The callback records the event, and then sleeps for `pause`. It panics if the number of recorded events is
-/// a multiple of `panics`; 0 disables panics.
+/// It panics if the number of recorded events is a multiple of `panics`; 0 disables panics.
 pub(crate) struct Listening {
     history: History,
     pause: Duration,
@@ -156,7 +144,7 @@ impl<K: Resource + Send + Sync + 'static> EventHandler<K> for Listening {
     }
 }
 
-/// Guard during which a callback of the handler is marked as running. Dropping the guard ends this state.
+/// Marks a callback of the handler as running until dropped.
 struct Telling<'a>(&'a History);
 
 impl<'a> Telling<'a> {
@@ -173,8 +161,7 @@ impl Drop for Telling<'_> {
 }
 
 impl Heard {
-    /// Records an event, and stores a description if the event is inconsistent. Returns the number of
-    /// recorded events.
+    /// Records an event and whether it is inconsistent, and returns the number of events.
     fn hear<K: Resource>(&mut self, event: &Event<K>) -> u32 {
         self.events += 1;
         let line = show(event);
@@ -187,12 +174,7 @@ impl Heard {
 
     /// Checks one event, and updates the last delivered state of the object.
     ///
-    /// Returns an error unless the event meets these conditions:
-    ///
-    /// - The handler must receive an addition of each object, then updates, then a deletion.
-    /// - The old object of an update must equal the last delivered state.
-    /// - An addition must have `in_initial_list: true` before the initial-sync marker, and `false` after the
-    ///   marker. If `begins_early` is `true`, both values are permitted before the marker.
+    /// Returns the reason if the event does not fit the earlier events.
     fn follow<K: Resource>(&mut self, event: &Event<K>) -> Result<(), &'static str> {
         match event {
             Event::Synced if self.at_sync.is_some() => return Err("synced twice"),
@@ -242,9 +224,7 @@ impl Heard {
         Ok(())
     }
 
-    /// Counts a resync event of an object.
-    ///
-    /// Returns an error if the object was resynced more often than once per resync period of the handler.
+    /// Counts a resync event of an object, and returns an error if the resync is too early.
     fn hear_again(&mut self, name: &ObjectName) -> Result<(), &'static str> {
         let times = self.resynced.entry(name.clone()).or_default();
         *times += 1;

@@ -12,7 +12,7 @@ use crate::fault::Fault;
 /// The namespaces of the simulated objects.
 pub(crate) const NAMESPACES: [&str; 3] = ["a", "b", "c"];
 
-/// Number of object names per namespace. With few names, steps often change the same object.
+/// Number of object names per namespace, so few that steps often change the same object.
 pub(crate) const NAMES: usize = 5;
 
 /// A simulated run of an informer: its initial settings and its steps.
@@ -22,21 +22,18 @@ pub(crate) struct Life {
     pub(crate) seed: u64,
     /// Initial settings of the server and of the informer.
     pub(crate) setting: Setting,
-    /// The steps, each with its original index. Shortening a run removes steps, but does not change the
-    /// indexes of the remaining steps.
+    /// The steps, each with its index before the run was shortened.
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
 /// Initial settings of a simulated informer and its server, and the action that ends the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
-    /// Seed of all random choices that the server and the informer make while the simulated run executes.
+    /// Seed of all random choices of the server and the informer.
     pub(crate) rng: u64,
     /// Rust type of the objects in the informer's cache.
     pub(crate) store: Store,
-    /// Number of objects after which the cache trains a dictionary and compresses its objects.
-    ///
-    /// `None` if the cache does not compress objects.
+    /// Number of objects after which the cache starts to compress its objects, if it does.
     pub(crate) packed: Option<usize>,
     /// Whether the cache keeps an object as undecoded bytes until the object is read.
     pub(crate) lazy: bool,
@@ -44,17 +41,17 @@ pub(crate) struct Setting {
     pub(crate) protobuf: bool,
     /// Selection of the objects that the informer observes.
     pub(crate) scope: Scope,
-    /// Type of the queue that holds the informer's changes before they are applied to the cache.
+    /// Type of the queue for changes that are not yet applied to the cache.
     pub(crate) queue: Queue,
     /// Capacity of the queue, in changes.
     pub(crate) capacity: usize,
-    /// How the informer requests the initial objects: as a single list, in pages, or as a streaming list.
+    /// How the informer requests the initial objects.
     pub(crate) initial_list: InitialList,
     /// Maximum number of objects per page of a list; `None` uses the informer's default.
     pub(crate) page_size: Option<u32>,
     /// Default resync period of the informer, in seconds.
     pub(crate) resync: u64,
-    /// Interval between comparisons of the cache with the server, in seconds; 0 disables the comparisons.
+    /// Seconds between comparisons of the cache with the server; 0 disables the comparisons.
     pub(crate) consistency: u64,
     /// Capacity of the server's watch cache, in events; `None` disables the watch cache.
     pub(crate) watch_cache: Option<usize>,
@@ -80,18 +77,16 @@ pub(crate) enum Store {
 pub(crate) enum Scope {
     /// All objects in all namespaces.
     Everywhere,
-    /// All objects in the namespaces `a` and `b`. The informer has one list and watch per namespace.
+    /// All objects in the namespaces `a` and `b`, with one list and watch per namespace.
     TwoNamespaces,
     /// Objects with the label `app=web` in all namespaces.
     Labelled,
 }
 
-/// Type of the queue that holds an informer's changes before they are applied to the cache.
+/// Type of a queue for changes that are not yet applied to the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
-    /// Queue that keeps the changes in the order in which they were received.
-    ///
-    /// The field is the maximum number of changes that are applied to the cache in one batch.
+    /// Keeps the received order of changes, and applies at most this number in one batch.
     InOrder(usize),
     /// Queue with one entry per object, as in client-go.
     DeltaFifo,
@@ -100,7 +95,7 @@ pub(crate) enum Queue {
 /// Action that ends a simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// All faults end, and the informer must recover. After the recovery, the informer is stopped.
+    /// All faults end, and the informer must recover before it is stopped.
     Heal,
     /// The informer is stopped while faults can still be active.
     Stop,
@@ -108,10 +103,7 @@ pub(crate) enum End {
     Kill,
 }
 
-/// The namespace and the name of an object.
-///
-/// `namespace` is an index into [`NAMESPACES`]. The name of the object is `p` followed by the number `name`,
-/// which is less than [`NAMES`].
+/// An object, as an index into [`NAMESPACES`] and the number in its name, such as `p3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) namespace: usize,
@@ -121,7 +113,7 @@ pub(crate) struct Key {
 /// A step of a simulated run.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Lets virtual time pass. The field is the duration.
+    /// Lets virtual time pass.
     Pass(Duration),
     /// Changes objects on the server.
     Change(Change),
@@ -150,7 +142,7 @@ pub(crate) enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) key: Key,
-    /// Value of the label `v`. No two steps of a run write the same value.
+    /// Value of the label `v`, which is unique in a run.
     pub(crate) value: u32,
     /// Whether the object has the label `app=web`.
     pub(crate) web: bool,
@@ -161,22 +153,20 @@ pub(crate) struct Written {
 pub(crate) enum Act {
     /// Registers an event handler with these settings.
     Join(Handler),
-    /// Removes one of the handlers other than the first handler. Does nothing if there is no such handler.
-    ///
-    /// The field, modulo the number of these handlers, selects the handler.
+    /// Removes one handler other than the first, selected by this number modulo their count.
     Leave(usize),
     /// Adds an index to the informer.
     AddIndex,
-    /// Removes the index that the action `AddIndex` has added. Does nothing if there is no such index.
+    /// Removes the index that `AddIndex` has added, if it exists.
     RemoveIndex,
     /// Ends the informer, starts a new informer, and registers the same handlers again.
     Restart {
         /// Whether the informer is dropped (`true`) or stopped (`false`).
         kill: bool,
     },
-    /// Writes an object, and waits in the background until the cache contains the written state.
+    /// Writes an object, and waits in the background until the cache contains the result.
     WriteAndRead(Written),
-    /// Deletes an object, and waits in the background until its UID is no longer in the cache.
+    /// Deletes an object, and waits in the background until the cache does not contain its UID.
     DeleteAndRead(Key),
 }
 
@@ -187,8 +177,7 @@ pub(crate) struct Handler {
     pub(crate) resync: u64,
     /// Time for which each callback of the handler sleeps, in milliseconds.
     pub(crate) slow: u64,
-    /// Number of events from one panic to the next. If the value is 3, the callback panics for every third
-    /// event. 0 disables panics.
+    /// Number of events from one panic to the next; 0 disables panics.
     pub(crate) panics: u32,
     /// Buffer for the events that wait for delivery to the handler.
     pub(crate) buffer: ListenerBuffer,
@@ -197,8 +186,7 @@ pub(crate) struct Handler {
 }
 
 impl Setting {
-    /// Returns whether the informer observes an object in `namespace`. `web` is whether the object has the
-    /// label `app=web`.
+    /// Returns whether the informer observes an object in `namespace`, with `app=web` if `web`.
     pub(crate) fn wants(&self, namespace: &str, web: bool) -> bool {
         match self.scope {
             Scope::Everywhere => true,
@@ -207,13 +195,12 @@ impl Setting {
         }
     }
 
-    /// Returns whether the informer has an index function that reads, and thereby decodes, each new state of
-    /// an object.
+    /// Returns whether an index function of the informer reads each new state of an object.
     pub(crate) fn reads_each_state(&self) -> bool {
         self.rng.is_multiple_of(2)
     }
 
-    /// Returns the number of the informer's sources. Each source has its own list and watch.
+    /// Returns the number of the informer's sources, each with its own list and watch.
     pub(crate) fn sources(&self) -> usize {
         if self.scope == Scope::TwoNamespaces {
             2
@@ -241,7 +228,7 @@ impl Key {
 }
 
 impl Handler {
-    /// Returns the name of the handler's buffer type for the coverage counts, such as `coalesce`.
+    /// Returns the name of the handler's buffer type, such as `coalesce`.
     pub(crate) fn policy(&self) -> &'static str {
         match self.buffer {
             ListenerBuffer::Coalesce => "coalesce",
@@ -250,8 +237,7 @@ impl Handler {
         }
     }
 
-    /// Returns the capacity of a [`ListenerBuffer::Block`], which blocks the informer when it is full.
-    /// Returns `None` for other buffer types.
+    /// Returns the capacity of a [`ListenerBuffer::Block`].
     pub(crate) fn bound(&self) -> Option<NonZeroUsize> {
         match self.buffer {
             ListenerBuffer::Block(most) => Some(most),

@@ -44,15 +44,13 @@ bugs! {
     }
 }
 
-/// Event handler that passes events to an inner handler. If `skips` is true, it omits the `Added` events of
-/// the initial list, which is the defect of [`Bug::LateWithoutBarrier`].
+/// Event handler that omits the `Added` events of the initial list if `skips` is true.
 pub(crate) struct Late<H> {
     handler: H,
     skips: bool,
 }
 
 impl<H> Late<H> {
-    /// Wraps `handler`. `skips` is whether to omit the `Added` events of the initial list.
     pub(crate) fn new(handler: H, skips: bool) -> Self {
         Self { handler, skips }
     }
@@ -75,7 +73,7 @@ impl<K: Send + Sync + 'static, H: EventHandler<K>> EventHandler<K> for Late<H> {
 
 /// Returns whether a snapshot of the cache still contains `object` in the same state.
 ///
-/// With [`Bug::BrokenUncounted`], also returns true if only the name and the revision are the same.
+/// With [`Bug::BrokenUncounted`], only the name and the revision must be the same.
 pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object<K>) -> bool {
     let kept = snapshot.get(object.object_name());
     let is_kept = kept.is_some_and(|kept| kept.is_same(object));
@@ -85,15 +83,14 @@ pub(crate) fn lists<K>(bug: Option<Bug>, snapshot: &Snapshot<K>, object: &Object
             && kept.is_some_and(|kept| kept.revision() == object.revision())
 }
 
-/// Returns the value of the index `third` for an object: the number in its label `v`, modulo 3.
+/// Returns the value of the index `third`: the label `v` modulo 3.
 pub(crate) fn third(value: u32) -> String {
     (value % 3).to_string()
 }
 
-/// Returns the index function of the index `third`.
+/// Returns the index function of the index `third`, for an object's name and label `v`.
 ///
-/// The index function receives an object's name and the value of its label `v`. With
-/// [`Bug::StaleIndexValue`], the index function always uses the first value that it received for the name.
+/// With [`Bug::StaleIndexValue`], the function uses the first label that it received for the name.
 pub(crate) fn index_function(bug: Option<Bug>) -> impl Fn(&str, u32) -> String + Send + Sync {
     let first = Mutex::new(BTreeMap::new());
     move |name, value| {

@@ -26,13 +26,10 @@ use crate::{
 /// Path of the file of fixed seeds, relative to the root of the workspace.
 const FIXED: &str = "verify/simulation/seeds.toml";
 
-/// Maximum number of failed runs that are shortened and then printed with their steps.
-///
-/// For each further failed run, only the seed and the first line of the failure are printed.
+/// Maximum number of failed runs that are shortened and printed with their steps.
 const SHOWN: usize = 3;
 
-/// Minimum number of seeds for which the coverage is checked. With fewer seeds, a required behavior can be
-/// missing by chance.
+/// Minimum number of seeds for which the coverage is checked, because fewer can miss behaviors.
 const FULL_RUN: usize = 500;
 
 /// Maximum number of seeds that the simulation runs to find a planted bug.
@@ -51,7 +48,7 @@ pub(crate) struct Arguments {
     /// Run only the steps with these numbers, as printed for a failed run, for example 3,7,12
     #[arg(long, value_name = "PLACES", value_delimiter = ',', requires = "seeds")]
     steps: Option<Vec<usize>>,
-    /// Print how often each behavior occurred, such as a fault or an action of a user
+    /// Print how often each behavior, such as a fault, occurred
     #[arg(long)]
     counts: bool,
     /// Print the requests and the received events
@@ -59,10 +56,7 @@ pub(crate) struct Arguments {
     trace: bool,
 }
 
-/// Simulates the runs of the selected seeds, and prints a report.
-///
-/// Returns `true` if all runs passed and the required behaviors occurred often enough. With the option
-/// `--planted`, every planted bug must also be found.
+/// Simulates the selected seeds, prints a report, and returns whether all checks passed.
 ///
 /// # Errors
 /// Returns an error if the file of the fixed seeds can't be read.
@@ -83,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     Ok(good)
 }
 
-/// Results of several simulated runs: the coverage of all runs, and failures and traces by seed.
+/// The coverage of several simulated runs, and the failures and traces by seed.
 #[derive(Default)]
 struct Tally {
     seen: Seen,
@@ -91,10 +85,9 @@ struct Tally {
     traces: Vec<(u64, Vec<String>)>,
 }
 
-/// Simulates the runs of all seeds, and returns their results.
+/// Simulates the runs of all seeds.
 ///
-/// If `first_only` is `true`, no further run starts after a run has failed. The function still waits for runs
-/// that have already started, and includes their results.
+/// With `first_only`, no further run starts after a failure.
 fn live_all(
     seeds: &[u64],
     arguments: Option<&Arguments>,
@@ -168,13 +161,13 @@ fn judge(origin: Origin, seeds: &[u64], arguments: &Arguments) -> bool {
     failed == 0 && missing.is_empty()
 }
 
-/// Shortens a failing simulated run. Returns a text with the remaining steps and the failure.
+/// Shortens a failing simulated run, and returns the remaining steps and the failure as text.
 fn shortened(life: &mut Life, wrong: Wrong, bug: Option<Bug>) -> String {
     let wrong = shrink(life, wrong, &mut |life| live(life, bug).wrong);
     format!("{life}  {wrong}")
 }
 
-/// Shortens a failing simulated run, and prints the shortened run with the command that replays it.
+/// Shortens and prints a failing run, with the command that replays it.
 fn show(mut life: Life, wrong: Wrong) {
     say(&shortened(&mut life, wrong, None));
     let places: Vec<_> = life.steps.iter().map(|(at, _)| at.to_string()).collect();

@@ -6,10 +6,9 @@ use harness::shrink::leave_out;
 
 use crate::{life::Life, world::Wrong};
 
-/// Removes the steps from `life` that are not needed to reproduce a failure. Returns the failure of the
-/// shortened run, which may differ from `wrong`.
+/// Removes unneeded steps from `life`, and returns the failure of the shortened run.
 ///
-/// `judge` simulates a run, and returns its failure, or `None` if the run passes.
+/// `judge` simulates a run, and returns its failure, if any.
 pub(crate) fn shrink(
     life: &mut Life,
     mut wrong: Wrong,
@@ -27,9 +26,7 @@ pub(crate) fn shrink(
     wrong
 }
 
-/// Removes all steps from a simulated run, except for those with the indexes in `places`.
-///
-/// The index of a step is the original index, which does not change when other steps are removed.
+/// Removes all steps from a simulated run except those with the original indexes `places`.
 pub(crate) fn keep(life: &mut Life, places: &[usize]) {
     life.steps.retain(|(at, _)| places.contains(at));
 }

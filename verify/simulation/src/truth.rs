@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::life::Setting;
 
-/// The parts of an object that the simulation compares between the server, the cache and the handlers.
+/// The parts of an object that the simulation compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) revision: String,
@@ -25,17 +25,16 @@ pub(crate) type States = BTreeMap<ObjectName, State>;
 
 /// The recorded states of the server, with which the simulation compares an informer's cache.
 pub(crate) struct Truth {
-    /// States of the server's objects, by the revision at which they were recorded.
+    /// The server's states by revision.
     ///
-    /// A revision has several entries if the server was restored, because the server then uses revisions
-    /// again.
+    /// A restored server uses revisions again, so a revision can have several entries.
     seen: BTreeMap<u64, Vec<States>>,
-    /// Objects that already existed when the informer started, and that have not changed since that time.
+    /// Objects that existed when the informer started, and have not changed since.
     lasting: States,
 }
 
 impl State {
-    /// Returns the compared parts of an object that is in the cache or in an event.
+    /// Returns the compared parts of a cached or delivered object.
     pub(crate) fn of<K: Resource>(object: &Object<K>) -> Self {
         let labels = object.labels();
         Self {
@@ -69,9 +68,7 @@ pub(crate) fn cached<K: Resource>(snapshot: &Snapshot<K>) -> States {
     states.collect()
 }
 
-/// Returns the names of the objects in a snapshot that fail to decode.
-///
-/// The cache can store an object as undecoded bytes. The function therefore decodes every object.
+/// Decodes all objects of a snapshot, and returns the names of those that fail to decode.
 pub(crate) fn broken<K>(snapshot: &Snapshot<K>) -> BTreeSet<ObjectName> {
     let known = snapshot.broken().map(|(name, _)| name.clone());
     let kept = snapshot.iter().filter(|object| object.get().is_err());
@@ -86,10 +83,7 @@ pub(crate) fn without(mut states: States, names: &BTreeSet<ObjectName>) -> State
     states
 }
 
-/// Checks that the metadata of each decoded object equals the metadata that the snapshot reports. Compares
-/// the name, the UID, the revision and the labels.
-///
-/// Skips objects that fail to decode.
+/// Checks that the metadata of decoded objects equals the metadata in the snapshot.
 pub(crate) fn check_bodies<K: Resource>(snapshot: &Snapshot<K>) -> Result<(), String> {
     for object in snapshot.iter() {
         let Ok(body) = object.get() else {
@@ -119,7 +113,7 @@ pub(crate) fn on_server(server: &Server, setting: &Setting) -> States {
         .collect()
 }
 
-/// Returns the states of the objects in `namespace`. Returns all states if `namespace` is `None`.
+/// Returns the states of the objects in `namespace`, or all states for `None`.
 pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
     let wanted = |name: &ObjectName| namespace.is_none() || name.namespace() == namespace;
     let states = states.iter().filter(|(name, _)| wanted(name));
@@ -128,7 +122,7 @@ pub(crate) fn part(states: &States, namespace: Option<&str>) -> States {
         .collect()
 }
 
-/// Returns a text with one line for each object whose state in `have` differs from its state in `want`.
+/// Returns a line for each object whose states in `have` and `want` differ.
 pub(crate) fn difference(have: &States, want: &States) -> String {
     let names: BTreeSet<_> = have.keys().chain(want.keys()).collect();
     let lines = names.into_iter().filter_map(|name| {
@@ -146,8 +140,7 @@ impl Truth {
         }
     }
 
-    /// Records the server's current state as the state with which an informer starts.
-    /// [`lasting`](Self::lasting) later returns the objects of this state that have not changed.
+    /// Records the server's current state, with which an informer starts.
     pub(crate) fn begin(&mut self, server: &Server, setting: &Setting) {
         self.note(server, setting);
         self.lasting = on_server(server, setting);
@@ -169,10 +162,7 @@ impl Truth {
         }
     }
 
-    /// Returns whether the server had the state `have` at a revision.
-    ///
-    /// Compares only the objects in `namespace`, or all objects if `namespace` is `None`. Returns `None` if
-    /// no state was recorded at the revision.
+    /// Returns whether the server had the state `have`, or `None` if no state was recorded at the revision.
     pub(crate) fn was(
         &self,
         revision: u64,
@@ -183,16 +173,12 @@ impl Truth {
         Some(seen.iter().any(|states| part(states, namespace) == *have))
     }
 
-    /// Returns the server's state at a revision; `None` if no state was recorded at the revision.
-    ///
-    /// If a restored server has used the revision again, returns the most recent of these states.
+    /// Returns the most recent state that was recorded at a revision.
     pub(crate) fn at(&self, revision: u64) -> Option<&States> {
         self.seen.get(&revision)?.last()
     }
 
     /// Returns whether the server had the state `have` at any recorded revision.
-    ///
-    /// Compares only the objects in `namespace`, or all objects if `namespace` is `None`.
     pub(crate) fn was_ever(&self, namespace: Option<&str>, have: &States) -> bool {
         let mut seen = self.seen.values().flatten();
         seen.any(|states| part(states, namespace) == *have)

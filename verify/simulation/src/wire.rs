@@ -24,7 +24,7 @@ use self::{
     pace::{Asked, Pace},
 };
 
-/// JSON member that marks the events of the fault "old object sent again". The informer ignores this member.
+/// JSON member, ignored by the informer, in the events of the fault "old object sent again".
 pub(crate) const OLD_OBJECT: &str = "\"old\":true";
 
 /// Returns whether a line of a watch response is a `MODIFIED` event that contains [`OLD_OBJECT`].
@@ -43,8 +43,6 @@ const REVISION: &[u8] = b"\"resourceVersion\":\"";
 const INITIAL_EVENTS_END: &[u8] = b"k8s.io/initial-events-end";
 
 /// Record of the requests and response bodies of a simulated run.
-///
-/// The record contains the number of requests, the number of open bodies, and the revisions in the bodies.
 #[derive(Clone, Default)]
 pub(crate) struct Wire(Arc<Mutex<Seen>>);
 
@@ -57,9 +55,7 @@ struct Seen {
 }
 
 impl Wire {
-    /// Returns the number of requests that the informer has sent so far.
-    ///
-    /// All pages of a list together count as one request.
+    /// Returns the number of requests so far. All pages of a list together count as one.
     pub(crate) fn requests(&self) -> usize {
         self.0.lock().requests
     }
@@ -129,10 +125,9 @@ pub(crate) struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    /// Wraps the list and watch source `source`, and records its requests and response bodies in `wire`.
+    /// Wraps `source`, and records its requests and response bodies in `wire`.
     ///
-    /// `compared` is whether the informer's consistency check is on, which compares the cache with the
-    /// server. An informer with this check may list at any time.
+    /// `compared` is whether the informer's consistency check is on, so that it may list at any time.
     pub(crate) fn new(source: S, wire: Wire, compared: bool) -> Self {
         let pace = Arc::new(Mutex::new(Pace::new(compared)));
         Self { source, wire, pace }
@@ -196,14 +191,9 @@ struct Body {
     wire: Wire,
     /// Converter of the body to JSON; `None` if the body is JSON.
     converter: Option<Converter>,
-    /// Checker of the source's requests, to which the body reports each received line.
-    ///
-    /// `None` for the body of a list.
+    /// Checker of the source's requests, which receives each line of a watch.
     pace: Option<Arc<Mutex<Pace>>>,
-    /// Whether this is the body of a streaming list whose final bookmark has not arrived.
-    ///
-    /// The events before the bookmark belong to the list, and never count as events of the fault "old object
-    /// sent again".
+    /// Whether this is a streaming list whose final bookmark has not arrived.
     is_listing: bool,
     bytes: ByteStream,
     /// Last bytes of the received data, which may contain an incomplete revision.
@@ -213,8 +203,7 @@ struct Body {
 }
 
 impl Body {
-    /// Adds a chunk to `line`, and reports each complete line to `pace`. The report states whether the line
-    /// is an event of the fault "old object sent again".
+    /// Adds a chunk to `line`, and reports each complete line to `pace`.
     fn read_lines(&mut self, chunk: &[u8]) {
         let Some(pace) = &self.pace else {
             return;
@@ -223,6 +212,7 @@ impl Body {
         while let Some(end) = memchr::memchr(b'\n', &self.line) {
             let line = &self.line[..end];
             self.is_listing &= memmem::find(line, INITIAL_EVENTS_END).is_none();
+            // The events of a streaming list before its final bookmark are never resent old objects.
             let is_old = !self.is_listing && is_old_object(line);
             self.line.drain(..=end);
             pace.lock().heard(is_old);

@@ -37,17 +37,15 @@ use crate::{
     wire::Wire,
 };
 
-/// Maximum time from the stop of an informer until its task has ended. The time exceeds the 200 ms that the
-/// slowest callback takes.
+/// Maximum time in which an informer's task ends; the slowest callback takes 200 ms.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time after which every pending response has arrived. Faults delay a response by at most 20 s.
+/// Time after which every response has arrived; faults delay by at most 20 s.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// Minimum of the time that the informer is permitted to need for a recovery, if it lists in pages.
+/// Minimum permitted recovery time of an informer that lists in pages.
 ///
-/// The revision of a list in pages can expire before the watch starts. The informer must then list again. The
-/// time therefore covers two backoff pauses of at most 60 s.
+/// The list's revision can expire before the watch, and then two backoff pauses of 60 s are needed.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// Description of a property that a simulated run has violated.
@@ -60,11 +58,11 @@ pub(crate) struct Outcome {
     pub(crate) wrong: Option<Wrong>,
     /// Number of occurrences of the behaviors that the run has exercised.
     pub(crate) seen: Seen,
-    /// Lines of text: one for each request, and one for each event that a handler received.
+    /// One line per request, and per event that a handler received.
     pub(crate) trace: Vec<String>,
 }
 
-/// Executes a simulated run, and returns the result. If `bug` is set, the informer contains the planted bug.
+/// Executes a simulated run of an informer that contains the planted bug `bug`, if any.
 pub(crate) fn live(life: &Life, bug: Option<Bug>) -> Outcome {
     let lived = std::panic::catch_unwind(|| {
         let runtime = runtime::Builder::new_current_thread()
@@ -99,16 +97,13 @@ struct World<'a, K> {
     rng: Rng,
     informer: Running<K>,
     users: Vec<User<K>>,
-    /// Background tasks that wait until the cache reflects a write of the user, and then check the cache.
+    /// Tasks that check the cache when it reflects a write of the user.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether the server had states that the simulation did not record in `truth`. When a namespace is
-    /// deleted, the server deletes its objects one by one, but the simulation records only the state after
-    /// the last deletion.
+    /// Whether the server had states that `truth` lacks, as during a namespace's deletion.
     gaps: bool,
-    /// Names of past faults that falsified, dropped or reordered events, or restored the server. Some checks
-    /// are skipped after such a fault.
+    /// Names of past faults after which some checks are skipped, such as lost events.
     harm: BTreeSet<&'static str>,
-    /// Objects that failed to decode when they were read from the cache, each with the time of the read.
+    /// Times and objects of cache reads that failed to decode.
     unreadable: Vec<(Instant, Object<K>)>,
     outcome: Outcome,
 }
@@ -251,9 +246,7 @@ impl<'a, K: Stored> World<'a, K> {
         }
     }
 
-    /// Creates or updates an object on the server, and returns the server's response.
-    ///
-    /// Returns `None` if the server rejects the write, for example because it is deleting the namespace.
+    /// Creates or updates an object, and returns the server's response, unless it is an error.
     fn write(&mut self, written: Written) -> Option<Value> {
         let name = path(written.key);
         let answer = if self.server.get("v1", "pods", &name).is_some() {
@@ -265,7 +258,6 @@ impl<'a, K: Stored> World<'a, K> {
         answer.ok()
     }
 
-    /// Deletes an object on the server. Returns the object's last state, or `None` if it did not exist.
     fn delete(&mut self, key: Key) -> Option<Value> {
         let deleted = self.server.delete("v1", "pods", &path(key)).ok();
         self.truth.note(&self.server, &self.life.setting);
@@ -299,9 +291,6 @@ impl<'a, K: Stored> World<'a, K> {
     }
 
     /// Restores the server to an older state, and waits until the informer has recovered.
-    ///
-    /// The informer can detect the restore only while the server's revision is less than the revision of the
-    /// cache. The simulation therefore writes no objects before the recovery.
     async fn put_back(&mut self, fault: &Fault) -> Result<(), Wrong> {
         let faults = self.server.faults();
         faults.clear();
@@ -320,13 +309,11 @@ impl<'a, K: Stored> World<'a, K> {
         self.harmed(fault);
         self.truth.note(&self.server, &self.life.setting);
         let within = self.heals_within().max(fault.heals_within());
+        // Nothing is written meanwhile, because only a revision below the cache's reveals the restore.
         self.heal(within, false).await
     }
 
-    /// Returns the maximum recovery time after the end of all faults.
-    ///
-    /// The time depends on the slowest fault of the run, and is longer if the informer lists in pages or if a
-    /// handler can block the informer.
+    /// Returns the maximum recovery time after all faults have ended.
     fn heals_within(&self) -> Duration {
         let faults = self.life.steps.iter().filter_map(|(_, step)| match step {
             Step::Fault(fault) => Some(fault.heals_within()),
@@ -359,8 +346,7 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Stops the informer, or aborts its task if `kill` is `true`. Checks that the informer ends in time, and
-    /// that each handler has received consistent events.
+    /// Stops the informer, or aborts its task if `kill`, and checks its end and events.
     async fn end(&mut self, kill: bool) -> Result<(), Wrong> {
         let informer = &mut self.informer;
         if kill {
@@ -394,8 +380,7 @@ impl<'a, K: Stored> World<'a, K> {
         Ok(())
     }
 
-    /// Drops the server and the informer. Returns an error if a task or a response body still exists
-    /// afterwards.
+    /// Drops the server and the informer, and checks that no task or response body remains.
     async fn finish(mut self) -> Result<(), Wrong> {
         self.reads.shutdown().await;
         let wire = self.wire.clone();
@@ -440,8 +425,7 @@ fn path(key: Key) -> String {
     format!("{}/p{}", key.namespace(), key.name)
 }
 
-/// Returns a pod in the state `written`. The pod has no `resourceVersion`. The server therefore accepts an
-/// update without a conflict check.
+/// Returns a pod without `resourceVersion`, so that the server updates without a conflict check.
 fn pod(written: Written) -> Value {
     let mut labels = json!({"v": written.value.to_string()});
     if written.web {
@@ -459,7 +443,7 @@ fn pod(written: Written) -> Value {
     })
 }
 
-/// Waits for a future, and returns its output, or an error if the future panics.
+/// Awaits a future, and returns an error if the future panics.
 async fn sound<T>(waited: impl Future<Output = T>) -> Result<T, Wrong> {
     let waited = AssertUnwindSafe(waited).catch_unwind();
     waited.await.map_err(|_| "a panic".to_owned())

@@ -4,8 +4,7 @@ use anyhow::{Result, bail};
 
 use super::shell;
 
-/// Language names that a code block must not have. The names mark shell commands, but only the commands in
-/// `sh` blocks are checked.
+/// Forbidden languages of code blocks, because only commands in `sh` blocks are checked.
 const OTHER_SHELLS: [&str; 4] = ["bash", "console", "shell", "zsh"];
 
 /// A shell command in a document, with its location.
@@ -14,24 +13,21 @@ pub(super) struct Command {
     /// Path of the document, relative to the root of the workspace.
     pub(super) file: String,
     pub(super) line: usize,
-    /// Text of the command without comments. Continued lines are joined to a single line.
+    /// Text of the command on one line, without comments.
     pub(super) text: String,
 }
 
 impl Command {
-    /// Returns whether CI must run the command. This is `true` for commands in `README.md` and in the folder
-    /// `docs`.
+    /// Returns whether CI must run the command.
     pub(super) fn must_run(&self) -> bool {
         self.file == "README.md" || self.file.starts_with("docs/")
     }
 }
 
-/// Returns the commands of a Markdown document, in the order of the document.
+/// Returns the commands of a Markdown document, in order.
 ///
 /// # Errors
-///
-/// Returns an error if a code block has one of the names in [`OTHER_SHELLS`]. The error contains the file and
-/// the line of the block.
+/// Returns an error if a code block has a language in [`OTHER_SHELLS`].
 pub(super) fn read(file: &str, markdown: &str) -> Result<Vec<Command>> {
     let mut language = None;
     let mut lines = Vec::new();

@@ -1,6 +1,6 @@
 //! Lists the documented commands that CI does not run, or that CI runs with additional options.
 
-/// Commands that CI does not run. Each entry consists of a reason and the commands to which it applies.
+/// Commands that CI does not run, grouped by reason.
 pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
     (
         "the package is not on crates.io yet",
@@ -72,15 +72,13 @@ pub(super) const NOT_RUN: [(&str, &[&str]); 10] = [
     ),
 ];
 
-/// Commands that CI runs with additional options. Each entry consists of a command and the options.
-///
-/// With the options, the command takes only a few seconds, and uses a build that CI already has.
+/// Commands and the additional options with which CI runs them in a few seconds.
 pub(super) const SHORTENED: [(&str, &str); 1] = [(
     "cargo bench -p kube-informer --bench snapshots",
     "--all-features --profile dev -- 1000",
 )];
 
-/// Returns the reason why CI does not run a command; `None` if the command is not in [`NOT_RUN`].
+/// Returns the reason why CI does not run a command, if listed in [`NOT_RUN`].
 pub(super) fn not_run(command: &str) -> Option<&'static str> {
     let group = NOT_RUN
         .iter()
@@ -88,7 +86,7 @@ pub(super) fn not_run(command: &str) -> Option<&'static str> {
     group.map(|&(reason, _)| reason)
 }
 
-/// Returns the additional options of a command in CI; `None` if the command is not in [`SHORTENED`].
+/// Returns the additional options of a command in [`SHORTENED`].
 pub(super) fn shortened(command: &str) -> Option<&'static str> {
     let entry = SHORTENED.iter().find(|(text, _)| *text == command);
     entry.map(|&(_, options)| options)

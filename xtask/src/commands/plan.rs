@@ -16,18 +16,17 @@ const PROGRAM: &str = "cargo run --release --package kube-informer-cli -- ";
 /// What `cargo xtask commands` does with a documented command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Stop the server that an earlier command of the document has started, if any. Then start the server of
-    /// this command in the background.
+    /// Stop the document's running server, if any, and start this command's server in the background.
     Serve,
     /// Run the command to its end against the running server.
     Run,
-    /// Run the command until it has printed output, check that it keeps running, and then stop it.
+    /// Run the command until it has printed output, check that it still runs, and stop it.
     Watch,
-    /// Run the command with additional options, without a server. The field contains the options.
+    /// Run the command with these additional options, without a server.
     Shorten(&'static str),
-    /// Do not run the command. CI runs it in the stage that the field contains.
+    /// Do not run the command, because CI runs it in this stage.
     Stage(Stage),
-    /// Do not run the command. The field is the reason.
+    /// Do not run the command, for this reason.
     NotRun(&'static str),
 }
 
@@ -35,12 +34,8 @@ pub(super) enum Action {
 ///
 /// # Errors
 ///
-/// Returns an error with one line per problem. The problems are:
-///
-/// - A command has no action.
-/// - A command needs a server that no earlier command of its document starts.
-/// - An entry of `exceptions.rs` names a command that a CI stage runs, or a command that is in no document.
-/// - `exceptions.rs` excludes a command that CI must run.
+/// Returns an error with one line per command without an action or a server, and per wrong entry of
+/// `exceptions.rs`.
 pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Action>> {
     let mut actions = Vec::new();
     let mut findings = Vec::new();
@@ -64,8 +59,7 @@ pub(super) fn actions(commands: &[Command], stages: &Stages) -> Result<Vec<Actio
     Ok(actions)
 }
 
-/// Returns the action of a command. Returns an error message if the command has no action, or needs a server
-/// that is not running.
+/// Returns the action of a command, or an error message if the command can't be run.
 ///
 /// `is_served` is whether an earlier command in the document starts a server.
 fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action, String> {
@@ -101,7 +95,7 @@ fn action(command: &Command, stages: &Stages, is_served: bool) -> Result<Action,
     Ok(action)
 }
 
-/// Returns the action of a command that starts or uses a server; `None` for every other command.
+/// Returns the action of a command that starts or uses a server.
 fn session(text: &str) -> Option<Action> {
     let mut words = text.strip_prefix(PROGRAM).unwrap_or(text).split(' ');
     let is_program = text.starts_with(PROGRAM);
@@ -114,7 +108,7 @@ fn session(text: &str) -> Option<Action> {
     }
 }
 
-/// Returns an error text for each entry of `exceptions.rs` whose command is in no document.
+/// Returns an error text for each command of `exceptions.rs` that is in no document.
 fn unused(commands: &[Command]) -> impl Iterator<Item = String> {
     let texts: BTreeSet<_> = commands
         .iter()

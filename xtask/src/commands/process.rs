@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 /// Interval between two checks of the state and the output of a process.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A process that writes its output to a file. Dropping the `Process` kills the process.
+/// A process that writes its output to a file. Dropping this value kills the process.
 pub(super) struct Process {
     child: Child,
     log: PathBuf,
@@ -26,10 +26,9 @@ pub(super) struct Process {
 )]
 pub(super) struct Stopwatch(std::time::Instant);
 
-/// Returns a command that inherits this program's environment without the variables that Cargo has set.
+/// Returns a command without the environment variables that Cargo has set.
 ///
-/// Build scripts can depend on these variables. A nested `cargo` that inherited them would run build scripts
-/// again.
+/// With these variables, a nested `cargo` would run build scripts again.
 pub(super) fn command(program: &str, root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
@@ -45,12 +44,9 @@ pub(super) fn command(program: &str, root: &Path) -> Command {
 }
 
 impl Process {
-    /// Starts a shell command as a process that writes its output to the file `log`.
-    ///
-    /// Bash executes the command with `exec`. Signals to the process therefore reach the command itself.
+    /// Starts a shell command that writes its output to the file `log`.
     ///
     /// # Errors
-    ///
     /// Returns an error if Bash is missing, or if the file can't be created.
     pub(super) fn start(
         root: &Path,
@@ -61,6 +57,7 @@ impl Process {
         let output =
             File::create(&log).with_context(|| format!("can't write {}", log.display()))?;
         let mut bash = command("bash", root);
+        // With `exec`, signals to the process reach the command itself.
         bash.args(["-c", &format!("exec {text}")]).envs(environment);
         bash.stdin(Stdio::null()).stderr(output.try_clone()?);
         let child = bash.stdout(output).spawn().context("bash can't be run")?;
@@ -74,14 +71,10 @@ impl Process {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Waits until `read` returns a value, and returns the value.
-    ///
-    /// The method calls `read` every [`PAUSE`], with all output that the process has written so far.
+    /// Waits until `read` returns a value for the output so far, and returns the value.
     ///
     /// # Errors
-    ///
-    /// Returns an error if the process ends before `read` returns a value, or if the wait takes longer than
-    /// `limit`.
+    /// Returns an error if the process ends first, or if the wait takes longer than `limit`.
     pub(super) fn wait_for<T>(
         &mut self,
         limit: Duration,
@@ -135,13 +128,11 @@ impl Process {
         }
     }
 
-    /// Sends SIGINT to the process, as Ctrl-C does, and waits until the process has ended.
+    /// Sends SIGINT, as Ctrl-C does, waits until the process has ended, and returns the exit code.
     ///
-    /// Returns the exit code. If a signal has ended the process, the exit code is 128 plus the signal's
-    /// number, as in a shell.
+    /// After a signal, the exit code is 128 plus the signal's number, as in a shell.
     ///
     /// # Errors
-    ///
     /// Returns an error if the process does not end within `limit`.
     pub(super) fn interrupt(&mut self, limit: Duration) -> Result<i32> {
         let process = self.child.id().to_string();

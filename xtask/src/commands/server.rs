@@ -7,9 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::process::Process;
 
-/// Maximum time until a started server has printed its address and its kubeconfig path.
-///
-/// The limit is high because one document starts a server with 100,000 objects.
+/// Maximum time until a server has started; one document starts a server with 100,000 objects.
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// Maximum time from SIGINT until the server has ended.
@@ -22,9 +20,7 @@ const INTERRUPTED: i32 = 130;
 pub(super) struct Server {
     process: Process,
     access: Access,
-    /// Data directory of the server, which is removed after the process has ended.
-    ///
-    /// `None` if the server stores no data.
+    /// Data directory, which is removed after the process has ended.
     _data: Option<DataDir>,
 }
 
@@ -36,17 +32,15 @@ pub(super) struct Access {
     pub(super) address: String,
 }
 
-/// Path of a server's data directory. Dropping the `DataDir` removes the directory.
+/// Path of a server's data directory, which is removed on drop.
 struct DataDir(PathBuf);
 
 impl Server {
-    /// Starts a server with the command `text`. Waits until the server has printed its address and its
-    /// kubeconfig path.
+    /// Starts a server with the command `text`, and waits until it has printed its address.
     ///
     /// # Errors
     ///
-    /// Returns an error if the server's data directory already exists, or if the server does not print its
-    /// address within [`START_MAX`].
+    /// Returns an error if the data directory already exists, or after [`START_MAX`].
     pub(super) fn start(root: &Path, text: &str, log: PathBuf) -> Result<Server> {
         let data = DataDir::of(root, text)?;
         let mut process = Process::start(root, text, None, log)?;
@@ -68,8 +62,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server does not end within [`STOP_MAX`], or if its exit code is not
-    /// [`INTERRUPTED`].
+    /// Returns an error after [`STOP_MAX`], or if the exit code is not [`INTERRUPTED`].
     pub(super) fn stop(mut self) -> Result<()> {
         let code = self.process.interrupt(STOP_MAX)?;
         ensure!(
@@ -82,13 +75,11 @@ impl Server {
 }
 
 impl DataDir {
-    /// Returns the data directory in the option `--data-dir` of a command. Returns `None` without this
-    /// option.
+    /// Returns the data directory in the option `--data-dir` of a command, if present.
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory already exists. It could contain a user's data, and dropping the
-    /// `DataDir` would remove it.
+    /// Returns an error if the directory exists, because dropping `DataDir` would remove a user's data.
     fn of(root: &Path, text: &str) -> Result<Option<DataDir>> {
         let mut words = text.split(' ').skip_while(|&word| word != "--data-dir");
         let Some(name) = words.nth(1) else {
@@ -111,7 +102,7 @@ impl Drop for DataDir {
     }
 }
 
-/// Parses the kubeconfig and the address in the output of a server; `None` if one of them is missing.
+/// Parses the kubeconfig and the address in a server's output.
 fn access(printed: &str) -> Option<Access> {
     let value = |name: &str| printed.lines().find_map(|line| line.strip_prefix(name));
     Some(Access {

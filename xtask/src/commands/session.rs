@@ -14,8 +14,7 @@ use super::server::Server;
 /// Maximum duration of a command that uses a server.
 const RUN_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum duration of a command that runs with additional options. The command may compile programs in this
-/// time.
+/// Maximum duration, including compilation, of a command that runs with additional options.
 const SHORTENED_MAX: Duration = Duration::from_secs(600);
 
 /// Maximum time until a command with `--watch` prints its first line.
@@ -47,9 +46,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Stops the server that an earlier command has started, and starts the server of this command.
-    ///
-    /// Returns a line for the report, with the time that the new server needed to start.
+    /// Stops the earlier server, starts the server of this command, and returns a line for the report.
     ///
     /// # Errors
     ///
@@ -61,7 +58,7 @@ impl<'a> Session<'a> {
         Ok(format!("serves after {}", seconds(&watch)))
     }
 
-    /// Runs a command to its end. Returns a line for the report, with the duration of the command.
+    /// Runs a command to its end, and returns a line for the report.
     ///
     /// # Errors
     ///
@@ -70,8 +67,7 @@ impl<'a> Session<'a> {
         self.finish(command, &command.text, RUN_MAX)
     }
 
-    /// Runs a command to its end with the additional options `options`. Returns a line for the report, with
-    /// the duration of the command.
+    /// Runs a command to its end with additional options, and returns a line for the report.
     ///
     /// # Errors
     ///
@@ -82,10 +78,9 @@ impl<'a> Session<'a> {
         Ok(format!("{outcome} with {options}"))
     }
 
-    /// Runs a command that does not end without a signal, such as `kubectl get --watch`.
+    /// Runs a command that does not end, such as `kubectl get --watch`.
     ///
-    /// Waits until the command has printed output, waits for [`WATCH_TIME`], and then kills the command.
-    /// Returns a line for the report, with the duration of the command.
+    /// Kills the command [`WATCH_TIME`] after its first output.
     ///
     /// # Errors
     ///
@@ -139,9 +134,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Replaces [`ADDRESS`] in a command with `address`, and returns the result.
-///
-/// Also appends [`CURL_FAILS`] to a `curl` command.
+/// Replaces [`ADDRESS`] in a command by `address`, and appends [`CURL_FAILS`] to a `curl` command.
 fn typed(text: &str, address: &str) -> String {
     let text = text.replace(ADDRESS, address);
     if text.starts_with("curl ") {

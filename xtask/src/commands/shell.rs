@@ -2,9 +2,7 @@
 //!
 //! Quotes over several lines and here-documents are not supported.
 
-/// Splits numbered lines of shell text into commands. Returns each command with the number of its first line.
-///
-/// A line that ends with a backslash and the line after it belong to the same command.
+/// Returns the commands in numbered lines of shell text, each with the number of its first line.
 pub(super) fn commands<'a>(
     lines: impl IntoIterator<Item = (usize, &'a str)>,
 ) -> Vec<(usize, String)> {
@@ -30,9 +28,7 @@ pub(super) fn commands<'a>(
     commands
 }
 
-/// Returns a command without its comment.
-///
-/// A comment starts with a `#` that is outside quotes and at the start of a word.
+/// Returns a command without its comment, which starts with an unquoted `#` at the start of a word.
 fn without_comment(command: &str) -> &str {
     let mut quote = None;
     let mut escaped = false;

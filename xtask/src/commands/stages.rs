@@ -5,7 +5,7 @@
 
 use super::shell;
 
-/// Prefix that the CI script adds to a command to limit the duration of the command.
+/// Prefix of commands in the CI script that limits their duration.
 const LIMITED: &str = "timeout --kill-after=5 \"$RUN_MAX\" ";
 
 /// The commands of all CI stages, in the order of the CI script.
@@ -39,8 +39,7 @@ impl std::fmt::Display for Stage {
 }
 
 impl Stages {
-    /// Parses the CI script. The function `stage_NAME` of the script is a stage only if `STAGES` or
-    /// `FULL_STAGES` contains `NAME`.
+    /// Parses the CI script; a function `stage_NAME` is a stage if `STAGES` or `FULL_STAGES` lists `NAME`.
     pub(super) fn parse(script: &str) -> Stages {
         let mut lists = Vec::new();
         let mut commands = Vec::new();
@@ -69,7 +68,7 @@ impl Stages {
         }
     }
 
-    /// Returns the first stage that runs a command; `None` if no stage runs the command.
+    /// Returns the first stage that runs a command.
     pub(super) fn running(&self, command: &str) -> Option<&Stage> {
         let runs = |line: &str| {
             line == command || line.strip_prefix(LIMITED).is_some_and(|it| it == command)

@@ -21,14 +21,12 @@ const FOLDERS: [&str; 2] = ["testdata/HEAD", "pkg/apis/testdata/HEAD"];
 /// Kinds in the table of fields for which Kubernetes has no test object.
 const WITHOUT: [&str; 1] = ["apiregistration.k8s.io/v1/APIService"];
 
-/// Kinds that the test data also covers, although they are not in the table of fields. Kubernetes has test
-/// objects of these kinds.
+/// Additional kinds of the test data, which are not in the table of fields.
 const BESIDES: [&str; 1] = ["v1/DeleteOptions"];
 
-/// Returns the test data: one line per kind, with columns separated by tabs.
+/// Returns the test data, one line per kind: `apiVersion/Kind`, protobuf in hexadecimal, JSON.
 ///
-/// The columns are `apiVersion/Kind`, the object in protobuf as hexadecimal digits, and the object in JSON.
-/// `schema` is the text of the table of fields, which contains the kinds.
+/// `schema` is the table of fields, which contains the kinds.
 pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     let kinds = super::rows(schema)
         .filter(|row| !row.starts_with('\t'))
@@ -47,8 +45,7 @@ pub(super) fn lines(sources: &Sources, schema: &str) -> Result<String> {
     Ok(lines)
 }
 
-/// Reads the test object of a kind from its two files. Returns the object in protobuf and the same object in
-/// JSON.
+/// Reads the test object of a kind from its files: in protobuf and in JSON.
 fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     let name = file_name(kind);
     let folder = sources
@@ -64,9 +61,7 @@ fn pair(sources: &Sources, kind: &str) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((read("pb")?, read("json")?))
 }
 
-/// Returns the file name of a kind's test object, without the extension.
-///
-/// For example, the name is `apps.v1.Deployment` for `apps/v1/Deployment`, and `core.v1.Pod` for `v1/Pod`.
+/// Returns the name, without extension, of a kind's test files, such as `core.v1.Pod`.
 fn file_name(kind: &str) -> String {
     let dotted = kind.replace('/', ".");
     if kind.matches('/').count() == 1 {
@@ -83,10 +78,7 @@ pub(super) fn write(path: &Path, lines: &str) -> Result<()> {
     std::fs::write(path, file.finish()?).with_context(|| format!("can't write {}", path.display()))
 }
 
-/// Checks that a file compressed with gzip contains exactly the lines of the test data.
-///
-/// The function compares the decompressed text. The compressed bytes could depend on the version of the
-/// compressor.
+/// Checks that a file compressed with gzip contains exactly `lines`.
 ///
 /// # Errors
 ///
@@ -95,6 +87,7 @@ pub(super) fn check(path: &Path, lines: &str) -> Result<()> {
     let file = std::fs::File::open(path)
         .with_context(|| format!("can't read {}; run `cargo xtask kinds`", path.display()))?;
     let mut present = String::new();
+    // The compressed bytes could depend on the version of the compressor.
     GzDecoder::new(file).read_to_string(&mut present)?;
     ensure!(
         present == lines,

@@ -39,11 +39,9 @@ pub(super) struct Resource {
     /// Name of the resource, such as `pods`, or of the subresource, such as `pods/status`.
     pub(super) name: String,
     pub(super) kind: String,
-    /// Group of the resource's kind, such as `policy` for the kind `Eviction` of `pods/eviction`.
-    ///
-    /// `None` if the kind is in the group of the `ResourceList`.
+    /// Group of the resource's kind, if it differs from the `ResourceList`, as for `pods/eviction`.
     pub(super) group: Option<String>,
-    /// Version of the resource's kind; `None` if the kind has the version of the `ResourceList`.
+    /// Version of the resource's kind, if it differs from the `ResourceList`.
     pub(super) version: Option<String>,
     pub(super) singular_name: String,
     pub(super) namespaced: bool,
@@ -54,7 +52,7 @@ pub(super) struct Resource {
     pub(super) categories: Vec<String>,
 }
 
-/// Output of `go mod download -json` for one module: the folder of the module, or an error.
+/// Output of `go mod download -json` for one module: its folder, or an error.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Download {

@@ -51,12 +51,9 @@ struct Property {
     merge_key: String,
 }
 
-/// Returns the text of the table of fields.
+/// Returns the text of the table of fields for the kinds `served`, named `apiVersion/Kind`.
 ///
-/// - `module` is the Go module that contains the OpenAPI document. The header of the table states this
-///   module.
-/// - `text` is the OpenAPI document.
-/// - `served` contains the kinds that the embedded server serves, as `apiVersion/Kind`.
+/// `text` is the OpenAPI document, and `module` is the Go module that contains it.
 pub(super) fn table(module: &str, text: &str, served: &BTreeSet<String>) -> Result<String> {
     let document: Document =
         serde_json::from_str(text).context("swagger.json is not an OpenAPI v2 document")?;
@@ -112,8 +109,7 @@ impl Document {
             .with_context(|| format!("swagger.json refers to {name} and does not define it"))
     }
 
-    /// Returns `roots`, and the names of all definitions to which they refer directly or indirectly. Omits
-    /// definitions of scalars.
+    /// Returns `roots` and all definitions to which they refer directly or indirectly, except scalars.
     fn reachable<'a>(&'a self, roots: impl Iterator<Item = &'a str>) -> Result<BTreeSet<&'a str>> {
         let mut reached: BTreeSet<&str> = BTreeSet::new();
         let mut open: Vec<&str> = roots.collect();
@@ -186,10 +182,7 @@ impl Property {
         self.reference.as_deref()?.strip_prefix(DEFINITIONS)
     }
 
-    /// Returns the name of the definition to which the property refers. The property itself, its list items
-    /// or its map values can contain the reference.
-    ///
-    /// Returns `None` if the property contains no reference.
+    /// Returns the name of the definition to which the property, its items or its values refer.
     fn target(&self) -> Option<&str> {
         let nested = self.items.as_deref().or(self.members.as_deref());
         self.reference().or_else(|| nested?.target())

@@ -18,9 +18,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use go_source::{GoField, Package};
 use proto::ProtoField;
 
-/// Go modules that define the types of the kinds that the embedded server serves.
-///
-/// Version `v0.x.y` of each module belongs to Kubernetes `v1.x.y`.
+/// Go modules of the served kinds. Version `v0.x.y` belongs to Kubernetes `v1.x.y`.
 pub(super) const MODULES: [&str; 4] = [
     "k8s.io/api",
     "k8s.io/apimachinery",
@@ -28,11 +26,9 @@ pub(super) const MODULES: [&str; 4] = [
     "k8s.io/kube-aggregator",
 ];
 
-/// OpenAPI names of messages that are request or response bodies, but not objects of a resource.
-///
-/// Each entry also lists the `apiVersion/Kind` of the body. The list for `DeleteOptions` is empty, because
-/// the server accepts `DeleteOptions` with any `apiVersion`.
+/// OpenAPI names of bodies that are not objects of a resource, with their `apiVersion/Kind`.
 const ROOTS: [(&str, &[&str]); 3] = [
+    // The server accepts `DeleteOptions` with any `apiVersion`.
     ("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", &[]),
     (
         "io.k8s.apimachinery.pkg.apis.meta.v1.PartialObjectMetadata",
@@ -44,7 +40,7 @@ const ROOTS: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Go types with a method `MarshalJSON`, and the names of their JSON formats in the table of messages.
+/// Go types with a method `MarshalJSON`, and the names of their JSON formats.
 const FORMS: [(&str, &str); 10] = [
     ("k8s.io.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", "json"),
@@ -76,8 +72,7 @@ const FORMS: [(&str, &str); 10] = [
     ),
 ];
 
-/// Name of the JSON format of a type with two fields, of which JSON contains only one. JSON contains the
-/// second field, or the first one if the second is null.
+/// JSON format of a type with two fields: the second field, or the first if the second is null.
 const EITHER: &str = "either";
 
 /// The scalar protobuf types that the table of messages supports.
@@ -89,18 +84,18 @@ pub(super) struct Sources {
     pub(super) modules: Vec<(&'static str, PathBuf)>,
 }
 
-/// The messages of all proto files that were read, and the Go packages that define the same types.
+/// The messages of all proto files, and the Go packages that define the same types.
 #[derive(Default)]
 struct Library {
     messages: BTreeMap<String, Vec<ProtoField>>,
-    /// The Go packages, by the name of the proto package that is in the same folder.
+    /// The Go packages, by the proto package in the same folder.
     packages: BTreeMap<String, Package>,
 }
 
 /// Returns the text of the table of messages.
 ///
-/// `version` is the version of the Go modules. `schema` is the text of another generated table, which
-/// contains the kinds of each OpenAPI definition.
+/// `version` is that of the Go modules. `schema` is the generated table with the kinds of each OpenAPI
+/// definition.
 pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<String> {
     let mut library = Library::default();
     for (module, folder) in &sources.modules {
@@ -109,8 +104,7 @@ pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<St
     library.table(version, &kinds_of(schema))
 }
 
-/// Returns the kinds that each protobuf message represents, by the name of the message. Includes the messages
-/// of [`ROOTS`].
+/// Returns the kinds that each protobuf message represents, by message name, including [`ROOTS`].
 fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     let mut kinds: BTreeMap<String, Vec<&str>> = ROOTS
         .map(|(root, kinds)| (message_name(root), kinds.to_vec()))
@@ -126,9 +120,7 @@ fn kinds_of(schema: &str) -> BTreeMap<String, Vec<&str>> {
     kinds
 }
 
-/// Returns the name of the protobuf message that corresponds to an OpenAPI definition.
-///
-/// For example, the message of `io.k8s.kube-aggregator.x` is `k8s.io.kube_aggregator.x`.
+/// Returns the protobuf message of an OpenAPI definition: `io.k8s.a-b.x` becomes `k8s.io.a_b.x`.
 fn message_name(definition: &str) -> String {
     let name = definition.replace('-', "_");
     match name.strip_prefix("io.k8s.") {
@@ -152,7 +144,7 @@ fn header(version: &str) -> String {
 // === impl Library ===
 
 impl Library {
-    /// Reads every `generated.proto` file in the folder of a Go module and in all subfolders.
+    /// Reads every `generated.proto` file below the folder of a Go module.
     fn read(&mut self, module: &str, folder: &Path) -> Result<()> {
         let mut open = vec![folder.to_owned()];
         while let Some(folder) = open.pop() {
@@ -201,9 +193,7 @@ impl Library {
         Ok(table)
     }
 
-    /// Returns the name of a message's JSON format, such as `object` or `list`, and its table rows.
-    ///
-    /// Each row describes a field of the message.
+    /// Returns the name of a message's JSON format, and one row per field.
     fn message(&mut self, name: &str) -> Result<(&'static str, Vec<Row>)> {
         let fields = self.messages.get(name).context("no proto file has it")?;
         let (package, type_name) = name.rsplit_once('.').context("a name without a package")?;
@@ -232,8 +222,7 @@ impl Library {
     }
 }
 
-/// A row of the table of messages, which describes one field. If the type of the field is a message, `target`
-/// is the name of this message.
+/// A row of the table, which describes one field. `target` is the message type of the field, if any.
 struct Row {
     cells: [String; 4],
     target: Option<String>,
@@ -260,10 +249,9 @@ impl Row {
 
 /// Returns the table rows of a message, ordered by field number.
 ///
-/// `fields` are the fields in the proto file. `tags` are the fields of the Go struct, by protobuf number.
+/// `tags` are the fields of the Go struct, by protobuf number.
 ///
 /// # Errors
-///
 /// Returns an error if the proto file and the Go struct do not have the same field numbers.
 fn rows(fields: &[ProtoField], tags: &BTreeMap<u32, GoField>) -> Result<Vec<Row>> {
     let numbers: BTreeSet<u32> = fields.iter().map(|field| field.number).collect();

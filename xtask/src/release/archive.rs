@@ -20,7 +20,6 @@ pub(super) struct Entry {
     pub(super) name: &'static str,
 }
 
-/// Returns the files of the archive: the executable, its README, the licences and the bill of materials.
 pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Path) -> [Entry; 5] {
     let entry = |source: PathBuf, name| Entry { source, name };
     [
@@ -32,21 +31,18 @@ pub(super) fn entries(program: &Path, package: &Path, licences: &Path, sbom: &Pa
     ]
 }
 
-/// Returns the name of the folder inside the archive. The file name of the archive is this name plus
-/// `.tar.gz`.
+/// Returns the name of the archive without `.tar.gz`, which is also the name of its folder.
 pub(super) fn name(program: &str, version: &str, target: &str) -> String {
     format!("{program}-{version}-{target}")
 }
 
 /// Writes `entries` to the archive `name.tar.gz` in `folder`, and returns the path of the archive.
 ///
-/// The archive contains one folder `name` with all files. `seconds` is the modification time of all files, in
-/// seconds since the Unix epoch.
+/// `seconds` is the modification time of all files, in seconds since 1970.
 ///
 /// # Errors
 ///
-/// Returns an error if a file can't be copied, if tar fails, or if the archive does not contain exactly the
-/// names in `entries`.
+/// Returns an error if a file can't be copied or the archive can't be written correctly.
 pub(super) fn write(
     folder: &Path,
     name: &str,

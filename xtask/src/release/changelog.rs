@@ -17,12 +17,11 @@ pub(super) struct Section {
     pub(super) is_dated: bool,
 }
 
-/// Returns the section for `version`. If the changelog has no such section, returns the section `Unreleased`.
+/// Returns the section for `version`, or the section `Unreleased` if there is none for `version`.
 ///
 /// # Errors
 ///
-/// Returns an error if the selected section has no entry. Also returns an error if both sections exist and
-/// `Unreleased` has entries, because it is then unclear to which version these entries belong.
+/// Returns an error if the section has no entry, or if both sections exist and `Unreleased` has entries.
 pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
     let unreleased = find(changelog, UNRELEASED).unwrap_or_default();
     let Some(notes) = find(changelog, version) else {
@@ -51,7 +50,7 @@ pub(super) fn section(changelog: &str, version: &str) -> Result<Section> {
 
 /// Returns the text between the heading `title` and the next heading of level 2.
 ///
-/// Returns an empty text if the section has no entry, and `None` if the changelog has no such heading.
+/// The text is empty if the section has no entry. Returns `None` without such a heading.
 fn find(changelog: &str, title: &str) -> Option<String> {
     let mut lines = changelog.lines();
     lines.find(|line| heading(line) == Some(title))?;
@@ -62,8 +61,7 @@ fn find(changelog: &str, title: &str) -> Option<String> {
     Some(format!("{}\n", body.join("\n").trim()))
 }
 
-/// Returns the title in a Markdown heading of level 2, without brackets and date. Returns `None` if `line` is
-/// not such a heading.
+/// Returns the title in a Markdown heading of level 2, without brackets and date.
 fn heading(line: &str) -> Option<&str> {
     let title = line.strip_prefix("## ")?;
     let title = title.split(" - ").next().unwrap_or(title).trim();

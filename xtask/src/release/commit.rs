@@ -9,8 +9,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::process;
 
-/// The Git commit at `HEAD`, from which the release is made. When it was read, the working tree had no
-/// uncommitted changes.
+/// The Git commit at `HEAD`, read from a working tree without uncommitted changes.
 pub(super) struct Commit {
     pub(super) id: String,
     /// Commit time in seconds since the Unix epoch.
@@ -24,8 +23,7 @@ impl Commit {
     ///
     /// # Errors
     ///
-    /// Returns an error if Git fails, if the working tree has uncommitted changes, or if the tag of `version`
-    /// is on another commit.
+    /// Returns an error if the working tree has changes, or the tag of `version` is on another commit.
     pub(super) fn read(root: &Path, version: &str) -> Result<Commit> {
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");

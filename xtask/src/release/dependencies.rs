@@ -18,8 +18,7 @@ pub(super) type Tree = BTreeMap<Id, BTreeSet<Id>>;
 pub(super) struct Resolved {
     /// All packages that the build needs, including the package of the program.
     pub(super) built: Tree,
-    /// Packages whose code the program contains. Packages that only build scripts and procedural macros use
-    /// are not included.
+    /// Packages whose code the program contains, without build scripts and procedural macros.
     pub(super) linked: Tree,
 }
 
@@ -27,7 +26,7 @@ pub(super) struct Resolved {
 ///
 /// # Errors
 ///
-/// Returns an error if Cargo fails, or if its output has an unknown format.
+/// Returns an error if Cargo fails or its output has an unknown format.
 pub(super) fn resolve(root: &Path, package: &str, target: &str) -> Result<Resolved> {
     let tree = |edges: &str| {
         let mut cargo = Command::new(env!("CARGO"));

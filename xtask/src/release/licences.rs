@@ -22,11 +22,10 @@ const NAMES: [&str; 6] = [
     "UNLICENSE",
 ];
 
-/// Text that follows the name of a package in the list if the package contains no licence file.
+/// Note after the name of a package that contains no licence file.
 const NO_TEXT: &str = "; its package has no text of a licence";
 
-/// Returns a text that lists the name and the licence of each package in `packages`. The texts of the
-/// licences follow this list.
+/// Returns a list of the packages with their licences, followed by the licence texts.
 ///
 /// # Errors
 ///
@@ -44,7 +43,7 @@ pub(super) fn text(program: &str, packages: &[&Package]) -> Result<String> {
     Ok(render(program, packages, &files))
 }
 
-/// Reads the licence files in a package's folder. Returns the content of each file by file name.
+/// Returns the content of each licence file in a package's folder, by file name.
 fn read(folder: &Path) -> Result<BTreeMap<String, String>> {
     let failed = || format!("can't read the licences in {}", folder.display());
     let mut files = BTreeMap::new();
@@ -62,8 +61,7 @@ fn read(folder: &Path) -> Result<BTreeMap<String, String>> {
 
 /// Formats the list of `packages`, and appends the licence texts.
 ///
-/// Each entry of `files` consists of a title and the text of a licence file. The title contains the package
-/// and the file name.
+/// Each entry of `files` is a title and the text of a licence file.
 fn render(program: &str, packages: &[&Package], files: &[(String, String)]) -> String {
     let mut titles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (title, text) in files {

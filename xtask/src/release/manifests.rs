@@ -4,8 +4,7 @@
 
 use super::packages::Package;
 
-/// Maximum number of keywords that crates.io accepts for a package. The maximum number of categories is the
-/// same.
+/// Maximum number of keywords, and of categories, that crates.io accepts.
 const LABELS_MAX: usize = 5;
 
 /// Returns one line of text for each problem in the manifest of `package`.
@@ -41,10 +40,7 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Checks the versions of the workspace crates on which `package` depends. Returns one line for each
-/// dependency whose required version differs from the version of `package`.
-///
-/// Does not check dev-dependencies.
+/// Returns a line for each dependency on a workspace crate that requires another version.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     let required = format!("^{}", package.version);
     let own = package.dependencies.iter().filter(move |dependency| {
@@ -57,10 +53,7 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns one line for each feature of `package` that `[package.metadata.docs.rs]` does not list.
-///
-/// Does not check the feature `default` and internal features, whose names start with `__`. Returns no line
-/// if `package` has no library.
+/// Returns a line for each public feature that `[package.metadata.docs.rs]` does not list.
 fn documented(package: &Package) -> Vec<String> {
     let is_library = package
         .targets

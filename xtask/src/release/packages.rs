@@ -24,11 +24,10 @@ pub(super) struct Metadata {
     pub(super) target_directory: PathBuf,
 }
 
-/// A package in the output of `cargo metadata`. The package is a member of the workspace or a third-party
-/// package.
+/// A member of the workspace, or a third-party package.
 #[derive(Clone, Default, Deserialize)]
 pub(super) struct Package {
-    /// Package id from `cargo metadata`. The id includes the source of the package, for example a registry.
+    /// Package id from `cargo metadata`, which includes the source, for example a registry.
     #[serde(rename = "id")]
     pub(super) key: String,
     pub(super) name: String,
@@ -46,7 +45,7 @@ pub(super) struct Package {
     /// Content of the manifest's table `[package.metadata]`.
     #[serde(default)]
     pub(super) metadata: Value,
-    /// Registries that the package may be published to. `None` allows all registries.
+    /// Registries that the package may be published to; `None` for all.
     pub(super) publish: Option<Vec<String>>,
 }
 
@@ -57,7 +56,7 @@ pub(super) struct Dependency {
     pub(super) req: String,
     /// Kind of the dependency: `None` for a normal dependency, otherwise `dev` or `build`.
     pub(super) kind: Option<String>,
-    /// Folder of a path dependency. `None` if the dependency is from a registry or a Git repository.
+    /// Folder of a path dependency.
     pub(super) path: Option<PathBuf>,
 }
 
@@ -82,8 +81,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// Returns an error if Cargo fails, for example because `Cargo.lock` is out of date. Also returns an
-    /// error if the output has an unknown format.
+    /// Returns an error if Cargo fails, or if the output has an unknown format.
     pub(super) fn read(root: &Path) -> Result<Metadata> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(root);
@@ -108,7 +106,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// Returns an error if the published packages have different versions, or if no package is published.
+    /// Returns an error if the versions differ, or no package is published.
     pub(super) fn version(&self) -> Result<String> {
         let mut versions: Vec<_> = self.published().map(|it| &it.version).collect();
         versions.dedup();
@@ -120,7 +118,7 @@ impl Metadata {
     }
 }
 
-/// Returns the SHA-256 checksum of each package from a registry. `lock` is the text of `Cargo.lock`.
+/// Returns the SHA-256 checksum of each registry package in `lock`, the text of `Cargo.lock`.
 pub(super) fn checksums(lock: &str) -> BTreeMap<Id, String> {
     let entries = lock.split("[[package]]").skip(1);
     let checksums = entries.filter_map(|entry| {
@@ -130,9 +128,7 @@ pub(super) fn checksums(lock: &str) -> BTreeMap<Id, String> {
     checksums.collect()
 }
 
-/// Returns the value of the first line `key = "value"` in `entry`, an entry of `Cargo.lock`.
-///
-/// Returns `None` if the entry has no such line.
+/// Returns the value of the first line `key = "value"` in an entry of `Cargo.lock`.
 fn value(entry: &str, key: &str) -> Option<String> {
     entry.lines().find_map(|line| {
         let (name, value) = line.split_once(" = ")?;

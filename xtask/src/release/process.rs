@@ -7,12 +7,11 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Runs a program that writes its output and its errors directly to the terminal.
+/// Runs a program that writes directly to the terminal.
 ///
 /// # Errors
 ///
-/// Returns an error if the program can't be started, or if it fails. If it fails, the error ends with `next`,
-/// which describes a step that the maintainer can try.
+/// Returns an error that ends with `next`, the maintainer's next step, if the program fails.
 pub(super) fn run(command: &mut Command, next: &str) -> Result<()> {
     let line = line(command);
     let status = command
@@ -29,8 +28,7 @@ pub(super) fn run(command: &mut Command, next: &str) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Returns an error if the program can't be started, if it fails, or if its output is not UTF-8. If the
-/// program fails, the error contains its standard error output.
+/// Returns an error if the program can't be started or fails, or if its output is not UTF-8.
 pub(super) fn output(command: &mut Command) -> Result<String> {
     let line = line(command);
     let output = command
@@ -45,7 +43,7 @@ pub(super) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("`{line}` did not write UTF-8"))
 }
 
-/// Formats `command` as a shell command line, with the program's file name instead of its path.
+/// Formats `command` as a shell command line that starts with the program's file name.
 fn line(command: &Command) -> String {
     let path = std::path::Path::new(command.get_program());
     let name = path.file_name().unwrap_or(path.as_os_str());

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::dependencies::Resolved;
 use super::packages::{Id, Package};
 
-/// The program that the bill of materials describes. Also contains its target triple and the commit time.
+/// The program that the bill of materials describes.
 pub(super) struct Subject<'a> {
     /// Name of the program.
     pub(super) program: &'a str,
@@ -26,7 +26,7 @@ pub(super) struct Subject<'a> {
 ///
 /// # Errors
 ///
-/// Returns an error if a package of `resolved` is missing in `packages`.
+/// Returns an error if `packages` lacks a package of `resolved`.
 pub(super) fn document(
     subject: &Subject<'_>,
     resolved: &Resolved,
@@ -99,7 +99,7 @@ fn described(package: &Package, kind: &str) -> Value {
     component
 }
 
-/// Returns the package URL of a package. The document also uses this URL as the `bom-ref` of the package.
+/// Returns the package URL of a package, which is also its `bom-ref`.
 fn reference((name, version): &Id) -> String {
     // `+` is the only character of names and versions that a package URL escapes.
     format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"))

@@ -15,14 +15,13 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-circle";
 
-/// The paths that the code of each module contains. The key is the path of the module within the crate.
+/// The paths that the code of each module contains, by the module's path in the crate.
 type Modules<'a> = BTreeMap<Vec<&'a str>, Vec<NamedPath<'a>>>;
 
-/// An import of the sibling module `to` by the module `from`, or by a child module of `from`.
+/// An import of the module `to` by its sibling `from`, or by a child module of `from`.
 ///
 /// - `parent` is the path of the parent module of `from` and `to`.
-/// - `file` is the path of the module that contains the import: `from`, or a child module of `from`.
-/// - `line` is the line of the import in the source file.
+/// - `file` is the path of the module that contains the import.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Import<'a> {
     parent: Vec<&'a str>,
@@ -101,10 +100,9 @@ fn imports<'a>(modules: &Modules<'a>) -> BTreeSet<Import<'a>> {
     imports
 }
 
-/// Returns the path in the `use` declaration that imports or re-exports the name at the path `target`.
+/// Returns the path in the `use` declaration that imports the name at the path `target`.
 ///
-/// For example, the module `m` contains `use two::X;`. The result for `crate::m::X` is then
-/// `crate::m::two::X`. Returns `None` if no `use` declaration imports the name.
+/// If `m` contains `use two::X;`, the result for `crate::m::X` is `crate::m::two::X`.
 fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str>> {
     let lengths = (0..target.len()).rev();
     let mut prefixes = lengths.map(|length| target.split_at(length));
@@ -115,8 +113,6 @@ fn imported<'a>(modules: &Modules<'a>, target: &[&'a str]) -> Option<Vec<&'a str
 }
 
 /// Returns the sibling modules that form a circle with the modules of `import`.
-///
-/// Returns an empty set if `import` belongs to no circle.
 fn circle<'a>(imports: &BTreeSet<Import<'a>>, import: &Import<'a>) -> BTreeSet<&'a str> {
     let reachable = |start: &'a str| {
         let mut reached = BTreeSet::new();

@@ -12,11 +12,9 @@ pub(super) const ROOTS: [&str; 2] = ["lib.rs", "main.rs"];
 
 /// A crate of the workspace: its folder and its source files.
 pub(super) struct Crate<'a> {
-    /// Path of the folder that contains the crate root, relative to the workspace root, without a trailing
-    /// `/`.
+    /// Folder of the crate root, relative to the workspace root, without a trailing `/`.
     pub(super) folder: &'a str,
-    /// Source files below the folder, except test files. Each entry consists of the path of the file,
-    /// relative to the folder, and the file.
+    /// Source files except tests, by path relative to the folder.
     pub(super) files: Vec<(&'a str, &'a Source<'a>)>,
 }
 
@@ -43,8 +41,7 @@ impl<'a> Crate<'a> {
         crates.collect()
     }
 
-    /// Returns the source file at the path `name`, relative to the folder of the crate. Returns `None` if
-    /// there is no such file.
+    /// Returns the source file at the path `name` in the crate's folder.
     pub(super) fn file(&self, name: &str) -> Option<&'a Source<'a>> {
         let mut files = self.files.iter();
         files.find(|(file, _)| *file == name).map(|(_, file)| *file)

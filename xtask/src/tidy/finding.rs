@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// A violation of a rule of `cargo xtask tidy`. Findings are ordered by path, then by line.
+/// A violation of a rule of `cargo xtask tidy`, ordered by path and line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     /// Path of the file, relative to the workspace root, with `/` as separator.

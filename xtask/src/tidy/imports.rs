@@ -13,7 +13,7 @@ use super::rust::{Source, tokens};
 
 const RULE: &str = "import-order";
 
-/// Folder of additional programs in a crate. The rule does not check the files in this folder.
+/// Folder of a crate's additional programs, which the rule does not check.
 const PROGRAMS: &str = "bin/";
 
 /// The top-level modules of a crate, in the order in which a crate root declares them.
@@ -24,8 +24,7 @@ struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// Reads the order of the modules from the `mod` declarations in a crate root. `root` is the file name of
-    /// the crate root, and `source` is its text.
+    /// Reads the order of the modules from the text of a crate root.
     fn of<'a>(root: &'a str, source: &Source<'_>) -> Order<'a> {
         let code = source.production();
         let tokens = tokens(&code);
@@ -46,9 +45,7 @@ impl Order<'_> {
     }
 }
 
-/// Returns a finding for each import that violates the rule.
-///
-/// Also returns a finding for each file that does not belong to a module that a crate root declares.
+/// Returns a finding for each import that violates the rule, and for each file of an undeclared module.
 pub(super) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     Crate::all(sources)
         .iter()

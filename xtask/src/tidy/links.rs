@@ -30,7 +30,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns the problem with the relative link `target` in `document`, or `None` for a valid link.
+/// Returns the problem with the relative link `target` in `document`, if any.
 fn wrong(tree: &Tree, document: &str, target: &str) -> Option<String> {
     let (path, anchor) = match target.split_once('#') {
         Some((path, anchor)) => (path, Some(anchor)),
@@ -58,8 +58,7 @@ fn missing(place: &str, anchor: &str, anchors: &BTreeSet<String>) -> String {
     format!("`{place}` has no such heading{hint}")
 }
 
-/// Returns the path, relative to the workspace root, to which a link in `document` leads. `path` is the path
-/// in the link.
+/// Resolves the link `path` in `document` to a path relative to the workspace root.
 ///
 /// Returns `None` if the link leads out of the workspace.
 fn resolve(document: &str, path: &str) -> Option<String> {
@@ -89,7 +88,7 @@ fn has_scheme(target: &str) -> bool {
     target.contains("://") || target.starts_with("mailto:")
 }
 
-/// Returns whether a link target has the form of a Rust item, such as `crate::Snapshot` or `fn@take()`.
+/// Returns whether a link target looks like a Rust item, such as `crate::Snapshot`.
 fn is_item(target: &str) -> bool {
     let name = target.split('#').next().unwrap_or_default();
     let in_name = |c: char| c.is_ascii_alphanumeric() || "_:@!()<>".contains(c);

@@ -12,7 +12,7 @@ use crate::tree::Tree;
 
 const RULE: &str = "stale-listing";
 
-/// Returns a finding for each `from:` or `diff:` comment whose code block is missing or does not match.
+/// Returns a finding for each `from:` or `diff:` comment without a matching code block.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (document, text) in tree.files("md") {
@@ -31,7 +31,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The source files that a code block quotes. The comment before the code block names them.
+/// The source files that the comment before a code block names.
 enum Claim<'a> {
     From(&'a str),
     Diff(&'a str, &'a str),
@@ -47,7 +47,7 @@ impl<'a> Claim<'a> {
         Some(Self::Diff(before, after))
     }
 
-    /// Returns the problem with the code block `block`, or `None` if the block matches its source files.
+    /// Returns the problem with a code block, or `None` if it matches its source files.
     fn check(&self, tree: &Tree, block: &[&str]) -> Option<String> {
         let read = |path: &str| {
             let text = tree.text(path).map(|text| text.lines().collect::<Vec<_>>());
@@ -69,18 +69,14 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// Returns the lines inside the fenced code block at the start of `lines`.
-///
-/// Returns `None` if `lines` does not start with a fenced code block, or if the block has no end.
+/// Returns the lines inside the complete fenced code block at the start of `lines`.
 fn block<'a, 'b>(lines: &'b [&'a str]) -> Option<&'b [&'a str]> {
     let (first, rest) = lines.split_first()?;
     let end = rest.iter().position(|line| *line == "```")?;
     first.starts_with("```").then(|| &rest[..end])
 }
 
-/// Returns whether `file` contains the lines of `block` as consecutive lines.
-///
-/// The lines in `file` can have additional indentation, which must be equal in all lines.
+/// Returns whether `file` contains `block` as consecutive lines, which may be indented equally.
 fn stands_in(block: &[&str], file: &[&str]) -> bool {
     let Some(first) = block.first() else {
         return false;
@@ -122,10 +118,7 @@ fn is_difference(diff: &[&str], old: &[&str], new: &[&str]) -> bool {
     from.eq(to)
 }
 
-/// Returns the line of the old file at which a hunk starts, counted from 1.
-///
-/// For example, returns 7 for the hunk header `@@ -7,3 +7,4 @@`. Returns `None` if `line` is not a hunk
-/// header.
+/// Returns the line of the old file at which a hunk starts, such as 7 for `@@ -7,3 +7,4 @@`.
 fn hunk_start(line: &str) -> Option<usize> {
     let ranges = line.strip_prefix("@@ -")?;
     let digits = ranges.split_once([',', ' '])?.0;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::finding::Finding;
 use crate::tree::Tree;
 
-/// A line `key = value` of a `Cargo.toml`, with the TOML table that contains the line.
+/// A line `key = value` of a `Cargo.toml`, with its TOML table.
 pub(super) struct Entry<'a> {
     pub(super) table: &'a str,
     pub(super) key: &'a str,
@@ -16,7 +16,7 @@ pub(super) struct Entry<'a> {
     pub(super) line: usize,
 }
 
-/// Returns a finding for each dev-dependency on a workspace crate that has a version or `workspace = true`.
+/// Returns a finding for each versioned dev-dependency on a workspace crate.
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let manifests = || {
         tree.files("toml")
@@ -34,7 +34,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns all `key = value` lines of a `Cargo.toml`. A value that spans several lines is not supported.
+/// Returns all `key = value` lines of a `Cargo.toml`. Each value must be on one line.
 pub(super) fn entries(manifest: &str) -> impl Iterator<Item = Entry<'_>> {
     let mut table = "";
     manifest

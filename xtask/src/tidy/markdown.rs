@@ -13,7 +13,7 @@ pub(super) struct Link<'a> {
     pub(super) target: &'a str,
 }
 
-/// Returns the document without fenced code blocks and code spans. The remaining text keeps its line numbers.
+/// Returns the document without fenced code and code spans, with unchanged line numbers.
 pub(super) fn prose(markdown: &str) -> String {
     let mut kept = String::with_capacity(markdown.len());
     for line in unfenced(markdown) {
@@ -23,8 +23,7 @@ pub(super) fn prose(markdown: &str) -> String {
     kept
 }
 
-/// Returns the links in `prose`, which must be the result of the function [`prose`]. The line numbers of the
-/// links start at 1.
+/// Returns the links in `prose`, the result of [`prose`], with line numbers from 1.
 pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     let mut links = Vec::new();
     for (index, line) in prose.lines().enumerate() {
@@ -38,7 +37,7 @@ pub(super) fn links(prose: &str) -> Vec<Link<'_>> {
     links
 }
 
-/// Returns the anchors that a document has on GitHub: one for each heading, `<a id="…">` and `<a name="…">`.
+/// Returns a document's anchors on GitHub: from headings, `<a id="…">` and `<a name="…">`.
 pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut repeats = BTreeMap::new();
@@ -60,7 +59,7 @@ pub(super) fn anchors(markdown: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Returns the lines of a document, with an empty line in place of each line of a fenced code block.
+/// Returns the lines of a document, with empty lines in place of fenced code.
 fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     markdown.lines().map(move |line| {
@@ -70,8 +69,7 @@ fn unfenced(markdown: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the length in bytes of the link target at the start of `rest`. The target ends before the
-/// parenthesis that closes the link.
+/// Returns the length in bytes of the link target at the start of `rest`.
 fn closing(rest: &str) -> usize {
     let mut open = 0_usize;
     let end = rest.find(|c| match c {
@@ -88,9 +86,7 @@ fn closing(rest: &str) -> usize {
     end.unwrap_or(rest.len())
 }
 
-/// Returns the target of a link definition `[label]: target`.
-///
-/// Returns `None` for a footnote and for any other line.
+/// Returns the target of a link definition `[label]: target`, but not of a footnote.
 fn definition(line: &str) -> Option<&str> {
     let (label, target) = line.strip_prefix('[')?.split_once("]: ")?;
     (!label.starts_with('^') && !label.contains(']')).then_some(target)
@@ -102,9 +98,7 @@ fn without_title(target: &str) -> &str {
     path.trim_start_matches('<').trim_end_matches('>')
 }
 
-/// Returns the text of a heading. Keeps the text of links in the heading, and omits their targets.
-///
-/// Returns `None` if `line` is not a heading.
+/// Returns the text of a heading, without link targets.
 fn heading(line: &str) -> Option<String> {
     let text = line.trim_start_matches('#');
     let level = line.len() - text.len();
@@ -120,9 +114,6 @@ fn heading(line: &str) -> Option<String> {
 }
 
 /// Returns the anchor that GitHub generates for a heading.
-///
-/// The anchor is in lower case. Each space becomes a `-`. Other characters are omitted unless they are
-/// letters, digits, `-` or `_`.
 fn slug(heading: &str) -> String {
     let lower = heading.to_lowercase();
     let kept = lower.chars().filter_map(|c| match c {

@@ -3,12 +3,12 @@
 use super::finding::Finding;
 use super::rust::Source;
 
-/// Names that a file or a folder must not have. These names do not describe the content.
+/// Names of files and folders that do not describe the content.
 const BANNED: [&str; 8] = [
     "utils", "util", "common", "helpers", "misc", "types", "manager", "base",
 ];
 
-/// Returns a finding if `path` contains a banned file or folder name, or if the file is called `mod.rs`.
+/// Returns a finding if `path` contains a banned file or folder name, or is a `mod.rs`.
 pub(super) fn check(path: &str) -> Option<Finding> {
     if path.ends_with("/mod.rs") {
         let advice =

@@ -5,24 +5,22 @@
 
 use super::rust::Token;
 
-/// A path in Rust code, such as `crate::queue::Queue`. A group such as `a::{b, c}` consists of several paths.
+/// A path in Rust code, such as `crate::queue::Queue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedPath<'a> {
     /// Segments of the path, including `crate`, `self` and `super`.
     names: Vec<&'a str>,
-    /// Name that a `use` declaration gives to the item at the path. `None` if the path is not in a `use`
-    /// declaration.
+    /// Name that a `use` declaration gives to the item at the path.
     pub(super) imported_as: Option<&'a str>,
     /// Line of the path in the file, counted from 1.
     pub(super) line: usize,
 }
 
 impl<'a> NamedPath<'a> {
-    /// Returns the segments of the path relative to the crate root. `own` is the path of the module whose
-    /// code contains this path.
+    /// Returns the path from the crate root, for code in the module `own`.
     ///
-    /// Returns `None` if the path does not start with `crate`, `self` or `super`, or if it leads above the
-    /// crate root.
+    /// Returns `None` if the path does not start with `crate`, `self` or `super`, or leads above the crate
+    /// root.
     pub(super) fn resolve(&self, own: &[&'a str]) -> Option<Vec<&'a str>> {
         let (mut absolute, mut rest) = match self.names.split_first()? {
             (&"crate", rest) => (Vec::new(), rest),
@@ -38,18 +36,14 @@ impl<'a> NamedPath<'a> {
         Some(absolute)
     }
 
-    /// Returns the segments of an imported path relative to the crate root. `own` is the path of the module
-    /// that contains the `use` declaration.
-    ///
-    /// A path that does not start with `crate`, `self` or `super` is relative to `own`.
+    /// Returns the path from the crate root, for a `use` declaration in the module `own`.
     pub(super) fn resolve_import(&self, own: &[&'a str]) -> Vec<&'a str> {
         self.resolve(own)
             .unwrap_or_else(|| [own, &self.names].concat())
     }
 }
 
-/// Returns the paths in all `use` declarations. From other code, returns the paths that start with `crate`,
-/// `self` or `super`.
+/// Returns the paths in `use` declarations, and others that start with `crate`, `self` or `super`.
 pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let (mut at, mut found) = (0, Vec::new());
@@ -73,11 +67,9 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     found
 }
 
-/// Parses the path or the group of paths that starts at the token with the index `at`. Adds each path to
-/// `found`.
+/// Adds the path or group of paths at the token `at` to `found`, each after `prefix`.
 ///
-/// The segments in `prefix` precede the segments of each path. Returns the index of the first token after the
-/// path or the group.
+/// Returns the index of the first token after the path or the group.
 fn members<'a>(
     tokens: &[Token<'a>],
     mut at: usize,

@@ -32,8 +32,7 @@ pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     check(source.path, &source.comments)
 }
 
-/// Returns a finding for each vague phrase in `markdown`. `markdown` is the text of a Markdown file, or the
-/// comments of a Rust file.
+/// Returns a finding for each vague phrase in Markdown text or Rust comments.
 pub(super) fn check(path: &str, markdown: &str) -> Vec<Finding> {
     let prose = markdown::prose(markdown).to_lowercase();
     let mut findings = Vec::new();

@@ -7,13 +7,13 @@ use super::finding::Finding;
 use super::markdown;
 use super::rust::{Source, is_word};
 
-/// Words that mark unfinished work. Such a word is allowed in a line that contains an issue number.
+/// Words that mark unfinished work; allowed in a line with an issue number.
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
 /// Macros that panic because the code is not written yet.
 const STUBS: [&str; 2] = ["todo!", "unimplemented!"];
 
-/// Phrases that describe the history of a text or of code instead of the current state.
+/// Phrases that describe the history instead of the current state.
 const NARRATION: [&str; 6] = [
     "previously we",
     "as requested",
@@ -23,8 +23,7 @@ const NARRATION: [&str; 6] = [
     "we now",
 ];
 
-/// Returns the findings of the rules `unfinished` and `narration` in the comments of a Rust file. Also
-/// returns a finding for each macro of [`STUBS`] in its code.
+/// Returns the findings of both rules in a file's comments, and of [`STUBS`] in its code.
 pub(super) fn code(source: &Source<'_>) -> Vec<Finding> {
     let mut findings = text(source.path, &source.comments);
     for stub in STUBS {

@@ -16,10 +16,7 @@ const MAPS: [&str; 4] = [
     "docs/from-kube-rs.md",
 ];
 
-/// Document with tables of client-go's behaviors and defects.
-///
-/// Each row of a table describes one behavior or defect. The last column of the row names the tests that
-/// cover it.
+/// Document with tables of client-go's behaviors and defects, which name tests in the last column.
 const CLIENT_GO: &str = "docs/client-go.md";
 
 /// Character in the first column of each table row that describes a behavior of client-go.
@@ -32,8 +29,7 @@ const DEFECTS: [char; 3] = ['D', 'W', 'S'];
 
 /// Returns a finding for each path in backticks in the documents [`MAPS`] that does not exist.
 ///
-/// A path may be relative to the workspace root or to any other folder, such as `queue/in_order.rs`. The text
-/// `a/{b,c}.rs` stands for the two paths `a/b.rs` and `a/c.rs`.
+/// A path may be relative to any folder, and `a/{b,c}.rs` stands for two paths.
 pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (map, line, quoted) in MAPS.iter().flat_map(|map| all_quoted(tree, map)) {
@@ -47,10 +43,7 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Returns a finding for each test that [`CLIENT_GO`] names, but that does not exist.
-///
-/// The names of tests are the function names in backticks in the last column of the tables. The function
-/// ignores rows that describe neither a behavior nor a defect.
+/// Returns a finding for each missing test that [`CLIENT_GO`] names.
 pub(super) fn tests(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let Some(text) = tree.text(CLIENT_GO) else {
         return Vec::new();
@@ -81,9 +74,7 @@ fn is_defect(cell: &str) -> bool {
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Returns all texts in backticks in the document at the path `map`.
-///
-/// Each result contains `map`, the line number, counted from 1, and the text.
+/// Returns the path `map`, the line number, counted from 1, and the text of each text in backticks.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,
@@ -110,7 +101,7 @@ fn expand(quoted: &str) -> Vec<String> {
     braces.unwrap_or_else(|| vec![quoted.to_owned()])
 }
 
-/// Returns whether `text` has the form of a file path of this repository. Returns `false` for `mod.rs`.
+/// Returns whether `text` has the form of a file path of this repository, except `mod.rs`.
 fn is_path(text: &str) -> bool {
     let plain = text
         .chars()
@@ -121,7 +112,7 @@ fn is_path(text: &str) -> bool {
     plain && text != "mod.rs" && (ending || text.starts_with("crates/"))
 }
 
-/// Returns whether `name` has the form of a function name: lower case, with at least one underscore.
+/// Returns whether `name` has the form of a function name: lower case, with an underscore.
 fn is_function(name: &str) -> bool {
     name.contains('_')
         && name

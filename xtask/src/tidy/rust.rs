@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use lexer::Class;
 
-/// A Rust file, with a copy of its code, a copy of its comments, and the ranges of its tests.
+/// A Rust file, with copies of its code and of its comments, and the ranges of its tests.
 pub(super) struct Source<'a> {
     /// Path of the file, relative to the workspace root, with `/` as separator.
     pub(super) path: &'a str,
@@ -18,16 +18,13 @@ pub(super) struct Source<'a> {
     pub(super) text: &'a str,
     /// Copy of the text in which spaces replace comments and literals.
     pub(super) code: String,
-    /// Copy of the text in which spaces replace everything except comments. Doc comments are comments.
+    /// Copy of the text in which spaces replace everything except comments and doc comments.
     pub(super) comments: String,
     /// Byte ranges of the test code, in ascending order and without overlap.
-    ///
-    /// In a test file, the whole text is test code. In any other file, the items with `#[cfg(test)]` are test
-    /// code.
     pub(super) tests: Vec<Range<usize>>,
 }
 
-/// A token of Rust code: a word or number, a punctuation character, or one of `::`, `->`, `=>`.
+/// A word, a number, a punctuation character, or one of `::`, `->`, `=>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) text: &'a str,
@@ -67,7 +64,7 @@ impl<'a> Source<'a> {
         text(bytes)
     }
 
-    /// Returns the line of the file that contains the byte at `offset`, counted from 1.
+    /// Returns the line, counted from 1, that contains the byte at `offset`.
     pub(super) fn line(&self, offset: usize) -> usize {
         line_of(self.text, offset)
     }
@@ -83,7 +80,7 @@ pub(super) fn is_word(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 
-/// Splits code into tokens. `code` must contain no comments and literals, as in [`Source::code`].
+/// Splits code without comments and literals, as in [`Source::code`], into tokens.
 pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     let bytes = code.as_bytes();
     let (mut at, mut line, mut tokens) = (0, 1, Vec::new());
@@ -114,9 +111,7 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Returns the byte offset after the bracket that closes the bracket at the byte offset `open`.
-///
-/// Returns the length of the code if there is no closing bracket.
+/// Returns the byte offset after the bracket that closes the one at `open`.
 pub(super) fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -139,7 +134,7 @@ fn is_test_file(path: &str) -> bool {
     parts.next() == Some("tests.rs") || parts.any(|folder| folder == "tests")
 }
 
-/// Returns the byte ranges of all items with the attribute `#[cfg(test)]`. A range includes the attribute.
+/// Returns the byte ranges of all items with `#[cfg(test)]`, including this attribute.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for (start, attribute) in code.match_indices("#[cfg(test)]") {
@@ -150,10 +145,7 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the byte offset of the end of the item that starts at the byte offset `start`.
-///
-/// The item ends after its first `;` outside of brackets, or after its first block `{…}`, whichever comes
-/// first.
+/// Returns the end of the item that starts at the byte offset `start`: a `;` or a block `{…}`.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = code.as_bytes().get(at) {

@@ -6,7 +6,7 @@
 use super::finding::Finding;
 use super::rust::{Source, is_word};
 
-/// Returns a finding for each `select!` that does not start with `biased;`. Also checks test code.
+/// Returns a finding for each `select!` that does not start with `biased;`, also in test code.
 pub(super) fn check(source: &Source<'_>) -> Vec<Finding> {
     let code = &source.code;
     code.match_indices("select!")

@@ -23,9 +23,7 @@ const ALLOWED: [&str; 7] = [
     "serde",
 ];
 
-/// Returns the names of the dependencies in `manifest` that public signatures must not contain.
-///
-/// The names have `_` in place of `-`, as in Rust code.
+/// Returns the dependencies in `manifest` that public signatures must not contain, with `_` for `-`.
 pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
     manifests::entries(manifest)
         .filter(|entry| entry.table == "dependencies")
@@ -35,8 +33,7 @@ pub(super) fn foreign(manifest: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns a finding for each name in a public signature that is a crate in `foreign`. Also returns a finding
-/// for each name that the file imports from such a crate.
+/// Returns a finding for each name in a public signature that comes from a crate in `foreign`.
 pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Finding> {
     let code = source.production();
     let tokens = items::without_attributes(&tokens(&code));
@@ -73,8 +70,7 @@ pub(super) fn check(source: &Source<'_>, foreign: &BTreeSet<String>) -> Vec<Find
     findings
 }
 
-/// Returns the names that `use` declarations import from crates in `foreign`. The value of each name is the
-/// crate.
+/// Returns the names that `use` declarations import from crates in `foreign`, with their crates.
 fn imports<'a>(tokens: &[Token<'_>], foreign: &'a BTreeSet<String>) -> BTreeMap<String, &'a str> {
     let mut names = BTreeMap::new();
     for (at, _) in tokens

@@ -6,7 +6,7 @@
 use super::finding::Finding;
 use super::rust::{Source, line_of};
 
-/// Maximum number of lines of a file. In a file of production code, the tests inside the file do not count.
+/// Maximum number of lines of a file; tests inside production code do not count.
 const FILE_MAX: usize = 500;
 
 /// Maximum number of lines of the tests inside a file of production code.

@@ -34,7 +34,7 @@ struct Arguments {
     flags: Flags,
 }
 
-/// Runs the measurement that the command line selects, and prints the result as one line of JSON.
+/// Runs the measurement that the command line selects, and prints one line of JSON.
 ///
 /// # Errors
 /// Returns an error if the flags are incomplete or the measurement fails.
@@ -103,11 +103,11 @@ async fn config(server: Server<'_>) -> Result<Config> {
     }
 }
 
-/// The event handler of this program. It counts the received events and records their latencies in `told`.
+/// Event handler that counts events and records their latencies in `told`.
 struct Counting {
     told: Arc<Told>,
     looks: bool,
-    /// Sender that signals the end of the first list. `None` after the signal.
+    /// Signals the end of the initial list, once.
     synced: Option<oneshot::Sender<()>>,
 }
 

@@ -19,7 +19,7 @@ use crate::case::Case;
 /// Maximum time that [`Clients`] waits for the next line of a client's output.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
-/// Returns the name for the results of the case `name` with `clients` clients at the same time.
+/// Returns the name for the results of `clients` simultaneous clients in the case `name`.
 pub(super) fn at_once(name: &str, clients: usize) -> String {
     match clients {
         1 => name.to_owned(),
@@ -27,8 +27,7 @@ pub(super) fn at_once(name: &str, clients: usize) -> String {
     }
 }
 
-/// The client processes of one run, which all execute the same program. Dropping this value kills the
-/// processes.
+/// The client processes of one run. Dropping this value kills the processes.
 pub(super) struct Clients(Vec<Running>);
 
 struct Running {
@@ -37,8 +36,7 @@ struct Running {
 }
 
 impl Clients {
-    /// Starts `count` processes of `program` with the arguments of `case`. Each process runs until it has
-    /// received `events` pod changes after its sync.
+    /// Starts `count` processes of `program`, each of which exits after `events` pod changes.
     ///
     /// # Errors
     /// Returns an error if the program can't be started.
@@ -67,7 +65,7 @@ impl Clients {
         (0..count).map(start).collect::<Result<_>>().map(Self)
     }
 
-    /// Waits until each client has printed the line `expected` as its next line of output.
+    /// Waits until each client has printed the line `expected`.
     ///
     /// # Errors
     /// Returns an error if a client prints another line, exits, or prints nothing for [`SILENCE_MAX`].
@@ -82,8 +80,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Waits until all clients have printed their results and exited. Returns the combined results: the
-    /// longest sync time of all clients, and the mean of every other field.
+    /// Waits until all clients have exited, and returns their combined results.
     ///
     /// # Errors
     /// Returns an error if a client fails, prints no JSON object, or prints nothing for [`SILENCE_MAX`].
@@ -109,8 +106,7 @@ impl Running {
     }
 }
 
-/// Combines the results of several clients into one result: the longest sync time of all clients, and the
-/// mean of every other field. A field that no client printed is `null`.
+/// Returns the longest sync time of several clients, and the mean of every other field.
 fn together(figures: &[Map<String, Value>]) -> Map<String, Value> {
     let of = |field: &str| -> Vec<f64> {
         let values = figures.iter().filter_map(|line| line.get(field)?.as_f64());

@@ -13,26 +13,25 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Number of consecutive idle intervals after which [`Meter::settle`] regards the process as settled.
 const QUIET_INTERVALS: u32 = 5;
 
-/// Maximum CPU time that the process may use in an interval that counts as idle. The limit is above zero
-/// because of the background tasks of kube-apiserver.
+/// Maximum CPU time of the process in an interval that counts as idle. Above zero because kube-apiserver has
+/// background tasks.
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Maximum time that [`Meter::settle`] waits for an idle process. After this time, the method returns.
+/// Maximum time that [`Meter::settle`] waits for the process to be idle.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// Duration for which [`Meter::of_idle`] measures the CPU time that the process uses without clients.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Measures the CPU time and the peak memory of another process. The field `id` is the process id of the
-/// measured process.
+/// Measures the CPU time and the peak memory of the process `id`.
 #[derive(Debug)]
 pub(super) struct Meter {
     id: u32,
-    /// CPU time that the process uses without clients, in seconds of CPU time per second of wall time.
+    /// CPU time of the process without clients, in seconds per second.
     idle: f64,
 }
 
-/// The start of a measurement: its time, and the CPU time that the measured process had used by then.
+/// The start of a measurement: its time, and the CPU time used until then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     at: Instant,
@@ -40,8 +39,7 @@ pub(super) struct Start {
 }
 
 impl Meter {
-    /// Creates a meter for the process `id`, which must have no clients yet. Waits until the process has
-    /// settled, and then measures the CPU time that the process uses without clients.
+    /// Creates a meter for the process `id`, which must have no clients yet.
     ///
     /// # Errors
     /// Returns an error if the process does not exist, or the kernel is not Linux.
@@ -61,16 +59,14 @@ impl Meter {
         })
     }
 
-    /// Returns the CPU time that the process has used for its clients since `start`, in seconds. The CPU time
-    /// that the process uses without clients is subtracted.
+    /// Returns the CPU time spent on clients since `start`, in seconds.
     pub(super) fn spent_s(&self, start: &Start) -> Result<f64> {
         let cpu = self.cpu()?.saturating_sub(start.cpu).as_secs_f64();
         let idle = self.idle * start.at.elapsed().as_secs_f64();
         Ok((cpu - idle).max(0.0))
     }
 
-    /// Waits until the process is idle: it used at most [`QUIET`] of CPU time in each of the last
-    /// [`QUIET_INTERVALS`] intervals. If the process stays busy, returns after [`SILENCE_MAX`].
+    /// Waits until the process is idle, for at most [`SILENCE_MAX`].
     pub(super) async fn settle(&self) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = 0;
@@ -88,8 +84,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Resets the peak resident memory that the kernel records for the process (`VmHWM`) to the current
-    /// resident memory of the process.
+    /// Resets the peak resident memory (`VmHWM`) of the process to its current resident memory.
     pub(super) fn reset_peak(&self) -> Result<()> {
         let path = format!("/proc/{}/clear_refs", self.id);
         // proc(5): 5 resets the peak resident set size.
@@ -104,8 +99,7 @@ impl Meter {
         peak.with_context(|| format!("/proc/{}/status has no VmHWM", self.id))
     }
 
-    /// Returns the user and system CPU time that all threads of the process have used since the process
-    /// started.
+    /// Returns the user and system CPU time of the process since its start.
     fn cpu(&self) -> Result<Duration> {
         let stat = self.read("stat")?;
         let ticks = ticks_of(&stat);
@@ -120,8 +114,7 @@ impl Meter {
     }
 }
 
-/// Returns the sum of the user and system CPU time in `stat`, in clock ticks. `stat` is the content of
-/// `/proc/PID/stat`. Returns `None` if `stat` has another format.
+/// Returns the CPU time in `stat`, the content of `/proc/PID/stat`, in clock ticks.
 fn ticks_of(stat: &str) -> Option<u64> {
     // The name, the second field, may have spaces and parentheses.
     let (_, rest) = stat.rsplit_once(')')?;

@@ -13,25 +13,23 @@ use serde_json::{Map, Value, json};
 use source::{Corpus, CorpusKind, Encoding, Version};
 use tokio::time::{Instant, sleep_until};
 
-/// Seed from which the pods are generated. The same seed gives the same pods in all measurements.
 const SEED: u64 = 1;
 
-/// Maximum number of write requests that are sent to the server at the same time.
+/// Maximum number of concurrent write requests.
 const PARALLEL: usize = 32;
 
-/// Distance between the indices of two pods that are changed one after the other.
+/// Distance between the indices of two consecutively changed pods.
 ///
-/// The distance is a prime number. Therefore every pod is changed once before any pod is changed again,
-/// unless the number of pods is a multiple of 7,919.
+/// A prime number, so every pod is changed once before any pod is changed again.
 const STEP: usize = 7_919;
 
 /// Query parameter that names the field manager of a request that creates a pod.
 const CREATOR: &str = "fieldManager=kube-controller-manager";
 
-/// Query parameter that names the field manager of a request that patches the status of a pod.
+/// Query parameter with the field manager of status patches.
 const KUBELET: &str = "fieldManager=kubelet";
 
-/// The pods that a measurement has written to the server, and the client that changes these pods.
+/// The pods that a measurement has written to the server.
 pub(super) struct Pods {
     client: Client,
     /// API path of each pod: `/api/v1/namespaces/NAMESPACE/pods/NAME`.
@@ -39,8 +37,7 @@ pub(super) struct Pods {
 }
 
 impl Pods {
-    /// Creates `count` generated pods and their namespaces, and patches the status of each pod. The
-    /// specification of each pod already names a node, so no scheduler is needed.
+    /// Creates `count` generated pods and their namespaces, and patches the status of each pod.
     ///
     /// # Errors
     /// Returns an error if the server rejects a request.
@@ -97,8 +94,7 @@ impl Pods {
         self.patch_status(path, &status).await
     }
 
-    /// Patches pods `count` times through their `status` subresource, with at most `rate` patches per second.
-    /// Returns when the server has confirmed the last patch.
+    /// Patches the status of pods `count` times, with at most `rate` patches per second.
     ///
     /// # Errors
     /// Returns an error if the server rejects a patch.
@@ -116,8 +112,7 @@ impl Pods {
             .await
     }
 
-    /// Lists the pods, and returns a JSON object with the number of pods in the list (`pods`) and the mean
-    /// size of a pod in bytes of JSON (`json_bytes`).
+    /// Lists the pods, and returns their number and their mean size in bytes of JSON.
     ///
     /// # Errors
     /// Returns an error if the list fails, or if its number of pods differs from the number of written pods.
@@ -153,8 +148,7 @@ impl Pods {
     }
 }
 
-/// Returns the generated pod with the index `at` as JSON, including its status. The metadata fields that the
-/// server sets, such as `uid`, are omitted.
+/// Returns the generated pod with the index `at`, without the metadata that the server sets.
 fn pod(corpus: &Corpus, at: usize) -> Result<Map<String, Value>> {
     let version = Version {
         revision: 1,
@@ -185,8 +179,7 @@ fn path(pod: &Map<String, Value>) -> Result<String> {
     Ok(format!("/api/v1/namespaces/{namespace}/pods/{name}"))
 }
 
-/// Returns the path of the collection that contains the object at `path`, such as
-/// `/api/v1/namespaces/NAMESPACE/pods` for the path of a pod.
+/// Returns the path of the collection that contains the object at `path`.
 fn folder(path: &str) -> Option<&str> {
     path.rsplit_once('/').map(|(folder, _)| folder)
 }

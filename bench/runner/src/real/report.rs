@@ -14,7 +14,7 @@ use crate::{
 
 const MIB: f64 = 1.0 / 1024.0;
 
-/// Columns of the result tables: head, name of the measured field, unit factor, and decimal places.
+/// Columns of the result tables: head, measured field, unit factor, decimal places.
 const COLUMNS: [(&str, &str, f64, usize); 6] = [
     ("until synced, s", "sync_s", 1.0, 2),
     ("client CPU, s", "sync_cpu_s", 1.0, 2),
@@ -28,15 +28,10 @@ const SERVER_CPU: &str = "server_list_cpu_s";
 const SERVER_PEAK: &str = "server_peak_kib";
 const EVENTS_CPU: &str = "events_cpu_s";
 
-/// Maximum peak memory of the server with the selected method of the initial list.
-///
-/// The value is a multiple of the lowest peak memory with any method of the same client.
+/// Maximum peak memory with the selected list method, as a multiple of the lowest peak memory.
 const MEMORY_AT_MOST: f64 = 1.5;
 
-/// Returns all results as Markdown.
-///
-/// The text contains one result table for each number of clients, and one table that compares the methods of
-/// the initial list for each client.
+/// Returns all result tables as Markdown.
 pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     let served = |field| samples.median(SERVED, field);
     let (pods, bytes) = (served("pods"), served("json_bytes"));
@@ -62,9 +57,7 @@ pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     text + &choices(clients, samples)
 }
 
-/// Returns the result table for the runs with `clients` clients at the same time.
-///
-/// The table has one row per case. [`cell`] documents the text of a cell.
+/// Returns the result table for `clients` simultaneous clients, with one row per case.
 fn figures(clients: usize, samples: &Samples) -> String {
     let heads = COLUMNS.iter().map(|column| column.0);
     let mut table = row(std::iter::once("").chain(heads));
@@ -91,10 +84,7 @@ fn figures(clients: usize, samples: &Samples) -> String {
 
 /// Returns the text of a table cell: the minimum of `spread`, and its median in parentheses.
 ///
-/// The median is omitted if both numbers have the same text. `shown` formats a number.
-///
-/// If `less` is present, the cell shows differences: the minimum of `less` is subtracted from the minimum of
-/// `spread`, and the median of `less` from the median of `spread`.
+/// If `less` is present, its minimum and median are subtracted first. `shown` formats a number.
 fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> String {
     let (least, median) = less.map_or((0.0, 0.0), |less| (less.least, less.median));
     let least = shown((spread.least - least).max(0.0));
@@ -106,9 +96,7 @@ fn cell(spread: Spread, less: Option<Spread>, shown: impl Fn(f64) -> String) -> 
     }
 }
 
-/// Returns the table that compares the methods of the initial list for each client.
-///
-/// The table marks the selected method. A client that was measured with only one method has no rows.
+/// Returns a table that compares the methods of the initial list for each client.
 fn choices(clients: &[usize], samples: &Samples) -> String {
     let mut rows = String::new();
     for &clients in clients {
@@ -144,24 +132,19 @@ fn choices(clients: &[usize], samples: &Samples) -> String {
     )
 }
 
-/// Returns the name of the client in the case name `name`: the part before the last comma, or the complete
-/// name if there is no comma.
+/// Returns the part of a case name before the last comma: the client's name.
 fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }
 
-/// The costs of one method of the initial list for the server: the minimum CPU time of all runs in seconds,
-/// and the median of the peak memory of all runs in KiB.
+/// The server's cost of a list method: minimum CPU seconds and median peak memory in KiB.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu: f64,
     peak: f64,
 }
 
-/// Returns the index of the selected method in `costs`, or `None` if `costs` is empty.
-///
-/// `costs` has one element for each method of one client. The selected method has the least CPU time among
-/// the methods whose peak memory is at most [`MEMORY_AT_MOST`] times the smallest peak memory.
+/// Returns the index of the method with the least CPU time among those within [`MEMORY_AT_MOST`].
 fn chosen(costs: &[Cost]) -> Option<usize> {
     let least = costs
         .iter()

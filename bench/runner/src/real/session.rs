@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{case::Case, child::Programs, samples::Samples};
 
-/// A measurement in progress: the server, the pods in the server, and the samples measured so far.
+/// The state of a run of `cargo xtask bench real`.
 pub(super) struct Session<'a> {
     options: &'a Options,
     programs: &'a Programs,
@@ -30,7 +30,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Starts a server, writes pods to the server, measures all rounds, and returns the samples.
+    /// Measures all rounds on a new server, and returns the samples.
     ///
     /// # Errors
     /// Returns an error if the server or a client fails.
@@ -58,10 +58,7 @@ impl<'a> Session<'a> {
         Ok(begun.samples)
     }
 
-    /// Measures one round.
-    ///
-    /// First measures the server's CPU time for changes of pods while no client is connected. Then measures
-    /// one block for each combination of a case and a number of clients.
+    /// Measures every selected case with every number of clients, and the server without clients.
     async fn round(&mut self, round: usize) -> Result<()> {
         let meter = self.new_server().await?;
         for _ in 0..self.options.runs {
@@ -82,8 +79,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Measures one block: starts a new kube-apiserver process, and then runs the case several times, each
-    /// time with `clients` clients that list and watch at the same time.
+    /// Runs the case several times with `clients` clients, on a new kube-apiserver process.
     async fn block(&mut self, round: usize, case: &Case, clients: usize) -> Result<()> {
         let meter = self.new_server().await?;
         let name = at_once(&case.name, clients);
@@ -95,8 +91,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Restarts kube-apiserver, and waits until the new process is idle. Returns a meter for the CPU time and
-    /// memory of this process.
+    /// Restarts kube-apiserver, waits until the new process is idle, and returns a meter for the process.
     async fn new_server(&mut self) -> Result<Meter> {
         self.server.restart_api_server().await?;
         Meter::of_idle(self.server.api_server_id()).await
@@ -122,8 +117,7 @@ impl<'a> Session<'a> {
         Ok(Value::Object(line))
     }
 
-    /// Changes pods, and returns the CPU time that the server uses for the changes and for their delivery to
-    /// the open watches, in seconds.
+    /// Changes pods, and returns the server's CPU time for the changes, in seconds.
     async fn events_cpu_s(&self, meter: &Meter) -> Result<f64> {
         meter.settle().await?;
         let before = meter.start()?;
@@ -133,8 +127,7 @@ impl<'a> Session<'a> {
         meter.spent_s(&before)
     }
 
-    /// Adds the result `line` of the case `name` to the samples, and prints it to standard error in the
-    /// format that [`Samples::of_log`] reads.
+    /// Records a result of the case `name`, and prints it in the format that [`Samples::of_log`] reads.
     fn record(&mut self, round: usize, name: &str, line: &Value) -> Result<()> {
         eprintln!("round {round} of {}: {name}", self.options.rounds);
         eprintln!("  {line}");

@@ -23,8 +23,6 @@ const RESOURCES: [(&str, &str, &str); 10] = [
 ];
 
 /// Returns the template of an Argo CD `Application` that deploys `workload`.
-///
-/// Each value that differs between objects is a placeholder in the template and a [`Slot`] in `slots`.
 pub(super) fn application(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

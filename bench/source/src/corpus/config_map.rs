@@ -33,9 +33,7 @@ const SETTINGS: [(&str, &[&str]); 8] = [
     ("attempts", &["1", "3", "5"]),
 ];
 
-/// Returns the template of a `ConfigMap` with the configuration of `workload`. The template contains a
-/// placeholder for each value that differs between objects. This function adds a [`Slot`] for each
-/// placeholder to `slots`.
+/// Returns a `ConfigMap` template for `workload`, and adds its placeholders to `slots`.
 pub(super) fn config_map(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

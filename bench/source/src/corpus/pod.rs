@@ -42,10 +42,7 @@ const SETTINGS: [(&str, &[&str]); 12] = [
     ("REGION", &["eu-central-1", "eu-west-1", "us-east-1"]),
 ];
 
-/// Returns the template of a pod that belongs to the Deployment `workload`.
-///
-/// The template contains a placeholder for each value that differs between objects. The function adds each
-/// such value to `slots`.
+/// Returns the template of a pod of `workload`, and adds the values that differ between pods to `slots`.
 pub(super) fn pod(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let name = &workload.name;
     let image = format!(
@@ -166,8 +163,7 @@ fn uid(rng: &mut Rng) -> String {
     )
 }
 
-/// Returns a container with the name `name` and the image `image`. It has the fields that the application
-/// container and the proxy container have in common.
+/// Returns a container with the fields that the application and proxy containers share.
 fn container(name: &str, image: &str, rng: &mut Rng) -> Value {
     let (cpu, memory) = (
         one_of(rng, &["50m", "100m", "250m", "500m", "1"]),
@@ -308,8 +304,7 @@ fn pod_address(slots: &mut Slots) -> String {
     format!("10.{}", slots.mark(Slot::Address))
 }
 
-/// Returns the `fieldsV1` value of the managedFields entry for kube-controller-manager, which created the
-/// pod. `name` is the name of the application container.
+/// Returns the `fieldsV1` that kube-controller-manager manages in a pod with the container `name`.
 fn template_fields(name: &str) -> Value {
     let container = fields(&["f:image", "f:imagePullPolicy", "f:name", "f:resources"]);
     let mut containers = Map::new();
@@ -378,8 +373,7 @@ fn fields(names: &[&str]) -> Value {
         .collect()
 }
 
-/// Returns the key of a list item in managedFields, such as `k:{"name":"proxy"}`. The item is the one whose
-/// member `member` has the value `value`.
+/// Returns the managedFields key of a list item, such as `k:{"name":"proxy"}`.
 fn key(member: &str, value: &str) -> String {
     format!("k:{}", json!({ member: value }))
 }

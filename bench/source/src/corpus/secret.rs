@@ -10,8 +10,6 @@ use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
 /// Returns the template of a Secret with a key, a certificate and a token of `workload`.
-///
-/// Each value that differs between objects is a placeholder in the template and a [`Slot`] in `slots`.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

@@ -78,9 +78,7 @@ const TEAMS: [&str; 16] = [
 
 const STAGES: [&str; 4] = ["canary", "prod", "staging", "test"];
 
-/// A generated Deployment, to which generated objects belong, for example pods or Secrets.
-///
-/// Its objects of one kind share a template, and differ only in names, times and similar values.
+/// A generated Deployment, whose objects of one kind share a template.
 #[derive(Debug)]
 pub(super) struct Workload {
     pub(super) namespace: String,
@@ -92,7 +90,7 @@ pub(super) struct Workload {
     pub(super) component: &'static str,
     /// Hash of the Deployment's pod template, as in the name of a `ReplicaSet`.
     pub(super) hash: String,
-    /// Weight of this workload. The number of objects of a workload is roughly proportional to its weight.
+    /// Relative number of objects of this workload.
     pub(super) weight: usize,
     /// Seed from which the random parts of this workload's template are generated.
     pub(super) seed: u64,

@@ -3,8 +3,7 @@
 
 use super::*;
 
-/// Returns a complete record of the first `changes` changes. The element with the index N contains the
-/// versions of all objects after N changes.
+/// Returns the versions of all objects after 0, 1, … `changes` changes.
 fn remembered(history: &History, objects: usize, changes: u64) -> Vec<Vec<Version>> {
     let moment = Moment {
         changes: 0,

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail};
 
-/// The text of the table of protobuf message types. Comments at the start of the text describe its format.
+/// The table of protobuf message types. Its first lines describe the format.
 const V1_36: &str = include_str!("../../../../crates/protobuf/src/table/v1_36.tsv");
 
-/// Message types whose JSON members Go does not write in the order of the field numbers. Each entry has the
-/// name of a message type, and the JSON names of the members that Go writes before all other members.
+/// Message types whose JSON order differs from the field numbers, with the JSON names of the first members.
 const REORDERED: [(&str, &[&str]); 3] = [
     (
         "k8s.io.apimachinery.pkg.apis.meta.v1.OwnerReference",
@@ -42,11 +41,10 @@ const REORDERED: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The protobuf message types of all built-in kinds. A message type is found by its own name or by the name
-/// of its kind.
+/// The protobuf message types of all built-in kinds, by message name and by kind.
 pub(crate) struct Messages {
     all: BTreeMap<&'static str, Message>,
-    /// Name of the message type of each built-in kind. The key is the kind in the format `apiVersion/Kind`.
+    /// Message type name of each kind; the key is `apiVersion/Kind`.
     kinds: BTreeMap<&'static str, &'static str>,
 }
 
@@ -55,8 +53,7 @@ pub(super) struct Message {
     pub(super) form: Form,
     /// Fields of the message type, in ascending order of their field numbers.
     pub(super) fields: Vec<Field>,
-    /// JSON names of the fields that Go writes first in JSON. Empty if Go writes all fields in the order of
-    /// their field numbers.
+    /// JSON names of the fields that Go writes first; the others follow in field number order.
     first: &'static [&'static str],
 }
 
@@ -80,9 +77,9 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) container: Container,
     pub(super) value: Type,
-    /// Whether the members of the field's message are members of the parent object in JSON (`inline` in Go).
+    /// Whether the field's members belong to the parent object in JSON (`inline` in Go).
     pub(super) is_inline: bool,
-    /// Whether the field is a pointer in Go. The protobuf encoding omits a pointer that is nil.
+    /// Whether the field is a Go pointer; a nil pointer is not encoded.
     pub(super) is_pointer: bool,
 }
 
@@ -95,8 +92,7 @@ pub(super) enum Container {
     Map,
 }
 
-/// The protobuf type of a field's value. The type of a list field is that of its items, and the type of a map
-/// field is that of the map's values.
+/// The protobuf type of a field's value, of a list's items, or of a map's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Bool,
@@ -105,14 +101,14 @@ pub(super) enum Type {
     /// An integer of 32 or 64 bits, encoded as a varint.
     Integer,
     Text,
-    /// A nested message. The value is the name of its message type.
+    /// A nested message, with the name of its type.
     Message(&'static str),
 }
 
 // === impl Messages ===
 
 impl Messages {
-    /// Parses the text of the table of protobuf message types.
+    /// Parses the table of protobuf message types.
     ///
     /// # Errors
     ///
@@ -160,7 +156,7 @@ impl Messages {
 // === impl Message ===
 
 impl Message {
-    /// Returns the fields of the message in the order in which Go writes their members in JSON.
+    /// Returns the fields in the order in which Go writes them as JSON.
     pub(super) fn in_json(&self) -> Vec<&Field> {
         let mut fields: Vec<_> = self.fields.iter().collect();
         // The sort is stable, so all other fields keep their order.
@@ -191,11 +187,7 @@ impl Form {
 // === impl Field ===
 
 impl Field {
-    /// Parses a row of the table into a field of a message type.
-    ///
-    /// The row has four columns that are separated by tabs: field number, JSON name, type and presence. The
-    /// presence, such as `always` or `inline`, determines when and where JSON contains the field. A comment
-    /// in the table describes the values.
+    /// Parses a row of the table: field number, JSON name, type and presence, separated by tabs.
     fn from_row(row: &'static str) -> Result<Field> {
         let mut columns = row.split('\t');
         let mut next = || columns.next().context("a column is missing");

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::*;
 
-/// Test objects that Kubernetes encoded as protobuf and as JSON, compressed with gzip. Each line has one
-/// object in three columns: `apiVersion/Kind`, the protobuf in hexadecimal digits, and the JSON.
+/// Test objects that Kubernetes encoded, compressed with gzip.
+///
+/// Columns: `apiVersion/Kind`, protobuf in hexadecimal digits, JSON.
 const PAIRS: &[u8] = include_bytes!("../../../../crates/protobuf/src/corpus_v1_36.tsv.gz");
 
 fn pair(kind: &str) -> (Vec<u8>, Value) {

@@ -15,11 +15,10 @@ use serde_json::Value;
 use super::table::{Field, Form, Messages, Type};
 use super::{put_bytes, put_members, put_number};
 
-/// Appends to `out` a field with the number `number` and the scalar value `value`.
+/// Appends the scalar field `number` to `out`.
 ///
 /// # Errors
-/// Returns an error if `value` does not have the type `value_type`, or if `value_type` is not a supported
-/// scalar type.
+/// Returns an error if `value` does not have the type `value_type`, or the type is not supported.
 pub(super) fn put_scalar(
     number: u32,
     value_type: Type,
@@ -39,8 +38,7 @@ pub(super) fn put_scalar(
     Ok(())
 }
 
-/// Appends to `out` the bytes that Go writes for a field that is absent in JSON: the zero value of the
-/// field's type, or no bytes for the type `bytes`.
+/// Appends to `out` the bytes that Go writes for a field that is absent in JSON.
 ///
 /// The field must not be a pointer in Go, because Go omits a pointer that is nil.
 ///
@@ -68,8 +66,7 @@ pub(super) fn put_absent(messages: &Messages, field: &Field, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Appends to `out` the fields of a message that has a special JSON representation. For example, a time is a
-/// string in JSON.
+/// Appends to `out` a message that has a special JSON representation, such as a time.
 ///
 /// # Errors
 /// Returns an error if `value` does not have the JSON representation `form`, or if `form` is not supported.

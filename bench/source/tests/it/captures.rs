@@ -22,9 +22,7 @@ const PROTOBUF_EVENTS: &str = "application/vnd.kubernetes.protobuf;stream=watch"
 const STREAMING: &str =
     "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// A recorded response of kube-apiserver, and the request that returned it.
-///
-/// The tests send this request to the object server, too, and compare the two responses.
+/// A recorded response of kube-apiserver, and its request.
 #[derive(Clone, Copy)]
 struct Case {
     capture: &'static str,
@@ -83,8 +81,7 @@ impl Case {
         }
     }
 
-    /// Sends the case's request to a new object server and returns the response. If the request is a watch,
-    /// makes three changes of objects, one after the other, and then ends the watch.
+    /// Returns a new object server's response to the request, with three changes during a watch.
     async fn served(&self) -> Wire {
         let served = Served::new(self.kind, 60).await;
         let path = format!("{}{}", self.kind.kind().path(), self.query);
@@ -114,7 +111,7 @@ impl Case {
     }
 }
 
-/// Requests `path` over HTTP/2. Returns the body as the DATA frames that hyper's client delivers.
+/// Requests `path` over HTTP/2, and returns the received DATA frames.
 async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     let answer = served.ask_http2(path, accept).await;
     let mut body = answer.into_body();
@@ -130,11 +127,9 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
     }
 }
 
-/// Returns the lengths of the chunks in which Go's HTTP server, with a response buffer of `buffer` bytes,
-/// sends the data of `writes`.
+/// Returns the chunk lengths with which Go's HTTP server, with a buffer of `buffer` bytes, sends `writes`.
 ///
-/// Go's server may send its buffer early, after any write with `may_flush`. When it does depends on timing.
-/// The function therefore assumes such an early send wherever one of `chunks` ends after such a write.
+/// Whether Go sends its buffer after a write with `may_flush` depends on timing, so `chunks` determines it.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

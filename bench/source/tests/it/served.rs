@@ -21,7 +21,7 @@ pub(crate) struct Served {
     _server: JoinSet<()>,
 }
 
-/// Returns the time of a simulated clock, in nanoseconds since 1970. Each call advances it by 1 ns.
+/// Returns a simulated time in nanoseconds since 1970, which advances by 1 ns per call.
 fn ticks() -> u64 {
     static TICKS: AtomicU64 = AtomicU64::new(1_780_000_000_000_000_000);
     TICKS.fetch_add(1, Ordering::Relaxed)
@@ -51,10 +51,7 @@ impl Served {
         kube::Client::try_from(config).unwrap()
     }
 
-    /// Sends a GET request over HTTP/2 and returns the response.
-    ///
-    /// The flow-control windows are larger than every response of the tests, so the server never waits for
-    /// the client.
+    /// Sends a GET request over HTTP/2, with flow-control windows that never delay the server.
     pub(crate) async fn ask_http2(&self, path: &str, accept: &str) -> Response<Incoming> {
         let http: Client<HttpConnector, Empty<Bytes>> = Client::builder(TokioExecutor::new())
             .http2_only(true)
@@ -66,8 +63,7 @@ impl Served {
         http.request(request).await.unwrap()
     }
 
-    /// Sends a request over HTTP/1.1 and returns the status code and the body. For a watch, waits until the
-    /// watch ends.
+    /// Sends a request over HTTP/1.1, and returns the status code and the complete body.
     pub(crate) async fn ask(
         &self,
         method: Method,

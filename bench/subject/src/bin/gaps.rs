@@ -54,7 +54,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const OBJECTS: u64 = 200_000;
 const LIMIT: Duration = Duration::from_millis(5);
 
-/// Minimum size of each chunk of a list's body in bytes. The last chunk can be smaller.
+/// Minimum size in bytes of each chunk of a list's body, except the last chunk.
 const CHUNK: usize = 64 * 1024;
 
 fn main() -> ExitCode {
@@ -76,9 +76,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs one informer through all phases of the measurement, from the first list to the shutdown.
-///
-/// `form` is the prefix of the phases' names. If `packed` is true, the cache stores the objects compressed.
+/// Runs one informer through all phases of the measurement. The phases' names start with `form`.
 async fn live(form: &str, packed: bool, gaps: &Gaps) {
     let source = Lists::default();
     let expired = Arc::clone(&source.expired);
@@ -138,13 +136,9 @@ async fn live(form: &str, packed: bool, gaps: &Gaps) {
     drop(pods);
 }
 
-/// A source of pods for an informer. Each list response differs from the previous one.
+/// A source of pods. Its lists return all pods, then all pods changed, then no pods.
 ///
-/// The first list contains all pods, the second list contains a changed state of every pod, and the third
-/// list is empty.
-///
-/// A watch waits until `expired` is notified. It then delivers an `ERROR` event with the code 410 (Expired),
-/// and ends.
+/// A watch fails with the code 410 (Expired) when `expired` is notified.
 #[derive(Default)]
 struct Lists {
     lists: AtomicU64,
@@ -176,7 +170,7 @@ impl ListerWatcher for Lists {
     }
 }
 
-/// Returns the body of list number `round`, counted from 0. The chunks are generated on demand.
+/// Returns the body of list number `round`, counted from 0.
 fn list(round: u64) -> ByteStream {
     let revision = (round + 1) * OBJECTS;
     let objects = if round < 2 { OBJECTS } else { 0 };
@@ -229,9 +223,8 @@ struct Gaps(Arc<Mutex<Vec<(String, Duration)>>>);
 
 impl Gaps {
     /// Prints the longest gap of the current phase and starts the phase `name`.
-    ///
-    /// First yields to the runnable tasks, so the time that they need counts for the current phase.
     async fn phase(&self, name: &str) {
+        // The time that the runnable tasks need counts for the current phase.
         for _ in 0..100 {
             yield_now().await;
         }
@@ -284,7 +277,7 @@ async fn tick(gaps: Gaps) {
     }
 }
 
-/// The file with the kernel's scheduling statistics of one thread, or `None` if the kernel has no such file.
+/// The kernel's file with the scheduling statistics of a thread, if there is one.
 struct Processor(Option<File>);
 
 impl Processor {
@@ -292,8 +285,7 @@ impl Processor {
         Self(File::open("/proc/thread-self/schedstat").ok())
     }
 
-    /// Returns the total time in which the thread was runnable but had no processor. Returns zero if there
-    /// are no statistics.
+    /// Returns the time in which the thread was runnable without a processor, zero if unknown.
     fn waited_for(&mut self) -> Duration {
         let read = |file: &mut File| {
             let mut text = String::new();

@@ -37,18 +37,18 @@ pub(crate) struct Cpu {
     pub(crate) system: Duration,
 }
 
-/// A running child process, which listens on the TCP address `address`. Dropping the value kills the process.
+/// A running child process, which listens on `address`. Dropping the value kills the process.
 pub(crate) struct Subject {
     child: Child,
-    /// Standard input of the child. The child ends after this pipe is closed.
+    /// Standard input of the child, which ends after this pipe is closed.
     _input: ChildStdin,
     pub(crate) address: SocketAddr,
     _output: BufReader<ChildStdout>,
 }
 
-/// Main function of the child that runs the server. Returns when standard input is closed.
+/// Main function of the child that runs the server, until standard input is closed.
 ///
-/// The first argument is the number of pods that the server stores.
+/// The argument is the number of stored pods.
 pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     let objects: u32 = arguments.first().context("how many objects")?.parse()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -69,10 +69,9 @@ pub(crate) fn play(arguments: &[String]) -> anyhow::Result<()> {
     })
 }
 
-/// Main function of the child that only writes to sockets. It first accepts all connections. It then
-/// generates events at a fixed rate, and writes each event to every connection.
+/// Main function of the child that only writes events to sockets at a fixed rate.
 ///
-/// The arguments are the number of connections, the number of events, and the number of events per second.
+/// The arguments are the number of connections, the number of events, and the events per second.
 pub(crate) fn write_only(arguments: &[String]) -> anyhow::Result<()> {
     let [watchers, events, rate] = arguments else {
         bail!("watchers, events, rate");
@@ -113,9 +112,9 @@ impl Subject {
         Subject::spawn(&[ROLE, &objects.to_string()])
     }
 
-    /// Starts a child process that accepts `watchers` connections and writes `events` events to each of them.
+    /// Starts a child process that writes `events` events to each of `watchers` connections.
     ///
-    /// The child writes `rate` events per second to each connection, and runs no API server.
+    /// The child writes `rate` events per second to each connection.
     pub(crate) fn start_bare(watchers: u32, events: u32, rate: u32) -> anyhow::Result<Subject> {
         let numbers = [watchers, events, rate].map(|number| number.to_string());
         Subject::spawn(&[BARE, &numbers[0], &numbers[1], &numbers[2]])

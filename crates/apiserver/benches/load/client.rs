@@ -16,14 +16,13 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-/// Length of a pod's JSON in a write request, in bytes. The server adds about 140 bytes of metadata.
+/// Length of a pod's JSON in a write request, in bytes.
 const SIZE: usize = 880;
 
 /// The JSON text before the write time in a pod.
 const STAMP: &str = "\"bench/ts\":\"";
 
-/// Number of digits of the time that follows [`STAMP`]. The time is in microseconds since the start of the
-/// run ([`Seen::began`]).
+/// Number of digits of a write time in microseconds.
 const DIGITS: usize = 12;
 
 /// Size of the buffer for received bytes, in bytes.
@@ -32,8 +31,7 @@ const READ: usize = 64 * 1024;
 /// The measured lags of all events that the watchers of a run have received.
 pub(crate) struct Seen {
     pub(crate) began: Instant,
-    /// Lag of each received event in microseconds, measured from before the write until the watcher has read
-    /// the event.
+    /// Time in microseconds from each write until a watcher has read its event.
     pub(crate) lags: RefCell<Vec<u32>>,
 }
 
@@ -41,10 +39,9 @@ fn name(number: u32) -> String {
     format!("pod-{number:07}")
 }
 
-/// Returns the JSON of pod number `number` for a write request.
+/// Returns the JSON of pod `number` for a write request.
 ///
-/// `stamp` is the time of the write, in microseconds since the start of the run. With the metadata that the
-/// server adds, the pod has about 1 KB. Each pod is bound to a different node.
+/// `stamp` is the time of the write, in microseconds since the start of the run.
 pub(crate) fn pod(number: u32, stamp: u64) -> String {
     let start = format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"default","labels":{{"app":"bench"}},"annotations":{{"bench/ts":"{stamp:0DIGITS$}","filler":""#,
@@ -76,14 +73,13 @@ pub(crate) fn micros(since: Duration) -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// An open watch of pods. [`Watcher::follow`] reads its events.
+/// An open watch of pods.
 pub(crate) struct Watcher(tokio::net::TcpStream);
 
 impl Watcher {
-    /// Opens a watch without initial events, and waits for the headers of the response.
+    /// Opens a watch without initial events, and waits for the response headers.
     ///
-    /// `selector` is appended to the query of the request, such as `&fieldSelector=…`. If it is empty, the
-    /// watch has all pods.
+    /// `selector` is appended to the query of the request, such as `&fieldSelector=…`.
     pub(crate) async fn open(address: SocketAddr, selector: &str) -> anyhow::Result<Watcher> {
         let mut stream = tokio::net::TcpStream::connect(address).await?;
         let path = format!(
@@ -102,8 +98,7 @@ impl Watcher {
         Ok(Watcher(stream))
     }
 
-    /// Reads events until the watch has delivered `events` events. Adds the lag of each event to `seen`, and
-    /// returns the watch.
+    /// Reads `events` events, and adds the lag of each event to `seen`.
     ///
     /// # Errors
     /// Returns an error if the watch ends early or delivers more events.
@@ -157,7 +152,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Replaces one pod after another, in a cycle, until the server has acknowledged `writes` writes.
+    /// Replaces the pods in rotation until the server has acknowledged `writes` writes.
     pub(crate) fn write(&self, writes: u32) -> anyhow::Result<()> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;
@@ -183,8 +178,7 @@ impl Writer {
     }
 }
 
-/// Reads one response, which must have a `Content-Length`, into `buffer`. Returns the length of the status
-/// line, headers and body in bytes.
+/// Reads one response into `buffer`, and returns its length in bytes, including the headers.
 fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<usize> {
     let mut read = 0;
     loop {

@@ -78,7 +78,7 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// Returns the content of `LOAD.md`: a table with the requirement and the result of each scenario.
+/// Returns the content of `LOAD.md`: the requirement and result of each scenario.
 fn document(rows: &[Row]) -> anyhow::Result<String> {
     let cpu = std::fs::read_to_string("/proc/cpuinfo")?;
     let model = cpu.lines().find(|line| line.starts_with("model name"));

@@ -15,19 +15,16 @@ use crate::client::{Seen, Watcher, Writer};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Maximum lag of an event. The lag starts before the write request and ends when the watcher has read the
-/// event.
+/// Maximum lag: from before the write request until the watcher has read the event.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// Maximum time from the last write until all watchers have received all events. If this time elapses, the
-/// scenario fails.
+/// Maximum time from the last write until all watchers have received all events.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum CPU time of the server per delivered event, in microseconds. The mean is computed for each second
-/// of a run, and the limit applies to the median of these means.
+/// Maximum CPU time of the server per event, in microseconds, in the median second.
 const DELIVERY_MAX: f64 = 9.0;
 
-/// Minimum ratio of the measured write rate to the requested rate. With a lower ratio, the run fails.
+/// Minimum ratio of the measured write rate to the requested rate.
 const RATE_MIN: f64 = 0.98;
 
 pub(crate) struct Options {
@@ -37,7 +34,7 @@ pub(crate) struct Options {
     pub(crate) write: bool,
 }
 
-/// The load of a run: number of watchers and pods, and number of writes per second.
+/// The load of a run; `rate` is in writes per second.
 #[derive(Clone)]
 struct Load {
     watchers: u32,
@@ -53,8 +50,7 @@ struct Figures {
     deliveries: usize,
     cpu: Cpu,
     took: Duration,
-    /// Mean CPU time per delivered event, in microseconds, for each complete second with deliveries. Sorted
-    /// in ascending order.
+    /// Mean CPU microseconds per delivered event in each second, in ascending order.
     each_second: Vec<f64>,
     /// Lags of all delivered events in microseconds, in ascending order.
     lags: Vec<u32>,
@@ -69,7 +65,7 @@ pub(crate) struct Row {
     pub(crate) missed: Option<String>,
 }
 
-/// Measures the lag, and the CPU time per delivered event, with 1,000 watchers of all pods at 100 writes/s.
+/// Measures lag and CPU time with 1,000 watchers of all pods at 100 writes/s.
 pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 1_000,
@@ -97,10 +93,7 @@ pub(crate) async fn everything(options: &Options) -> anyhow::Result<Row> {
     })
 }
 
-/// Measures the lag, and the CPU time per write, with 10,000 watchers at 500 writes/s. Each watcher selects
-/// the pods of a different node.
-///
-/// For comparison, also measures the CPU time of the same writes without watchers.
+/// Measures lag and CPU time with 10,000 watchers, each of a different node's pods, at 500 writes/s.
 pub(crate) async fn by_node(options: &Options) -> anyhow::Result<Row> {
     let load = Load {
         watchers: 10_000,
@@ -149,15 +142,14 @@ pub(crate) fn stored() -> anyhow::Result<Row> {
     })
 }
 
-/// Returns the mean CPU time per operation in microseconds. `cpu` is the total CPU time of `count`
-/// operations.
+/// Returns the mean CPU time of `count` operations in microseconds.
 fn micros_each(cpu: Cpu, count: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     let count = count as f64;
     cpu.all().as_secs_f64() * 1e6 / count
 }
 
-/// Measures the time to build a server with all built-in kinds and without a socket.
+/// Measures the time to build a server without a socket.
 pub(crate) fn build() -> Row {
     const SERVERS: usize = 100;
     const MAX: Duration = Duration::from_millis(10);
@@ -185,9 +177,7 @@ impl Load {
         LocalSet::new().run_until(self.follow(seconds)).await
     }
 
-    /// Measures a loop that only writes the same events to sockets, for comparison with the API server.
-    ///
-    /// Returns the CPU time per delivered event in microseconds.
+    /// Returns the CPU microseconds per event of a loop that only writes the events to sockets.
     async fn run_bare(&self, seconds: u32) -> anyhow::Result<f64> {
         LocalSet::new().run_until(self.follow_bare(seconds)).await
     }
@@ -288,8 +278,7 @@ impl Figures {
         f64::from(self.writes) / self.took.as_secs_f64()
     }
 
-    /// Returns the reason why the run fails: the write rate was too low, or a lag exceeded the maximum.
-    /// Returns `None` if the run does not fail.
+    /// Returns the reason if the write rate was too low or a lag too high.
     fn missed(&self, load: &Load) -> Option<String> {
         if self.rate() < f64::from(load.rate) * RATE_MIN {
             return Some(format!(

@@ -23,10 +23,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// Returns the attributes of a request, or `None` for a path without a resource.
-    ///
-    /// Paths without a resource are discovery paths, such as `/apis/apps/v1`, and paths outside of `/api` and
-    /// `/apis`, such as `/healthz`.
+    /// Returns the attributes of a request, or `None` for a path without a resource, such as `/healthz`.
     pub(super) fn of(method: &Method, path: &str, query: &Query) -> Option<Attributes> {
         let segments = route::segments(path)?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
@@ -61,7 +58,7 @@ impl Attributes {
         Some(attributes)
     }
 
-    /// Returns the attributes of a PUT request that creates the object at `target`. The verb is `create`.
+    /// Returns the attributes of a PUT request that creates the object at `target`.
     pub(super) fn of_creation(target: &Target) -> Attributes {
         let kind = &target.resource.kind;
         Attributes {
@@ -75,8 +72,6 @@ impl Attributes {
     }
 
     /// Returns whether the request creates a self review, such as a `SelfSubjectAccessReview`.
-    ///
-    /// Every user may create self reviews.
     pub(super) fn is_about_oneself(&self) -> bool {
         let reviews: &[&str] = match self.group.as_str() {
             "authorization.k8s.io" => &["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
@@ -86,7 +81,7 @@ impl Attributes {
         self.verb == "create" && reviews.contains(&self.resource.as_str())
     }
 
-    /// Returns the 403 error for a request of `user` with these attributes, with the message of Kubernetes.
+    /// Returns the 403 error of Kubernetes for a request of `user` with these attributes.
     pub(super) fn forbidden(&self, user: &User) -> ApiError {
         let slash = if self.subresource.is_empty() { "" } else { "/" };
         let place = if self.namespace.is_empty() {
@@ -116,8 +111,7 @@ fn verb(method: &Method, collection: bool, query: &Query) -> &'static str {
     }
 }
 
-/// Returns the object name that a field selector requires by `metadata.name`, or `None` if it requires no
-/// name.
+/// Returns the object name that a field selector requires by `metadata.name`, if any.
 fn selected_name(selector: &str) -> Option<&str> {
     selector.split(',').find_map(|requirement| {
         let value = requirement.trim().strip_prefix("metadata.name=")?;

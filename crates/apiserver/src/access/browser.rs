@@ -14,7 +14,7 @@ use http::uri::Authority;
 
 use crate::status::ApiError;
 
-/// Returns the 403 error that rejects a web page's request, or `None` if the request is accepted.
+/// Returns a 403 error if the request is from another host's web page.
 pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let named = parts.uri.authority().map(Authority::to_string);
@@ -33,7 +33,7 @@ pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
     Some(refused("Origin", &origin))
 }
 
-/// Returns whether a host, with or without a port, is `localhost`, a loopback address, or empty.
+/// Returns whether `host`, with or without a port, is `localhost`, loopback or empty.
 fn is_own(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return host.is_empty();

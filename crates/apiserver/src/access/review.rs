@@ -16,7 +16,7 @@ use crate::status::{ApiError, FieldError};
 /// Reason in the status of a review by a server without access rules.
 const NO_RULES: &str = "this server has no access rules";
 
-/// Evaluates a review that the user `asker` has sent, and returns the review with a `status`.
+/// Evaluates the review that `asker` sent, and returns it with a `status`.
 ///
 /// # Errors
 ///

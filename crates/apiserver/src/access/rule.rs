@@ -107,7 +107,7 @@ impl Rule {
             && any_of(&self.namespaces, &attributes.namespace)
     }
 
-    /// Returns whether the rule applies to `user` in `namespace`, regardless of verb, resource and name.
+    /// Returns whether the rule applies to `user` in `namespace`, for any verb and resource.
     pub(super) fn applies(&self, user: &User, namespace: &str) -> bool {
         let namespaces = &self.namespaces;
         self.is_for(user)

@@ -85,7 +85,7 @@ fn every_spelling_of_a_path_has_the_same_resource() {
     );
 }
 
-/// Returns whether `rule` allows the user `u` in the group `g` to send a request with `method` and `uri`.
+/// Returns whether `rule` permits a request of the user `u` in the group `g`.
 fn allows(rule: Rule, method: &Method, uri: &str) -> bool {
     let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
     let attributes = Attributes::of(method, path, &Query::parse(query)).unwrap();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::object::Object;
 
-/// A printer column: its name and type, and the function that computes the column's cell for an object.
+/// A printer column, whose `cell` computes the value for an object at the given time.
 #[derive(Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -49,9 +49,7 @@ pub(super) const AGE: Column = text("Age", |object, now| json!(age(object, now))
 /// Text that most columns show if an object has no value for the column.
 pub(super) const NONE: &str = "<none>";
 
-/// Formats a duration in seconds as `kubectl` does (`duration.HumanDuration`).
-///
-/// The text contains one or two units, as in `119s`, `2m5s`, `3h1m` or `8y`.
+/// Formats a duration in seconds as `kubectl` does (`duration.HumanDuration`), such as `2m5s`.
 pub(crate) fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -88,8 +86,7 @@ pub(super) fn age(object: &Object, now: Timestamp) -> String {
     )
 }
 
-/// Returns the value at the JSON pointer `pointer` in the object. Returns an empty string if the value is
-/// absent or null.
+/// Returns the value at a JSON pointer, or an empty string if the value is absent or null.
 pub(super) fn at(object: &Object, pointer: &str) -> Value {
     let (first, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
     let member = object.get(first);
@@ -127,10 +124,7 @@ pub(super) fn list(object: &Object, pointer: &str) -> Vec<Value> {
     at(object, pointer).as_array().cloned().unwrap_or_default()
 }
 
-/// Returns the length of the value at the JSON pointer `pointer`: the number of an object's members, or the
-/// number of an array's items.
-///
-/// Returns 0 if the value at `pointer` is neither an object nor an array.
+/// Returns the number of members or items of the value at a JSON pointer.
 pub(super) fn size(object: &Object, pointer: &str) -> usize {
     match at(object, pointer) {
         Value::Object(members) => members.len(),
@@ -140,8 +134,6 @@ pub(super) fn size(object: &Object, pointer: &str) -> usize {
 }
 
 /// Joins the strings at the JSON pointer `pointer` in each of `items` with commas.
-///
-/// An item without a string at `pointer` is skipped.
 pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     let texts = items
         .iter()
@@ -149,7 +141,7 @@ pub(super) fn joined(items: &[Value], pointer: &str) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// Formats labels as `key=value` pairs separated by commas. Returns `<none>` if there are no labels.
+/// Formats labels as `key=value` pairs separated by commas, or as `<none>`.
 pub(super) fn labels(labels: &Value) -> String {
     let pairs = labels.as_object().into_iter().flatten();
     let pairs: Vec<String> = pairs
@@ -158,9 +150,7 @@ pub(super) fn labels(labels: &Value) -> String {
     none_if_empty(pairs.join(","))
 }
 
-/// Formats a `metav1.LabelSelector` as text, such as `app=web,tier in (a,b)`.
-///
-/// Returns `<none>` if the selector is empty.
+/// Formats a `metav1.LabelSelector` as text, such as `app=web,tier in (a,b)`, or as `<none>`.
 pub(super) fn selector(selector: &Value) -> String {
     let equal = labels(&selector["matchLabels"]);
     let mut terms: Vec<String> = Vec::new();
@@ -192,7 +182,7 @@ pub(super) fn none_if_empty(text: String) -> String {
     }
 }
 
-/// Formats the duration from `time` until `now`. Returns `unknown` if `time` is absent or malformed.
+/// Formats the duration from `time` to `now`, or returns `unknown` if `time` is not a timestamp.
 pub(super) fn since(time: &Value, now: Timestamp, unknown: &str) -> String {
     let time: Option<Timestamp> = time.as_str().and_then(|time| time.parse().ok());
     time.map_or_else(

@@ -245,10 +245,7 @@ fn ready_containers(pod: &Object) -> String {
     format!("{ready}/{all}")
 }
 
-/// Returns the number of restarts of a pod's containers, as in `3 (5m ago)`.
-///
-/// The parentheses contain the time since the latest termination of a container. They are omitted if no
-/// termination is known.
+/// Returns the number of container restarts and the latest one's age, as in `3 (5m ago)`.
 fn restarts(pod: &Object, now: Timestamp) -> String {
     let statuses = container_statuses(pod);
     let times: i64 = statuses
@@ -269,16 +266,6 @@ fn restarts(pod: &Object, now: Timestamp) -> String {
 }
 
 /// Returns the status of a pod as `kubectl get` shows it.
-///
-/// The status is the first of these texts that exists:
-///
-/// - `Terminating`, if the pod is being deleted and its phase is neither `Succeeded` nor `Failed`.
-/// - The phase of the pod, if the first reason of a container is `Completed` and another container is ready
-///   and running.
-/// - The first reason of a container, from its `state`.
-/// - The `reason` in the status of the pod.
-/// - The phase of the pod.
-/// - `Unknown`.
 fn pod_status(pod: &Object) -> String {
     let phase = string(pod, "/status/phase");
     let has_ended = phase == "Succeeded" || phase == "Failed";

@@ -29,7 +29,7 @@ pub(super) enum Step {
     Hit(Arc<str>),
 }
 
-/// A fault that applies to one response body, with the fault's name and random generator.
+/// A fault that applies to one response body.
 pub(crate) struct Laid {
     pub(super) fault: Fault,
     /// Name by which the request log refers to the fault.
@@ -39,11 +39,11 @@ pub(crate) struct Laid {
     told: bool,
 }
 
-/// State of the faults on one response body, including the numbers of received events and sent bytes.
+/// State of the faults on one response body.
 pub(super) struct Disturbance {
     laid: Vec<Laid>,
     framing: Framing,
-    /// Whether the body is processed event by event, because a fault applies to single events.
+    /// Whether a fault applies to single events, so the body is split into events.
     by_events: bool,
     started: bool,
     /// Received bytes of an event that is not complete yet.
@@ -52,11 +52,9 @@ pub(super) struct Disturbance {
     events: u64,
     /// Number of bytes sent so far.
     bytes: u64,
-    /// Byte offset at which the current chunk of a randomly split body ends. The offset is counted in sent
-    /// bytes.
+    /// Offset in the sent bytes at which a randomly split body's current chunk ends.
     random_border: u64,
-    /// An event that is sent after the next event, because a fault swaps the two events. `None` if no event is
-    /// held back.
+    /// An event that is held back until after the next event, because a fault swaps the two.
     overtaken: Option<Bytes>,
 }
 
@@ -72,8 +70,7 @@ impl Laid {
         }
     }
 
-    /// Adds a step that records in the request log that the fault has taken effect, unless the step was added
-    /// before.
+    /// Adds a [`Step::Hit`], unless this fault already has one.
     fn hit(&mut self, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.told, true) {
             steps.push_back(Step::Hit(Arc::clone(&self.name)));
@@ -84,7 +81,7 @@ impl Laid {
 // === impl Disturbance ===
 
 impl Disturbance {
-    /// Creates the state for a body, and adds the steps that precede the first chunk to `steps`.
+    /// Creates the state for a body, and adds the steps before the first chunk to `steps`.
     pub(super) fn new(
         laid: Vec<Laid>,
         framing: Framing,
@@ -107,12 +104,12 @@ impl Disturbance {
         disturbance
     }
 
-    /// Returns whether the body has no faults. The caller then sends the chunks of the body unchanged.
+    /// Returns whether the body has no faults.
     pub(super) fn is_idle(&self) -> bool {
         self.laid.is_empty()
     }
 
-    /// Processes `chunk`, the next received chunk of the body, and adds the resulting steps to `steps`.
+    /// Adds the steps for the received `chunk` to `steps`.
     pub(super) fn feed(&mut self, chunk: Bytes, steps: &mut VecDeque<Step>) {
         if !std::mem::replace(&mut self.started, true) {
             self.pause(Moment::FirstByte, steps);
@@ -141,8 +138,7 @@ impl Disturbance {
         }
     }
 
-    /// Processes the end of the received body. Adds steps that send the remaining data, such as an event that
-    /// a fault has held back.
+    /// Adds the steps for the end of the received body to `steps`.
     pub(super) fn finish(&mut self, steps: &mut VecDeque<Step>) {
         let line = std::mem::take(&mut self.line);
         if self.framing == Framing::Whole && self.by_events {
@@ -154,10 +150,9 @@ impl Disturbance {
         }
     }
 
-    /// Removes all faults from the body. The steps in `steps` that would pause, flush or end the body are
-    /// removed too.
+    /// Removes all faults and the steps that would pause, flush or end the body.
     ///
-    /// The method also adds steps that send the data which the faults have held back.
+    /// Adds steps that send the data which the faults have held back.
     pub(super) fn release(&mut self, steps: &mut VecDeque<Step>) {
         self.laid.clear();
         self.by_events = false;
@@ -207,7 +202,7 @@ impl Disturbance {
         }
     }
 
-    /// Adds the steps of each fault that inserts a text or ends the body after exactly `self.events` events.
+    /// Adds the steps of the faults that take effect after exactly `self.events` events.
     fn behind_events(&mut self, steps: &mut VecDeque<Step>) {
         let mut due = Vec::new();
         for laid in &mut self.laid {
@@ -227,8 +222,7 @@ impl Disturbance {
         }
     }
 
-    /// Splits `bytes` at each offset at which a fault ends a chunk or the body, and adds steps that send the
-    /// parts.
+    /// Adds steps that send `bytes`, split where a fault ends a chunk or the body.
     fn send(&mut self, mut bytes: Bytes, steps: &mut VecDeque<Step>) {
         while !bytes.is_empty() {
             let room = usize::try_from(self.room()).unwrap_or(usize::MAX);
@@ -239,9 +233,7 @@ impl Disturbance {
         }
     }
 
-    /// Returns the number of bytes until the next offset at which a fault ends a chunk or the body.
-    ///
-    /// Returns `u64::MAX` if there is no such offset.
+    /// Returns the number of bytes until a fault ends a chunk or the body, or `u64::MAX`.
     fn room(&mut self) -> u64 {
         let at = self.bytes;
         let mut room = u64::MAX;
@@ -267,7 +259,7 @@ impl Disturbance {
         room
     }
 
-    /// Adds the steps of each fault that ends a chunk or the body after exactly `self.bytes` bytes.
+    /// Adds the steps of the faults that take effect after exactly `self.bytes` bytes.
     fn behind_bytes(&mut self, steps: &mut VecDeque<Step>) {
         let at = self.bytes;
         for laid in &mut self.laid {

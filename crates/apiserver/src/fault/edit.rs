@@ -9,15 +9,14 @@ pub(super) use message::frame_length;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// The format by which a response body is divided into the lines or messages to which edits apply.
+/// The format that divides a response body into lines or messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// The body consists of lines. In a JSON watch, each line is an event. Other JSON responses also have
-    /// this format.
+    /// Lines, as in a JSON watch, in which each line is an event.
     Lines,
-    /// Each message is an event with its length before it, as in a watch in protobuf.
+    /// Messages with their lengths before them, as in a protobuf watch.
     Lengths,
-    /// The whole body is one message, as in a protobuf response that is not a watch.
+    /// One message, as in a protobuf response that is not a watch.
     Whole,
 }
 
@@ -26,11 +25,11 @@ pub(crate) enum Framing {
 pub(crate) enum Edit {
     Drop,
     Duplicate,
-    /// Sends the event after the next event of the watch, so the two events change places.
+    /// Swaps the event with the next event of the watch.
     Swap,
     /// Sends only the first half of the event.
     Garble,
-    /// Replaces the annotations of the event's object by a number, so a client can't decode the object.
+    /// Replaces the annotations of the event's object by a number, which clients can't decode.
     Spoil,
     /// Changes the type of the event to [`UNKNOWN_TYPE`], which no client knows.
     Retype,
@@ -47,9 +46,7 @@ pub(super) const EDITS: [(&str, Edit); 6] = [
 ];
 
 impl Edit {
-    /// Applies the edit to `frames`, the lines or messages that the server sends for one event.
-    ///
-    /// This method does nothing for [`Edit::Swap`], because the caller swaps events.
+    /// Applies the edit to `frames`, the lines or messages of one event. Does nothing for [`Edit::Swap`].
     pub(super) fn apply(self, framing: Framing, frames: &mut Vec<Bytes>) {
         match self {
             Self::Drop => frames.clear(),
@@ -64,7 +61,7 @@ impl Edit {
         }
     }
 
-    /// Returns the line or message of an event after the edit has changed its bytes.
+    /// Applies the edit to the bytes of one line or message.
     fn changed(self, framing: Framing, frame: &Bytes) -> Bytes {
         match (framing, self) {
             (Framing::Lines, Self::Garble) => garbled(frame),
@@ -91,7 +88,7 @@ impl Framing {
         }
     }
 
-    /// Returns whether the line or message is the bookmark that ends the initial events of a streaming list.
+    /// Returns whether `frame` is the bookmark that ends the initial events of a streaming list.
     pub(super) fn is_end_bookmark(self, frame: &[u8]) -> bool {
         match self {
             Self::Lines => is_end_bookmark(frame),
@@ -104,13 +101,13 @@ impl Framing {
 /// Start of the line of every event that this server sends.
 const START: &[u8] = b"{\"type\":\"";
 
-/// Event type that [`Edit::Retype`] writes. Kubernetes does not define this type.
+/// Event type that [`Edit::Retype`] writes, and that Kubernetes does not define.
 const UNKNOWN_TYPE: &[u8] = b"MOVED";
 
 /// Start of the line of a BOOKMARK event.
 const BOOKMARK: &[u8] = b"{\"type\":\"BOOKMARK\"";
 
-/// Annotation, as JSON text, of the bookmark that ends the initial events of a streamed list.
+/// JSON text of the annotation on the bookmark that ends the initial events of a streaming list.
 const END: &[u8] = b"\"k8s.io/initial-events-end\":\"true\"";
 
 fn is_bookmark(line: &[u8]) -> bool {
@@ -128,9 +125,7 @@ fn garbled(line: &[u8]) -> Bytes {
     half.into()
 }
 
-/// Returns the line of an event after replacing the annotations of the event's object by a number.
-///
-/// A line that is not an event with an object is returned unchanged.
+/// Replaces the annotations of the object in an event by a number. Other lines are returned unchanged.
 fn spoilt(line: &Bytes) -> Bytes {
     let Ok(mut event) = serde_json::from_slice::<Value>(line) else {
         return line.clone();
@@ -145,9 +140,7 @@ fn spoilt(line: &Bytes) -> Bytes {
     format!("{{\"type\":{event_type},\"object\":{object}}}\n").into()
 }
 
-/// Returns the line of an event after replacing the event's type by [`UNKNOWN_TYPE`].
-///
-/// A line that is not an event is returned unchanged.
+/// Replaces the type of an event by [`UNKNOWN_TYPE`]. Other lines are returned unchanged.
 fn retyped(line: &Bytes) -> Bytes {
     let Some(rest) = line.strip_prefix(START) else {
         return line.clone();

@@ -18,9 +18,7 @@ pub struct Match {
     pub(super) user_agent: Option<String>,
 }
 
-/// A wrapper that prints a name in the grammar of fault plans.
-///
-/// The name is printed in quotes, with the escapes of JSON, if the grammar requires quotes for it.
+/// Prints a name in the grammar of fault plans, in quotes if necessary.
 pub(super) struct Word<'a>(pub(super) &'a str);
 
 // === impl Match ===

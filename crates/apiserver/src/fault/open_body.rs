@@ -27,16 +27,15 @@ use super::rule::Ending;
 use crate::body::{Body, BoxError};
 use crate::request_log::{LoggedRequest, Recorder};
 
-/// All response bodies that a server is sending. The actions of a fault plan send orders to these bodies.
+/// The response bodies that a server is sending.
 #[derive(Default)]
 pub(crate) struct OpenBodies(Arc<Mutex<Open>>);
 
 #[derive(Default)]
 struct Open {
-    /// The [`Match`] of each freeze in effect. A freeze stops the sending of all matching bodies until they
-    /// are resumed. It also applies to matching bodies that open later.
+    /// The freezes in effect, which also apply to bodies opened later.
     frozen: Vec<Match>,
-    /// The open bodies. The key is the sequence number of the body's request in the request log.
+    /// The open bodies, by sequence number of their request.
     bodies: BTreeMap<u64, OpenBody>,
 }
 
@@ -45,15 +44,15 @@ struct OpenBody {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// Orders to one open body, and the task to wake when a new order arrives.
+/// Orders to one open body, and the waker of its task.
 #[derive(Default)]
 struct Inbox {
     orders: Orders,
-    /// Waker of the task that last polled the body. `None` after an order has woken the task.
+    /// Waker of the task that last polled the body.
     reader: Option<Waker>,
 }
 
-/// Orders that one open body has received: to end, to freeze, to resume, or to remove its faults.
+/// Orders to one open body: to end, freeze, resume, or remove its faults.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     end: Option<Ending>,
@@ -64,7 +63,7 @@ struct Orders {
     released: bool,
 }
 
-/// Registration of an open body in [`OpenBodies`]. Dropping the guard removes the registration.
+/// Registration of an open body, removed on drop.
 pub(crate) struct OpenBodyGuard {
     open: Arc<Mutex<Open>>,
     requests: Arc<Recorder>,
@@ -72,19 +71,16 @@ pub(crate) struct OpenBodyGuard {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-/// A response body to which faults and the orders of a fault plan are applied.
+/// A response body that applies faults and orders to `inner`.
 struct Disturbed {
     inner: Body,
     held: OpenBodyGuard,
     disturbance: Disturbance,
     steps: VecDeque<Step>,
     pause: Option<Pin<Box<Sleep>>>,
-    /// Value of [`Orders::thaws`] when a fault froze the body. `None` if no fault has frozen the body.
-    ///
-    /// The body resumes when [`Orders::thaws`] no longer has this value.
+    /// [`Orders::thaws`] at the time a fault froze the body. The next increase resumes the body.
     frozen_at: Option<u64>,
-    /// Whether the data before a failure with [`Ending::Break`] was flushed. hyper discards unflushed data
-    /// when a body fails.
+    /// Whether the data before an [`Ending::Break`] was flushed.
     breaks: bool,
     /// Whether the wrapped body `inner` has ended.
     drained: bool,
@@ -94,10 +90,10 @@ struct Disturbed {
 // === impl OpenBodies ===
 
 impl OpenBodies {
-    /// Registers the response body of `request` before the server sends the body.
+    /// Registers the response body of `request` before it is sent.
     ///
-    /// For a watch, the caller must hold the lock of the store until it has also registered the watch.
-    /// Otherwise an action of a fault plan could affect the body but not the watch.
+    /// For a watch, the caller must hold the store's lock until the watch is registered, too, so that a fault
+    /// action affects both or neither.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -123,11 +119,9 @@ impl OpenBodies {
         }
     }
 
-    /// Ends or freezes all open bodies whose requests `matches` selects. Returns the sequence numbers of
-    /// these requests.
+    /// Ends or freezes all matching open bodies, and returns the sequence numbers of their requests.
     ///
-    /// `ending` determines whether the bodies end, fail or freeze. With [`Ending::Freeze`], matching bodies
-    /// that open later are frozen, too.
+    /// [`Ending::Freeze`] also freezes matching bodies that open later.
     pub(crate) fn end(&self, matches: &Match, ending: Ending) -> Vec<u64> {
         let mut open = self.0.lock();
         if ending == Ending::Freeze {
@@ -139,10 +133,7 @@ impl OpenBodies {
         })
     }
 
-    /// Resumes all open bodies whose requests `matches` selects.
-    ///
-    /// Also removes every freeze that applies only to requests that `matches` selects. All other freezes
-    /// still affect bodies that open later.
+    /// Resumes all matching bodies, and removes the freezes that apply only to matching requests.
     pub(crate) fn thaw(&self, matches: &Match) {
         let mut open = self.0.lock();
         open.frozen.retain(|frozen| !matches.covers(frozen));
@@ -206,7 +197,7 @@ impl OpenBodyGuard {
         &self.request
     }
 
-    /// Wraps the registered body `inner`. The returned body applies the faults `laid` and all later orders.
+    /// Wraps `inner` in a body that applies the faults `laid` and all later orders.
     pub(crate) fn disturb(self, inner: Body, laid: Vec<Laid>, framing: Framing) -> Body {
         let mut steps = VecDeque::new();
         let disturbance = Disturbance::new(laid, framing, &mut steps);
@@ -270,9 +261,7 @@ impl Stream for Disturbed {
 }
 
 impl Disturbed {
-    /// Executes `step`, an action on this body such as sending bytes.
-    ///
-    /// Returns the result of the current poll, or `None` if the caller must execute another step first.
+    /// Executes `step`. Returns the poll's result, or `None` if another step must follow.
     fn take(
         &mut self,
         step: Step,
@@ -301,10 +290,7 @@ impl Disturbed {
         None
     }
 
-    /// Polls the inner body. Returns an error of this body, or its next chunk if no faults apply to the body.
-    ///
-    /// Returns `Ready(None)` at the end of the inner body, and for a chunk to which faults apply. In both
-    /// cases, `steps` contains what the caller must send instead.
+    /// Polls the inner body. `Ready(None)` means that the caller must continue with `steps`.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

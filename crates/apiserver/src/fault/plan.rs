@@ -55,14 +55,14 @@ pub(crate) struct Plan {
     pub(crate) statements: Vec<Placed>,
 }
 
-/// A statement of a fault plan, with the byte offset of the statement in the plan.
+/// A statement of a fault plan, with its byte offset in the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Placed {
     pub(crate) statement: Statement,
     pub(crate) at: usize,
 }
 
-/// A mistake in a fault plan, with the byte offset of the mistake and the error message.
+/// A mistake in a fault plan: its byte offset, and the error message.
 struct Mistake {
     at: usize,
     message: String,
@@ -88,7 +88,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Placed>, PlanError> {
 // === impl PlanError ===
 
 impl PlanError {
-    /// Creates an error with the line and the column of the byte offset `at` in the plan `text`.
+    /// Creates an error for the byte offset `at` in the plan `text`.
     pub(crate) fn new(text: &str, at: usize, message: String) -> PlanError {
         let before = text.get(..at).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |feed| feed + 1);
@@ -271,7 +271,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Parses `after N events` or `after N bytes`. Returns `after 0 bytes` if the next token is not `after`.
+    /// Parses `after N events` or `after N bytes`. The default is `after 0 bytes`.
     fn after(&mut self) -> Parsed<After> {
         if !self.takes("after") {
             return Ok(After::Bytes(0));
@@ -345,10 +345,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the limits at the end of a rule, and returns `rule` with these limits.
-    ///
-    /// `skip=N` leaves the first requests unaffected, `chance=P%` is the probability of an effect, and `xN`
-    /// limits the number of affected requests.
+    /// Parses the limits at the end of a rule (`skip=N`, `chance=P%`, `xN`) into `rule`.
     fn limits(&mut self, mut rule: FaultRule) -> Parsed<FaultRule> {
         loop {
             let token = self.peek();
@@ -424,8 +421,6 @@ impl Parser<'_> {
     }
 
     /// Parses the selection of watches in an action such as `cut watch pods`.
-    ///
-    /// Returns an error if the selection does not start with `watch`.
     fn watches(&mut self) -> Parsed<Match> {
         if self.peek().word() != Some("watch") {
             return self.expected("`watch` and a resource: an action is about open watches");
@@ -434,7 +429,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns all words with which a fault can start, as one text for an error message.
+/// Returns the words with which a fault can start, for an error message.
 fn known_faults() -> String {
     let endings = ENDINGS.map(|(word, _)| word).join(", ");
     let edits = EDITS.map(|(word, _)| word).join(", ");

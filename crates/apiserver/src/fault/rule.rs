@@ -16,30 +16,29 @@ use super::matching::Match;
 use crate::request_log::LoggedRequest;
 use crate::route::Verb;
 
-/// A statement of a fault plan: a seed, a rule for future requests, or an action that runs immediately.
+/// A statement of a fault plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Statement {
-    /// Sets the seed for the random decisions of the rules that are added after this statement.
+    /// Sets the seed for the random decisions of later rules.
     Seed(u64),
     Rule(FaultRule),
     Action(Action),
 }
 
-/// A rule of a fault plan, which applies `fault` to future requests that `matches` selects.
+/// Applies `fault` to future requests that match `matches`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FaultRule {
     pub(crate) matches: Match,
     pub(crate) fault: Fault,
-    /// Number of matching requests that the rule leaves unaffected before it starts to affect requests.
+    /// Number of matching requests that the rule leaves unaffected first.
     pub(crate) skip: u64,
     /// Probability with which the rule affects a matching request after the first `skip` requests.
     pub(crate) chance: Share,
-    /// Maximum number of requests that the rule affects. `None` means no limit.
+    /// Maximum number of requests that the rule affects.
     pub(crate) times: Option<u64>,
 }
 
-/// Effect of a rule on a request: an error or reset instead of the response, a delay, or a change to the
-/// response body.
+/// Effect of a rule on a matching request or on its response.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fault {
     Answer(ErrorResponse),
@@ -51,12 +50,11 @@ pub(crate) enum Fault {
     End(Ending, After),
     Split(Split),
     Edit(Edit, Which),
-    /// Inserts a text, unchanged, into the body of a watch. The first field is the text. The second field is
-    /// the number of events after which the text follows.
+    /// Inserts a text into the body of a watch after this number of events.
     Send(Arc<str>, u64),
 }
 
-/// An error response that the server sends because of a fault, without executing the request.
+/// An error response that the server sends instead of executing the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ErrorResponse {
     pub(crate) code: u16,
@@ -68,14 +66,13 @@ pub(crate) struct ErrorResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Status,
-    /// Plain text, as in the 429 response with which kube-apiserver's flow control rejects a request.
+    /// Plain text, as when kube-apiserver's flow control rejects a request.
     Plain,
-    /// A `Status` with the cause `ResourceVersionTooLarge`, as from a server that has not reached the
-    /// requested revision.
+    /// A `Status` object with the cause `ResourceVersionTooLarge`.
     TooLarge,
 }
 
-/// What a fault delays: the whole response, the first byte of its body, or each watch event.
+/// What a fault delays: the response, its first body byte, or each watch event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     Answer,
@@ -90,12 +87,11 @@ pub(crate) enum Ending {
     Cut,
     /// The body ends with an error, as after a connection reset.
     Break,
-    /// The body stays open, but the server sends no more data until a `thaw` action or the removal of all
-    /// faults.
+    /// The server sends no more data until a `thaw` action or the removal of all faults.
     Freeze,
 }
 
-/// Position in a response body at which a fault stops the body, as a number of events or of bytes.
+/// Number of events or bytes of a response body after which a fault stops the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     Events(u64),
@@ -111,9 +107,7 @@ pub(crate) enum Split {
     Randomly,
 }
 
-/// Selection of the watch events that a fault drops, duplicates or changes.
-///
-/// The events of each watch are numbered from 1.
+/// The watch events that a fault drops, duplicates or changes, numbered from 1 in each watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
@@ -125,13 +119,11 @@ pub(crate) enum Which {
     EndBookmark,
 }
 
-/// A probability in millionths. The value 1,000,000 means always.
+/// A probability in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share(pub(crate) u32);
 
-/// An action of a fault plan, which runs immediately.
-///
-/// The [`Match`] in a variant selects the watches that the action affects.
+/// An action that runs immediately; a [`Match`] selects the affected watches.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     End(Ending, Match),
@@ -150,7 +142,7 @@ pub(crate) enum Action {
 pub(crate) enum Restart {
     Here,
     At(u64),
-    /// An earlier revision. The value is the number that is subtracted from the current revision.
+    /// The current revision minus this number.
     Back(u64),
 }
 
@@ -210,8 +202,7 @@ impl Fault {
         self.needs_events() || matches!(self, Fault::RefuseStreaming)
     }
 
-    /// Returns whether the fault makes the server send an error or reset the connection instead of executing
-    /// the request.
+    /// Returns whether the server sends an error or resets the connection instead of executing a request.
     pub(crate) fn is_answer(&self) -> bool {
         matches!(
             self,
@@ -220,8 +211,6 @@ impl Fault {
     }
 
     /// Returns whether the verb and the list options of `request` allow the fault to affect the request.
-    ///
-    /// The function does not check the rule's [`Match`].
     pub(crate) fn fits(&self, request: &LoggedRequest) -> bool {
         match self {
             Fault::RefuseStreaming => {
@@ -369,7 +358,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// Returns the keyword of `value` in `words`, a list of pairs of a keyword and its value.
+/// Returns the keyword of `value` in `words`, a list of keywords and their values.
 fn named<T: PartialEq + Copy>(words: &[(&'static str, T)], value: T) -> &'static str {
     let found = words.iter().find(|(_, known)| *known == value);
     found.map_or("", |(word, _)| word)

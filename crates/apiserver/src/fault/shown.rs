@@ -17,14 +17,12 @@ use super::rule::{
 /// Path of the client-go tests, relative to the directory of this crate.
 const TESTS: &str = "../../verify/clients/go";
 
-/// Text that precedes a fault plan in the source of a client-go test, and the character that follows the
-/// plan.
+/// Text before a fault plan in a client-go test, and the character after it.
 const PLAN: (&str, char) = ("{plan: `", '`');
 
-/// Defines a list of grammar patterns, such as `cut after N events`, and a function that returns the pattern
-/// of a value of type `$type`.
+/// Defines a list of grammar patterns and a function from a `$type` value to its pattern.
 ///
-/// The `match` in the function is exhaustive, so a new variant without a pattern does not compile.
+/// A new variant of `$type` without a pattern does not compile.
 macro_rules! forms {
     ($all:ident, $of:ident($type:ty) { $($pattern:pat => $form:literal,)+ }) => {
         const $all: &[&str] = &[$($form),+];
@@ -92,7 +90,7 @@ forms!(ACTIONS, action(Action) {
     Action::Accept => "accept connections",
 });
 
-/// Grammar patterns of all conditions (such as `named`) and limits (such as `xN`) that a rule can have.
+/// Grammar patterns of all conditions and limits of a rule.
 const LIMITS: [&str; 6] = ["named", "in", "from", "skip=N", "chance=P%", "xN"];
 
 /// Returns the grammar patterns of the conditions and limits that the rule uses.
@@ -126,7 +124,7 @@ fn limits(rule: &FaultRule) -> impl Iterator<Item = &'static str> {
         .filter_map(|(form, has)| has.then_some(form))
 }
 
-/// Returns the grammar patterns, such as `cut after N events`, of all elements of a statement.
+/// Returns the grammar patterns that a statement uses, such as `cut after N events`.
 fn forms(statement: &Statement) -> Vec<&'static str> {
     match statement {
         Statement::Seed(_) => vec!["seed N"],

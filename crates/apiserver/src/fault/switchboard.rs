@@ -27,17 +27,13 @@ use crate::body::Body;
 use crate::request_log::{LoggedRequest, Recorder};
 use crate::route::Verb;
 
-/// Number of stored rules above which adding a rule removes all exhausted rules.
-///
-/// An exhausted rule has affected its maximum number of requests.
+/// Number of stored rules above which adding a rule removes rules that have reached their request limit.
 const USED_UP_MAX: usize = 1_000;
 
 /// Duration of a refusal of connections without a time limit: 30 years.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// The active faults of one server.
-///
-/// The switchboard decides which faults affect each request, response body and connection.
 pub(crate) struct Switchboard {
     connections: watch::Sender<Connections>,
     rules: Mutex<Rules>,
@@ -46,26 +42,23 @@ pub(crate) struct Switchboard {
     requests: Arc<Recorder>,
 }
 
-/// Whether a fault refuses connections to the server, and the time at which the refusal ends.
-///
-/// Each TCP listener of the server closes or reopens its port when this value changes.
+/// Whether and until when a fault refuses connections to the server.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Connections {
     refused_until: Option<Instant>,
-    /// Requested duration for which connections are refused. `None` means no time limit.
+    /// Requested duration for which connections are refused. `None` means no limit.
     period: Option<Duration>,
 }
 
 struct Rules {
     seed: u64,
-    /// Number of rules added since the seed was last set. Removing all rules also resets this number to zero.
+    /// Number of rules added since the seed was set or all rules were removed.
     since_seed: u64,
     last: u64,
     by_id: BTreeMap<u64, InForce>,
 }
 
-/// A stored rule, with the number of requests that the rule still skips, and the number of requests that it
-/// can still affect.
+/// A rule, the number of requests that it still skips, and the number that it can still affect.
 struct InForce {
     rule: FaultRule,
     skip: u64,
@@ -73,15 +66,14 @@ struct InForce {
     rng: fastrand::Rng,
 }
 
-/// Decision about one request: the error or reset that replaces the response, if any, and the delay of the
-/// response.
+/// Replacement of the response to one request, if any, and the delay of the response.
 #[derive(Default)]
 pub(crate) struct Verdict {
     pub(crate) answer: Option<Planned>,
     pub(crate) delay: Duration,
 }
 
-/// Error response or connection reset that replaces the response. The server does not execute the request.
+/// Error response or connection reset. The server does not execute the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planned {
     ErrorResponse(ErrorResponse),
@@ -139,9 +131,7 @@ impl Switchboard {
         self.rules.lock().add(rule)
     }
 
-    /// Sets the number of requests that rule `id` affects from this call on.
-    ///
-    /// Does nothing if the rule was removed.
+    /// Sets the number of requests that rule `id` affects from now on.
     pub(crate) fn set_times(&self, id: u64, times: u64) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             in_force.rule.times = Some(times);
@@ -149,7 +139,7 @@ impl Switchboard {
         }
     }
 
-    /// Changes the fault of rule `id` with `change`. Does nothing if the rule was removed.
+    /// Changes the fault of rule `id`, if the rule exists.
     pub(crate) fn refine(&self, id: u64, change: impl FnOnce(&mut Fault)) {
         if let Some(in_force) = self.rules.lock().by_id.get_mut(&id) {
             change(&mut in_force.rule.fault);
@@ -164,9 +154,7 @@ impl Switchboard {
             .retain(|_, in_force| !which(&in_force.rule.fault));
     }
 
-    /// Removes all rules and freezes, and accepts connections again.
-    ///
-    /// Also ends the effects of faults on open response bodies. A freeze is a pause of response bodies.
+    /// Removes all rules, ends the effects of faults on open bodies, and accepts connections again.
     pub(crate) fn clear(&self) {
         let mut rules = self.rules.lock();
         rules.by_id.clear();
@@ -176,10 +164,7 @@ impl Switchboard {
         self.open.release();
     }
 
-    /// Determines the error or reset that replaces the response to a request, and the delay of the response.
-    ///
-    /// This method also records these faults in the request log. It does not apply the faults that change the
-    /// response body. [`Switchboard::disturb`] and [`Switchboard::disturb_watch`] apply them.
+    /// Determines the replacement and the delay of the response, and records the faults in the request log.
     pub(crate) fn judge(&self, request: &LoggedRequest) -> Verdict {
         let mut verdict = Verdict::default();
         let mut rules = self.rules.lock();
@@ -206,33 +191,28 @@ impl Switchboard {
         verdict
     }
 
-    /// Registers the response body of a request. Dropping the returned guard ends the registration.
+    /// Registers the response body of a request until the returned guard is dropped.
     ///
-    /// An action of a fault plan, such as ending or freezing a response, affects only registered bodies. For
-    /// a watch, the caller must hold the lock of the store until it has also registered the watch in the
-    /// watch cache. Otherwise an action could affect the body but not the watch.
+    /// For a watch, the caller must hold the lock of the store until the watch is in the watch cache.
+    /// Otherwise an action of a fault plan could affect the body but not the watch.
     pub(crate) fn hold(&self, request: &Arc<LoggedRequest>) -> OpenBodyGuard {
         self.open.enter(&self.requests, request)
     }
 
-    /// Returns the body of a watch with the faults of the matching rules applied.
-    ///
-    /// `held` is the registration of the body.
+    /// Applies the faults of the matching rules to the watch body that `held` registers.
     pub(crate) fn disturb_watch(&self, held: OpenBodyGuard, body: Body, framing: Framing) -> Body {
         let laid = self.lay(held.request());
         held.disturb(body, laid, framing)
     }
 
-    /// Returns a response body with the faults of the matching rules applied.
-    ///
-    /// Returns the body of a watch unchanged, because [`Switchboard::disturb_watch`] has already applied the
-    /// faults.
+    /// Applies the faults of the matching rules to a response body, except for watches.
     pub(crate) fn disturb(
         &self,
         request: &Arc<LoggedRequest>,
         body: Body,
         framing: Framing,
     ) -> Body {
+        // `disturb_watch` has already applied the faults.
         if request.verb == Verb::Watch {
             return body;
         }
@@ -243,9 +223,7 @@ impl Switchboard {
         self.hold(request).disturb(body, laid, framing)
     }
 
-    /// Returns the faults that matching rules apply to the response body of a request.
-    ///
-    /// The request counts toward the limits of these rules.
+    /// Returns the faults of matching rules for the response body, and counts the request for these rules.
     pub(crate) fn lay(&self, request: &LoggedRequest) -> Vec<Laid> {
         let mut rules = self.rules.lock();
         let for_bodies = rules.by_id.values_mut().filter(|in_force| {
@@ -261,7 +239,7 @@ impl Switchboard {
             .collect()
     }
 
-    /// Returns a fault plan that describes the current seed, rules, freezes and refusal of connections.
+    /// Returns a fault plan with the current seed, rules, freezes and refusal of connections.
     pub(crate) fn plan(&self) -> String {
         let rules = self.rules.lock();
         let mut plan = format!("seed {}\n", rules.seed);
@@ -319,7 +297,7 @@ impl Rules {
 // === impl InForce ===
 
 impl InForce {
-    /// Returns whether the rule affects the request, and counts the request toward the limits of the rule.
+    /// Returns whether the rule affects the request, and updates the rule's counters.
     fn hits(&mut self, request: &LoggedRequest) -> bool {
         let concerned = self.left != Some(0)
             && self.rule.matches.matches(request)

@@ -22,9 +22,7 @@ use crate::status::ApiError;
 const PLAIN_RETRY_AFTER: u32 = 1;
 
 impl Verdict {
-    /// Returns the response that a fault sends instead of executing the request.
-    ///
-    /// Returns `None` if no fault replaces the response.
+    /// Returns the response, if any, that a fault sends instead of executing the request.
     ///
     /// # Errors
     ///
@@ -53,10 +51,7 @@ impl Verdict {
         }))
     }
 
-    /// Adds the headers of a fault's error response: `Retry-After`, if the response has one, and
-    /// `X-Content-Type-Options`, if the response is plain text.
-    ///
-    /// Does nothing if no fault replaces the response with an error response.
+    /// Adds headers such as `Retry-After` to a fault's error response.
     pub(crate) fn mark(&self, response: &mut Response<Body>) {
         let Some(Planned::ErrorResponse(refusal)) = self.answer else {
             return;

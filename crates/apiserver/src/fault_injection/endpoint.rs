@@ -16,14 +16,11 @@ use crate::status::ApiError;
 /// URL path of the endpoint at which clients read and change the fault plan.
 pub(crate) const PATH: &str = "/faults";
 
-/// Handles a request to the endpoint: GET reads, POST extends and DELETE clears the fault plan.
-///
-/// A successful response contains the fault plan that is active after the request.
+/// Handles a request that reads (GET), extends (POST) or clears (DELETE) the fault plan.
 ///
 /// # Errors
 ///
-/// Returns a 400 error if the plan in the body can't be parsed, or if it restarts the server at an
-/// unavailable revision. Returns a 405 error for any other method.
+/// Returns a 400 error for an invalid plan, and a 405 error for any other method.
 pub(crate) fn serve_plan(
     shared: &Arc<Shared>,
     method: &Method,

@@ -12,7 +12,7 @@ use crate::kinds::Kind;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
     Anything,
-    /// The members of an object of a custom kind. Only the members of `metadata` are checked.
+    /// An object of a custom kind, of which only `metadata` is checked.
     Custom,
     Message(MessageId),
     /// A JSON array of values of this type.
@@ -36,18 +36,17 @@ impl Known {
         Known::named(&kind.api_version(), &kind.kind)
     }
 
-    /// Returns the members that are accepted in an object of the built-in kind with this `apiVersion` and
-    /// `kind`.
+    /// Returns the members that are accepted in an object of a built-in kind.
     ///
-    /// If no built-in kind has these names, all members are accepted.
+    /// If the kind is not built in, all members are accepted.
     pub(crate) fn named(api_version: &str, kind: &str) -> Known {
         let message = Messages::builtin().of_kind(api_version, kind);
         message.map_or(Known::Anything, Known::Message)
     }
 
-    /// Returns the members that are accepted inside the value of the member `name`.
+    /// Returns the members that are accepted in the value of the member `name`.
     ///
-    /// Returns `None` if the member `name` is unknown.
+    /// Returns `None` if `name` is unknown.
     pub(super) fn member(self, name: &str) -> Option<Known> {
         match self {
             Known::Custom if name == "metadata" => Known::named("v1", "Pod").member(name),
@@ -91,9 +90,7 @@ impl Known {
     }
 }
 
-/// Looks up the member `name` in the protobuf message `id` and the messages that it inlines.
-///
-/// Returns the members that are accepted inside the member's value, or `None` if the member is unknown.
+/// Returns the members that are accepted in the value of a member of the protobuf message `id`.
 fn member(id: MessageId, name: &str) -> Option<Known> {
     let message = Messages::builtin().get(id);
     if message.is_kind && matches!(name, "apiVersion" | "kind") {
@@ -118,10 +115,7 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::kinds::schema::{Definition, Schema, Structure};
 
-    /// Appends to `found` the fields of `definition` and of its nested types that `known` rejects.
-    ///
-    /// The OpenAPI schema defines these fields. `seen` contains the names of the types that were already
-    /// checked.
+    /// Appends the fields of `definition` and of its nested types that `known` rejects to `found`.
     fn missing(
         definition: &'static Definition,
         known: Known,

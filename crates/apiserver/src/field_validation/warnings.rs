@@ -13,8 +13,7 @@ use parking_lot::Mutex;
 
 /// Total length in characters above which the warnings of a response are truncated.
 ///
-/// Truncated warnings are sent until their total length reaches this value. The value is
-/// `truncateAtTotalRunes` in Kubernetes' `filters/warning.go`.
+/// The value is `truncateAtTotalRunes` in Kubernetes' `filters/warning.go`.
 const TOTAL_MAX: usize = 4 * 1024;
 
 /// Maximum length in characters of each warning if the total length exceeds [`TOTAL_MAX`].
@@ -34,7 +33,7 @@ impl Warnings {
         }
     }
 
-    /// Adds a `Warning` header for each collected warning to `headers`, the headers of a response.
+    /// Adds a `Warning` header for each collected warning to the headers of a response.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         let texts = self.0.lock();
         let total: usize = texts.iter().map(|text| text.chars().count()).sum();

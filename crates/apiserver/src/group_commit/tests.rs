@@ -24,38 +24,34 @@ use tower_service::Service;
 use crate::server::Server;
 use crate::storage::OpenDatabase;
 
-/// State of a simulated disk. A test can make calls to the disk block or fail.
+/// State of a simulated disk, whose calls can be made to block or fail.
 #[derive(Debug, Default)]
 struct Medium {
     calls: AtomicU64,
-    /// Index of the first disk call that fails, counted from 0. Later calls fail too.
-    ///
-    /// `u64::MAX` means that no call fails.
+    /// Index of the first disk call that fails, from 0; `u64::MAX` for none. Later calls fail too.
     fails_from: AtomicU64,
     syncs: AtomicU64,
     /// Whether the disk stops failing when the database file is opened again.
     heals_when_opened: AtomicBool,
-    /// Lock that every call to the disk acquires. A test that holds this lock blocks all calls.
+    /// Lock that every call to the disk acquires. A test that holds it blocks all calls.
     gate: Mutex<()>,
-    /// Simulated loss of power. `None` if the test does not simulate a loss of power.
+    /// Simulated loss of power, if the test simulates one.
     survivor: Mutex<Option<Survivor>>,
 }
 
-/// Simulated loss of power.
-///
-/// After the loss, the database file has all synced bytes and some of the unsynced changes.
+/// Simulated loss of power, after which the file has all synced and some unsynced changes.
 #[derive(Debug)]
 struct Survivor {
     synced: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// Number of disk calls that succeed before the power fails. `None` if no failure is scheduled.
+    /// Number of disk calls before the power fails; `None` if it does not fail.
     calls_left: Option<u64>,
-    /// Content of the database file after the loss of power. `None` before the loss.
+    /// Content of the database file after the loss of power.
     left: Option<Vec<u8>>,
     rng: fastrand::Rng,
 }
 
-/// A change to the database file that is not synced: a new length, or bytes written at an offset.
+/// A change to the database file that is not synced.
 #[derive(Debug)]
 enum Unsynced {
     Length(u64),
@@ -87,8 +83,6 @@ impl Survivor {
         }
     }
 
-    /// Simulates the loss of power.
-    ///
     /// Sets `left` to the synced bytes plus randomly selected unsynced sectors.
     fn lose_power(&mut self) {
         const SECTOR: usize = 512;
@@ -141,9 +135,7 @@ impl Medium {
         self.fails_from.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Records the change that `change` returns, or a sync of the database file if it returns `None`.
-    ///
-    /// Does nothing if the test does not simulate a loss of power.
+    /// Records a change of the database file, or a sync if `change` returns `None`.
     fn note(&self, change: impl FnOnce() -> Option<Unsynced>) {
         if let Some(survivor) = self.survivor.lock().as_mut() {
             survivor.call(change());
@@ -217,9 +209,7 @@ impl StorageBackend for Faulty {
     }
 }
 
-/// Path of a temporary directory for one test.
-///
-/// The constructor does not create the directory. Dropping the value removes the directory.
+/// Path of a temporary directory, which is removed on drop. The constructor does not create the directory.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -12,12 +12,10 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The table of the fields of the built-in kinds of Kubernetes 1.36.
-///
-/// The header of the file explains the format.
+/// The fields of the built-in kinds of Kubernetes 1.36; the file's header explains the format.
 const V1_36: &str = include_str!("schema_v1_36.tsv");
 
-/// The definitions of all built-in kinds and of the types that their fields refer to.
+/// Definitions of all built-in kinds and of the types that their fields refer to.
 #[derive(Debug)]
 pub(crate) struct Schema {
     definitions: Vec<Definition>,
@@ -35,41 +33,34 @@ pub(crate) struct Definition {
     fields: BTreeMap<&'static str, Field>,
 }
 
-/// One field of a [`Definition`]: its type, and how a strategic merge patch merges its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     shape: Shape,
     pub(crate) strategy: MergeStrategy,
     /// Type of the field as written in the table of fields, such as `[]string`.
     pub(crate) cell: &'static str,
-    /// Patch strategies of the field as written in the table of fields, separated by commas.
-    ///
-    /// Empty if the field has no patch strategy.
+    /// Patch strategies in the table of fields, separated by commas; may be empty.
     pub(crate) strategies: &'static str,
     pub(crate) merge_key: Option<&'static str>,
 }
 
-/// Structure of a field's value.
-///
-/// The number in a variant is the index of a definition in the [`Schema`].
+/// Structure of a field's value, with an index of a definition in the [`Schema`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     /// A scalar, or a value whose structure the schema does not describe.
     Leaf,
     Struct(usize),
-    /// A list, with the index of its items' definition. `None` if the items are not structs.
+    /// A list, with the definition of its items if they are structs.
     List(Option<usize>),
     Map,
 }
 
-/// Rule by which a strategic merge patch combines a value of the patch with the object's value.
+/// How a strategic merge patch combines its value with the object's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStrategy {
-    /// Maps are merged. Lists and scalars are replaced.
+    /// Merges maps, and replaces lists and scalars.
     Default,
-    /// Merges lists: an item of the patch changes the object's item that has the same merge key value.
-    ///
-    /// The variant contains the name of the merge key. With `None`, the lists are merged as sets.
+    /// Merges lists by the merge key with this name, or as sets without a merge key.
     MergeList(Option<&'static str>),
     /// The patch's value replaces the object's value.
     Replace,
@@ -79,9 +70,8 @@ pub(crate) enum MergeStrategy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Structure {
     Struct(&'static Definition),
-    /// A map with string keys. The schema does not describe its values.
     Map,
-    /// A list, with the definition of its items. `None` if the items are not structs.
+    /// A list, with the definition of its items if they are structs.
     List(Option<&'static Definition>),
     Leaf,
 }
@@ -89,11 +79,7 @@ pub(crate) enum Structure {
 // === impl Schema ===
 
 impl Schema {
-    /// Returns the schema of Kubernetes 1.36. The first call parses a table of about 90 kilobytes.
-    ///
-    /// # Panics
-    ///
-    /// Does not panic, because the table is part of the crate and a test parses all of it.
+    /// Returns the schema of Kubernetes 1.36.
     pub(crate) fn builtin() -> &'static Schema {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| {
@@ -101,21 +87,18 @@ impl Schema {
         })
     }
 
-    /// Returns the definition of a kind. Returns `None` if the kind is not built in.
     pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Definition> {
         let at = self.kinds.get(format!("{api_version}/{kind}").as_str())?;
         self.definitions.get(*at)
     }
 
     /// Returns the definition of the type with this full name, such as `io.k8s.api.core.v1.PodSpec`.
-    ///
-    /// Returns `None` if the schema does not contain the type.
     pub(crate) fn named(&self, full_name: &str) -> Option<&Definition> {
         let mut all = self.definitions.iter();
         all.find(|definition| definition.full_name == full_name)
     }
 
-    /// Parses a table of fields. Returns `None` if a line is malformed.
+    /// Parses a table of fields, or returns `None` if a line is malformed.
     fn parse(table: &'static str) -> Option<Schema> {
         let rows = || table.lines().filter(|line| !line.starts_with('#'));
         let heads = rows().filter(|row| !row.starts_with('\t'));
@@ -178,9 +161,7 @@ impl Field {
         }
     }
 
-    /// Parses the row of a field in the table of fields: `name, type, strategies, merge key`.
-    ///
-    /// The strategies and the merge key are optional. Returns `None` for a malformed row.
+    /// Parses a row of the table of fields: `name, type[, strategies[, merge key]]`.
     fn from_row(
         row: &'static str,
         positions_by_name: &BTreeMap<&str, usize>,

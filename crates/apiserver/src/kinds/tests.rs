@@ -4,9 +4,7 @@ use kube_informer_protobuf::Messages;
 
 use super::*;
 
-/// Describes a kind in one line.
-///
-/// The format is `group_resource apiVersion scope verbs [subresource:Kind@apiVersion ...]`.
+/// Describes a kind in one line: `group_resource apiVersion scope verbs [subresources]`.
 fn describe(kind: &Kind) -> String {
     let subresources: Vec<_> = kind
         .subresources

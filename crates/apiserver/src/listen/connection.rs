@@ -47,32 +47,22 @@ use crate::tls::Tls;
 use super::connection_stall::StallTimeout;
 use super::stream_stall::{ResetOnStall, TrackedBody};
 
-/// Maximum number of concurrent HTTP/2 streams per connection.
-///
-/// A client process needs about one stream per kind that it watches.
+/// Maximum number of concurrent HTTP/2 streams per connection; a client's watch needs one.
 const STREAMS_MAX: u32 = 1_000;
 
-/// Maximum time for the TLS handshake, and for the head of a request.
-///
-/// The value is the `ReadHeaderTimeout` in Kubernetes' `secure_serving.go`.
+/// Maximum time for the TLS handshake and for a request head, as in Kubernetes (`ReadHeaderTimeout`).
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// Interval between the checks that end an idle HTTP/2 connection.
+/// Interval between checks for open HTTP/2 streams; two checks without any end the connection.
 ///
-/// The checks start after the first request, and each request restarts the interval.
-/// The connection ends if two successive checks find no open stream.
 /// The value is the `IdleTimeout` in Kubernetes' `secure_serving.go`.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 
-/// Interval between HTTP/2 pings. A connection ends if a ping is not answered within [`PING_TIMEOUT`].
-///
-/// Both values are those of client-go (`ReadIdleTimeout` and `PingTimeout` in `apimachinery/pkg/util/net`).
+/// Interval between HTTP/2 pings, as in client-go (`ReadIdleTimeout`).
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum size in bytes of a request head on HTTP/2.
-///
-/// A head can contain the longest URL (32 KiB), a token of 32 KiB, and other headers.
+/// Maximum size in bytes of an HTTP/2 request head: a URL and a token of 32 KiB each, and the rest.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
 
 /// Future that completes with the server's response to one request.
@@ -94,9 +84,7 @@ pub(super) struct Settings {
     pub(super) alive: Alive,
 }
 
-/// Token that each task of a listening port holds until the task ends.
-///
-/// [`super::Listening::shutdown`] waits until all clones of the token are dropped.
+/// Token of a running task; [`super::Listening::shutdown`] waits until all tokens are dropped.
 #[derive(Clone)]
 pub(super) struct Alive {
     _until_dropped: mpsc::Sender<()>,
@@ -105,17 +93,15 @@ pub(super) struct Alive {
 /// hyper service that passes the requests of one connection to the server.
 struct Requests {
     server: Server,
-    /// User of the peer's client certificate. `None` if the peer sent no certificate.
+    /// User of the peer's client certificate, if the peer sent one.
     peer: Option<Peer>,
-    /// Marks each request on a port that only programs on this machine can reach. `None` on other ports.
+    /// Added to each request on a port that only programs on this machine can reach.
     own_machine: Option<OwnMachine>,
     /// Notified by each request that arrives on the connection.
     asked: Arc<Notify>,
 }
 
-/// Executor that runs the streams of one HTTP/2 connection as tasks.
-///
-/// Dropping the last clone of the executor ends these tasks.
+/// Executor of one HTTP/2 connection's streams; dropping its last clone ends their tasks.
 #[derive(Clone)]
 struct Streams {
     tasks: Arc<Mutex<JoinSet<()>>>,
@@ -134,7 +120,7 @@ impl Alive {
     }
 }
 
-/// Accepts one connection, with a TLS handshake if required, and serves the connection until it ends.
+/// Performs the TLS handshake, if TLS is configured, and serves the connection until it ends.
 pub(super) async fn accept(stream: TcpStream, settings: Settings) {
     match settings.security.clone() {
         Security::Plain => serve_http(stream, None, settings).await,
@@ -149,9 +135,7 @@ pub(super) async fn accept(stream: TcpStream, settings: Settings) {
     }
 }
 
-/// Serves HTTP/1.1 or HTTP/2 on a connection.
-///
-/// `user` is the user of the peer's client certificate, or `None` if the peer sent no certificate.
+/// Serves HTTP/1.1 or HTTP/2 on a connection; `user` is the client certificate's user.
 async fn serve_http<I>(io: I, user: Option<Arc<User>>, settings: Settings)
 where
     I: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -215,8 +199,6 @@ where
 
 impl Streams {
     /// Returns whether no HTTP/2 stream was ever opened on the connection.
-    ///
-    /// Such a connection uses HTTP/1.1, or has not received a request yet.
     fn are_none(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
     }

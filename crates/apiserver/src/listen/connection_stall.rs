@@ -13,14 +13,13 @@ use tokio::time::Sleep;
 
 /// Maximum time for which a write to a connection may make no progress.
 ///
-/// The value is the maximum age of events in the server's history, because a watch that stalls for longer
-/// can't resume from the history.
+/// The value is the maximum age of events in the history: after a longer stall, a watch can't resume.
 pub(super) const STALL_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Wraps a connection. A write to the connection fails if it makes no progress for [`STALL_TIMEOUT`].
+/// A connection whose writes fail if they make no progress for [`STALL_TIMEOUT`].
 pub(super) struct StallTimeout<I> {
     io: I,
-    /// Timer that limits the pending write. `None` if no write is pending.
+    /// Timer of the pending write.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -29,7 +28,7 @@ impl<I> StallTimeout<I> {
         StallTimeout { io, timeout: None }
     }
 
-    /// Returns the result of a write, or an error if the write has made no progress for [`STALL_TIMEOUT`].
+    /// Returns `written`, or an error if the write has made no progress for [`STALL_TIMEOUT`].
     fn limit<T>(
         &mut self,
         cx: &mut Context<'_>,

@@ -110,7 +110,7 @@ impl fmt::Debug for Kubeconfig {
     }
 }
 
-/// Returns the address for clients: `ip`, or a loopback address if `ip` is an unspecified address.
+/// Returns `ip`, or a loopback address if `ip` is an unspecified address.
 fn reachable(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

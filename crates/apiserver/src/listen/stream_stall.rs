@@ -29,28 +29,23 @@ use crate::response_budget::FREE_BYTES;
 
 use super::connection_stall::STALL_TIMEOUT;
 
-/// The chunks of one stream that were passed to hyper and that the connection has not written yet.
+/// The chunks of one stream that the connection has not written yet.
 #[derive(Default)]
 struct InFlight {
-    /// Number of chunks that hyper or h2 holds and that the connection has not written yet.
+    /// Number of chunks that hyper or h2 holds.
     chunks: AtomicUsize,
-    /// Number of times that a chunk of the stream was passed from the body to hyper, or from hyper to h2.
-    ///
-    /// The stream makes progress when this number changes.
+    /// Number of times that a chunk was passed to hyper or h2; an increase is progress of the stream.
     steps: AtomicUsize,
     /// Waker of the task that waits until the connection has written all chunks.
     written: AtomicWaker,
 }
 
 tokio::task_local! {
-    /// Unsent chunks of the HTTP/2 stream whose task is being polled. The value is not set on HTTP/1.1.
+    /// Unsent chunks of the HTTP/2 stream whose task is polled; not set on HTTP/1.1.
     static IN_FLIGHT: Arc<InFlight>;
 }
 
-/// A chunk of a response body.
-///
-/// Dropping the chunk decrements the number of unsent chunks of its stream.
-/// The connection drops a chunk after it has written the chunk.
+/// A chunk of a response body, which the connection drops after it has written the chunk.
 pub(super) struct Chunk {
     bytes: Bytes,
     in_flight: Option<Arc<InFlight>>,
@@ -60,23 +55,19 @@ pub(super) struct Chunk {
 pub(super) struct TrackedBody {
     body: Body,
     in_flight: Option<Arc<InFlight>>,
-    /// Length in bytes of the chunk that was passed to hyper most recently.
-    ///
-    /// `None` before the first chunk, and after hyper has passed the chunk to h2.
+    /// Length in bytes of the last chunk passed to hyper; `None` if hyper holds no chunk.
     last: Option<usize>,
     ended: bool,
 }
 
-/// Future that runs an HTTP/2 stream, and ends the stream if the peer does not read a chunk within
-/// [`STALL_TIMEOUT`].
+/// Runs an HTTP/2 stream, and ends it if sending one chunk takes more than [`STALL_TIMEOUT`].
 pub(super) struct ResetOnStall<F> {
     stream: Pin<Box<F>>,
     in_flight: Arc<InFlight>,
     steps: usize,
     /// Time of the most recent progress, which is a change of [`InFlight::steps`].
     since: Instant,
-    /// Timer for the deadline of the current chunk. The timer may fire earlier, and is then set to this
-    /// deadline.
+    /// Timer for the deadline of the current chunk. It may fire before the deadline, and is then set again.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
@@ -153,10 +144,7 @@ impl TrackedBody {
         }
     }
 
-    /// Returns whether the body may report its end to hyper.
-    ///
-    /// The stall timeout stops applying when the body ends. The body may therefore end only if all chunks are
-    /// written, or if the last chunk has at most [`FREE_BYTES`].
+    /// Returns whether the body may report its end to hyper, which ends the stall timeout.
     fn may_end(&self) -> bool {
         let in_flight = self.in_flight.as_ref();
         in_flight.is_none_or(|in_flight| {

@@ -30,7 +30,7 @@ pub(crate) struct ListMeta<'a> {
     pub(crate) remaining: Option<usize>,
 }
 
-/// The protobuf message type, the API version and the kind of the objects in a response.
+/// The protobuf message type, the API version and the kind of objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
     message: MessageId,
@@ -39,7 +39,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Returns the schema of the objects of a built-in kind. Returns `None` for any other kind.
+    /// Returns the schema of a built-in kind's objects.
     pub(crate) fn of_objects(kind: &Kind) -> Option<Schema> {
         if kind.custom {
             return None;
@@ -63,26 +63,22 @@ impl Schema {
         })
     }
 
-    /// Returns the protobuf message of an object, without an envelope.
+    /// Returns the protobuf message of an object, or `None` if the object does not fit the message type.
     ///
-    /// Returns `None` if the object does not fit the message type. `json` is the object without `apiVersion`
-    /// and `kind`.
+    /// `json` is the object without `apiVersion` and `kind`.
     pub(crate) fn item(&self, json: &[u8]) -> Option<Vec<u8>> {
         let object: Value = serde_json::from_slice(json).ok()?;
         encode_message(self.message, &object).ok()
     }
 
-    /// Returns the protobuf message of an object in an envelope that contains `apiVersion` and `kind`.
+    /// Returns an object in an envelope, or `None` if the object does not fit the message type.
     ///
-    /// Returns `None` if the object does not fit the message type. `json` is the object without `apiVersion`
-    /// and `kind`.
+    /// `json` is the object without `apiVersion` and `kind`.
     pub(crate) fn object(&self, json: &[u8]) -> Option<Vec<u8>> {
         Some(self.wrap(&self.item(json)?))
     }
 
-    /// Returns the object of a bookmark event in its envelope. The object contains only `metadata`.
-    ///
-    /// Returns `None` if `metadata` does not fit the message type.
+    /// Returns a bookmark's object in an envelope, or `None` if `metadata` does not fit the message type.
     pub(crate) fn bookmark(&self, metadata: Value) -> Option<Vec<u8>> {
         let object = Value::from(Map::from_iter([("metadata".to_owned(), metadata)]));
         let message = encode_message(self.message, &object).ok()?;
@@ -93,9 +89,9 @@ impl Schema {
         Envelope::wrap(&self.api_version, &self.kind, message)
     }
 
-    /// Returns the bytes before the items of a list. The items and [`Envelope::END`] must follow.
+    /// Returns the bytes before the items of a list; [`Envelope::END`] must follow the items.
     ///
-    /// `items` are the lengths of the messages of the items.
+    /// `items` are the lengths in bytes of the items' messages.
     pub(crate) fn list_head(
         &self,
         list: &ListMeta<'_>,
@@ -126,14 +122,12 @@ impl Schema {
     }
 }
 
-/// Appends the bytes that precede the message of an item in a list. The message has `length` bytes.
+/// Appends the bytes that precede a list item's message of `length` bytes.
 pub(crate) fn item_head(length: usize, out: &mut Vec<u8>) {
     put_length(2, length, out);
 }
 
-/// Returns the event of a watch: four bytes with the length of the event, and the event.
-///
-/// `object` is an object in its envelope.
+/// Returns a watch event with a four-byte length prefix, for an `object` in an envelope.
 pub(crate) fn event(event_type: &str, object: &[u8]) -> Vec<u8> {
     let mut raw = Vec::with_capacity(object.len() + 8);
     put_bytes(1, object, &mut raw);

@@ -50,9 +50,7 @@ const CONFIG_MAP: Expected<'static> = Expected {
     kind: "ConfigMap",
 };
 
-/// Encodes an object as protobuf. The object has only the field `metadata.name` with the value `name`.
-///
-/// The kinds in these tests encode this field with the same bytes.
+/// Encodes an object that has only `metadata.name`. The bytes are the same for all kinds in these tests.
 fn named(name: &str) -> Vec<u8> {
     bytes(1, bytes(1, name))
 }

@@ -16,12 +16,10 @@ use crate::status::{ApiError, FieldError};
 /// The value is `FieldManagerMaxLength` in Kubernetes.
 const FIELD_MANAGER_MAX: usize = 128;
 
-/// Valid values of the query parameter `fieldValidation`.
-///
-/// An empty value counts as an absent parameter.
+/// Valid values of the query parameter `fieldValidation`; empty means absent.
 const FIELD_VALIDATIONS: [&str; 4] = ["", "Ignore", "Strict", "Warn"];
 
-/// The decoded query parameters of a request, in the order in which the client sent them.
+/// The decoded query parameters of a request, in the order of the URL.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
@@ -66,9 +64,9 @@ pub struct ListOptions {
 /// The revision in the `resourceVersion` of a get, list or watch request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revision {
-    /// The request contains no revision, so the server must respond with its most recent state.
+    /// No revision: the server must respond with its most recent state.
     Unset,
-    /// The revision is `0`, so the server can respond with any state that it has.
+    /// The revision `0`: the server can respond with any state.
     Any,
     At(u64),
 }
@@ -84,13 +82,13 @@ impl Query {
         }
     }
 
-    /// Returns the first value of the parameter `name`, or `None` if the parameter is absent or empty.
+    /// Returns the first value of the parameter `name`, unless the value is empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let (_, value) = self.pairs.iter().find(|(known, _)| known == name)?;
         (!value.is_empty()).then_some(value)
     }
 
-    /// Returns the first value of the parameter `name` as a boolean, or `None` if the parameter is absent.
+    /// Returns the first value of the parameter `name` as a boolean.
     ///
     /// Every value except `0` and `false` is true, as in apimachinery.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
@@ -112,7 +110,7 @@ impl Query {
 
     /// Validates the query options of a write, and returns whether the write is a dry run.
     ///
-    /// `options` is the name of the options' type in Kubernetes, such as `PatchOptions`.
+    /// `options` is the name of the type in Kubernetes, such as `PatchOptions`.
     ///
     /// # Errors
     ///
@@ -145,10 +143,7 @@ impl Query {
         Err(ApiError::invalid_options(options, &errors))
     }
 
-    /// Returns the query parameters as the JSON object that a request body with `DeleteOptions` would
-    /// contain.
-    ///
-    /// Integers become JSON numbers, and `true` and `false` become booleans. Other values become strings.
+    /// Returns the query parameters as the JSON of a `DeleteOptions` request body.
     pub(crate) fn as_options(&self) -> Value {
         let members = self.pairs.iter().map(|(name, value)| {
             let value = match value.parse::<i64>() {
@@ -165,7 +160,7 @@ impl Query {
 // === impl ListOptions ===
 
 impl ListOptions {
-    /// Parses the options of a list or watch, without checking whether they contradict each other.
+    /// Parses the options of a list or watch, without checking for contradictions.
     ///
     /// # Errors
     ///

@@ -21,29 +21,20 @@ pub(crate) struct Field {
     default: &'static str,
 }
 
-/// The fields of one kind that field selectors can compare.
-///
-/// The table does not contain `metadata.name` and `metadata.namespace`, which all kinds support.
+/// The fields that field selectors can compare for one kind, except for name and namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldTable {
     own: &'static [Field],
-    /// A second name for one of the fields. `None` if no field has a second name.
-    ///
-    /// The pair contains the second name, then the usual name.
-    /// For example, pods accept `spec.host` as a second name of `spec.nodeName`.
+    /// An alternative name of one field, such as `spec.host`, and the field's usual name.
     alias: Option<(&'static str, &'static str)>,
-    /// Whether the kind is a custom kind.
-    ///
-    /// Custom kinds have a different error message for unsupported fields.
+    /// Whether the kind is a custom kind, which has a different error for unsupported fields.
     custom: bool,
 }
 
-/// The values of one object for the fields in the [`FieldTable`] of its kind, in the table's order.
+/// The values of one object for the fields of a [`FieldTable`], in the table's order.
 pub(crate) type Fields = Texts;
 
-/// A parsed field selector: an object is selected if all comparisons match.
-///
-/// A selector without comparisons selects every object.
+/// A parsed field selector, which selects an object if all comparisons match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct FieldSelector {
     terms: Vec<Term>,
@@ -56,10 +47,9 @@ struct Term {
     value: String,
 }
 
-/// The part of an object that a field selector compares: the name, the namespace, or a field of the kind.
+/// The part of an object that a field selector compares.
 ///
-/// The variants are ordered by the number of objects that one value selects, from the name (fewest objects)
-/// to the namespace (most objects).
+/// Ordered by the usual number of objects with one value: a name has the fewest, a namespace the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Name,
@@ -68,7 +58,7 @@ pub(crate) enum Source {
     Namespace,
 }
 
-/// Creates a field with the path `label` and an empty string as its default value.
+/// Creates a field with the path `label` and an empty default value.
 const fn field(label: &'static str) -> Field {
     with_default(label, label, "")
 }
@@ -166,9 +156,7 @@ impl FieldTable {
             .collect()
     }
 
-    /// Returns the value of the field `label` in `values`, a result of [`FieldTable::values_of`].
-    ///
-    /// Returns `None` if the table does not contain the field.
+    /// Returns the value of the field `label` from a result of [`FieldTable::values_of`].
     pub(crate) fn value_of<'a>(self, values: &'a Fields, label: &str) -> Option<&'a str> {
         values.get(self.position(label)?)
     }
@@ -240,17 +228,13 @@ impl FieldSelector {
             .all(|term| (term.source.value_in(object) == term.value) == term.equal)
     }
 
-    /// Returns the comparisons with `=` or `==`. A selected object satisfies all of these comparisons.
-    ///
-    /// Each item contains the compared part of an object, and the required value.
+    /// Returns the compared part and the value of each comparison with `=` or `==`.
     pub(crate) fn demands(&self) -> impl Iterator<Item = (Source, &str)> {
         let demanded = self.terms.iter().filter(|term| term.equal);
         demanded.map(|term| (term.source, term.value.as_str()))
     }
 
-    /// Returns the name that the selector requires with `metadata.name=`.
-    ///
-    /// Returns `None` if the selector has no such comparison.
+    /// Returns the name that the selector requires with `metadata.name=`, if any.
     pub(crate) fn required_name(&self) -> Option<&str> {
         self.demands()
             .find(|(source, _)| *source == Source::Name)
@@ -266,7 +250,7 @@ impl FieldSelector {
         });
     }
 
-    /// Parses a field selector for the kind whose fields are in `table`.
+    /// Parses a field selector for the kind of the fields in `table`.
     ///
     /// # Errors
     ///
@@ -316,10 +300,7 @@ fn split_unescaped(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Splits a comparison at its first operator into label, operator and value.
-///
-/// The operator is `true` for `=` and `==`, and `false` for `!=`.
-/// Returns `None` if the comparison has no operator.
+/// Splits a comparison into label, operator (`true` means equal) and value.
 fn split_term(part: &str) -> Option<(&str, bool, &str)> {
     let at = part.find(['=', '!'])?;
     let (label, rest) = part.split_at(at);

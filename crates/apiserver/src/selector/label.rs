@@ -11,13 +11,11 @@ use serde_json::Value;
 use super::texts::Texts;
 use crate::name_syntax;
 
-/// The labels of one object, stored as a list in which keys and values alternate, ordered by key.
+/// The labels of one object, as alternating keys and values, ordered by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Labels(Texts);
 
-/// A parsed label selector: an object is selected if its labels satisfy all requirements.
-///
-/// A selector without requirements selects every object.
+/// A parsed label selector; objects must satisfy all requirements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
@@ -39,7 +37,7 @@ enum Operator {
     LessThan(i64),
 }
 
-/// Reads the tokens of a label selector one by one. `rest` is the text that has not been read yet.
+/// Reads the tokens of a label selector from its unread text `rest`.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -54,15 +52,13 @@ enum Token<'a> {
 /// Whitespace characters that separate words in a label selector.
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// The operators and punctuation of label selectors.
-///
-/// Longer symbols precede shorter ones, because otherwise `==` would be read as two `=`.
+/// The operators and punctuation of label selectors; `==` precedes its prefix `=`, and `!=` precedes `!`.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 // === impl Labels ===
 
 impl Labels {
-    /// Returns the labels in an object's `metadata`. Labels whose values are not strings are skipped.
+    /// Returns the labels in an object's `metadata`, without labels whose values are not strings.
     pub(crate) fn of(metadata: &Value) -> Labels {
         let Some(Value::Object(labels)) = metadata.get("labels") else {
             return Labels::default();
@@ -231,9 +227,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads and validates the value after `=`, `==` or `!=`.
-    ///
-    /// Returns an empty string if the value is missing.
+    /// Reads and validates the value after `=`, `==` or `!=`, which may be missing.
     fn exact(&mut self, key: &str) -> Result<String, String> {
         checked_value(self.word()?, key, 0)
     }
@@ -242,7 +236,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     ///
-    /// Returns Kubernetes' error message if the next token is a symbol other than a comma.
+    /// Returns Kubernetes' error message if the next token is another symbol.
     fn word(&mut self) -> Result<&'a str, String> {
         match self.peek() {
             Token::End | Token::Symbol(",") => Ok(""),
@@ -256,9 +250,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the integer after `>` or `<`.
-    ///
-    /// An integer with a sign is rejected, because it is not a valid label value.
+    /// Reads the integer after `>` or `<`, which must have no sign.
     fn bound(&mut self, key: &str) -> Result<i64, String> {
         let word = self.word()?;
         let bound = word
@@ -312,7 +304,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Consumes the next token if it is `symbol`, and returns whether a token was consumed.
+    /// Consumes the next token and returns true if the token is `symbol`.
     fn next_is(&mut self, symbol: &'static str) -> bool {
         let is_next = self.peek() == Token::Symbol(symbol);
         if is_next {
@@ -332,9 +324,7 @@ impl Token<'_> {
     }
 }
 
-/// Checks a label key, and returns the key.
-///
-/// The key must have a name of at most 63 characters, and can have a DNS prefix.
+/// Returns `key` if it is a valid label key.
 ///
 /// # Errors
 ///

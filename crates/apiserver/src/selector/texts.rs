@@ -2,9 +2,7 @@
 //!
 //! Guarantees: the list is immutable, and uses two allocations for any number of strings.
 
-/// An immutable list of strings.
-///
-/// The list is stored as the concatenation of the strings, and the end position of each string.
+/// An immutable list of strings, stored as one string.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Texts {
     text: Box<str>,

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(crate) struct FieldError {
     pub(crate) field: Cow<'static, str>,
     pub(crate) reason: &'static str,
-    /// The text of the error without the name of the field, such as `Required value: …`.
+    /// The error text without the name of the field, such as `Required value: …`.
     pub(crate) body: String,
 }
 
@@ -55,8 +55,6 @@ impl FieldError {
     }
 
     /// Returns the error for a field whose `value` is none of the `supported` values.
-    ///
-    /// The text of the error contains `value` as JSON.
     pub(crate) fn unsupported(
         field: impl Into<Cow<'static, str>>,
         value: impl Into<Value>,

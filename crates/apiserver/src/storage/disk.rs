@@ -24,9 +24,8 @@ use super::{Entry, Write};
 
 /// The table of objects.
 ///
-/// The key consists of the collection (group and plural, such as `deployments.apps`) and the object's key.
-/// The value consists of two byte positions and the JSON of the object's members. The value of `metadata`
-/// starts and ends at these positions in the JSON.
+/// - Key: the collection (group and plural, such as `deployments.apps`), and the object's key.
+/// - Value: start and end of `metadata` in the object's JSON, and the JSON.
 const OBJECTS: TableDefinition<'_, (&str, &str), (u32, u32, &[u8])> =
     TableDefinition::new("objects");
 
@@ -35,17 +34,13 @@ const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("kube-informe
 const FORMAT_KEY: &str = "format";
 const REVISION_KEY: &str = "revision";
 
-/// Version of the table format. Each change of a table definition must increment the version.
+/// Version of the table format, to be incremented with each change of a table definition.
 const FORMAT: u64 = 1;
 
-/// Size of the database's page cache in bytes.
-///
-/// A small cache is enough, because the server reads objects from its own memory and not from the database.
+/// Size of the database's page cache in bytes. Small, because objects are read from memory.
 const CACHE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Minimum size in bytes of a file that [`Disk::load`] compacts.
-///
-/// A larger file is compacted only if more than three quarters of its bytes are unused.
 const COMPACT_BYTES_MIN: u64 = 16 * 1024 * 1024;
 
 const LOCK: &str = "lock";
@@ -90,9 +85,7 @@ pub enum OpenError {
     },
 }
 
-/// A function that opens the database in a file.
-///
-/// The function creates the file first if the second argument is true.
+/// Opens the database in a file. The second argument is whether to create the file first.
 pub(crate) type OpenDatabase =
     Box<dyn Fn(&Path, bool) -> Result<Database, redb::Error> + Send + Sync>;
 
@@ -108,23 +101,20 @@ pub(crate) struct Stored<'a> {
 /// A data directory that this server has opened and locked.
 pub(crate) struct Disk {
     directory: PathBuf,
-    /// The open database. `None` in a new directory before [`Disk::found`] creates the file.
-    ///
-    /// Also `None` after a failed write, until the next write opens the database again.
+    /// The open database; `None` before [`Disk::found`] creates the file, or after a failed write.
     database: Option<Database>,
     open_database: OpenDatabase,
-    /// The names of the collections, such as `deployments.apps`. The index is the collection's id.
+    /// The collections' names, such as `deployments.apps`; the index is the collection's id.
     collections: Vec<String>,
-    /// The lock that prevents other servers from opening the directory.
+    /// Prevents other servers from opening the directory.
     ///
-    /// It is dropped after `database`, so no other server opens a database that is still open here.
+    /// Dropped after `database`, so no other server opens the file while `database` is open.
     _lock: DirectoryLock,
 }
 
 /// The lock of a data directory, which is released when this value is dropped.
 ///
-/// Dropping the value unlocks the file explicitly.
-/// Closing the file is not enough, because a child process can hold a copy of the file descriptor.
+/// Drop unlocks the file explicitly, because a child process can hold a copy of the file descriptor.
 struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
@@ -139,8 +129,7 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Returns an error if another server has the directory open, or if the directory or its file can't be
-    /// read.
+    /// Returns an error if another server has the directory open, or the directory or its file can't be read.
     pub(crate) fn open(
         directory: &Path,
         collections: Vec<String>,
@@ -174,7 +163,7 @@ impl Disk {
         self.database.is_none()
     }
 
-    /// Creates the database file of a new directory, with the objects in `writes` and with the revision.
+    /// Creates the database file of a new directory with the objects in `writes`.
     pub(crate) fn found(&mut self, writes: &[Write], revision: u64) -> Result<(), OpenError> {
         let unfinished = self.directory.join(UNFINISHED);
         match fs::remove_file(&unfinished) {
@@ -194,11 +183,10 @@ impl Disk {
         Ok(())
     }
 
-    /// Calls `each` with every stored object, grouped by collection, and returns the stored revision.
+    /// Calls `each` with every stored object, grouped by collection.
     ///
-    /// For a new directory, this method returns 0.
-    /// If the file has more than [`COMPACT_BYTES_MIN`] bytes and more than three quarters of them are unused,
-    /// this method compacts the file.
+    /// Returns the stored revision, or 0 for a new directory. Compacts the file if it has more than
+    /// [`COMPACT_BYTES_MIN`] bytes and more than three quarters are unused.
     ///
     /// # Errors
     ///
@@ -225,8 +213,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Returns the reason of a failure. After an error, it is unknown whether the file contains the batch.
-    /// Therefore the caller's next batch must contain the current states of the objects of the failed batch.
+    /// Returns the reason of a failure. It is then unknown whether the file contains the batch, so the next
+    /// batch must contain the current states of the same objects.
     pub(crate) fn write(&mut self, writes: &[Write], revision: u64) -> Result<(), String> {
         let database = self.database.take();
         let file = self.file();
@@ -337,9 +325,7 @@ impl<E: Into<redb::Error>> From<E> for Failure {
     }
 }
 
-/// Runs `call`, and returns an error if `call` panics.
-///
-/// The database panics on some truncated or overwritten files.
+/// Runs `call`, and converts a panic to an error. The database panics on some damaged files.
 fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     // The failure discards what the call changed, so no partial state is visible.
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -411,16 +397,14 @@ fn make(directory: &Path) -> io::Result<()> {
     })
 }
 
-/// Changes `options` to create files that only their owner can access.
-///
-/// Has no effect on systems without file modes.
+/// Changes `options` to create files that only their owner can access, where the system supports it.
 fn own(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Opens the database in `file` with redb's file backend. Creates the file if `create` is true.
+/// Opens the database in `file`, or creates it if `create` is true.
 pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Error> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE_BYTES);
@@ -435,9 +419,7 @@ pub(crate) fn open_file(file: &Path, create: bool) -> Result<Database, redb::Err
     Ok(opened?)
 }
 
-/// Syncs a directory after a file was created or renamed in it.
-///
-/// Does nothing on systems other than Unix.
+/// Syncs a directory after a file was created or renamed in it; does nothing except on Unix.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(directory)?.sync_all()
@@ -446,7 +428,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Converts a byte position in an object's JSON to the type of positions in the table of objects.
+/// Converts a byte position to the type of positions in the table of objects.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object is smaller than 4 GiB")
 }

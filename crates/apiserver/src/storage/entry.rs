@@ -15,14 +15,10 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::selector::{Fields, Labels, Selectable};
 
-/// Maximum size of an object in JSON, in bytes.
-///
-/// The value is the maximum size of a request body. The limit also applies to the result of a patch.
+/// Maximum size of an object's JSON in bytes, equal to that of a request body.
 pub(crate) const OBJECT_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Approximate memory of a stored object in addition to its JSON and its key, in bytes.
-///
-/// The value was measured with a million pods.
+/// Approximate memory of a stored object beyond its JSON and its key, in bytes. Measured with a million pods.
 const OVERHEAD_BYTES: usize = 400;
 
 /// An immutable stored object at one revision.
@@ -30,7 +26,7 @@ const OVERHEAD_BYTES: usize = 400;
 pub(crate) struct Entry {
     /// Key of the object: `namespace/name`, or `name` for a cluster-scoped object.
     pub(crate) key: Arc<str>,
-    /// The revision in `metadata.resourceVersion`. The value 0 means that the object has no revision.
+    /// The revision in `metadata.resourceVersion`, or 0 if the object has none.
     pub(crate) revision: u64,
     pub(crate) labels: Labels,
     pub(crate) fields: Fields,
@@ -41,9 +37,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Creates the entry of an object at a revision.
-    ///
-    /// The revision 0 means that the object has no revision, as in a dry run.
+    /// Creates the entry of an object at `revision`, or without a revision if `revision` is 0.
     pub(crate) fn new(
         resource: &Resource,
         key: Arc<str>,
@@ -87,16 +81,13 @@ impl Entry {
         }
     }
 
-    /// Creates the entry of the changed object `new` at `revision`. The key is the key of `self`.
+    /// Creates an entry of the changed object `new` with the key of `self`.
     pub(crate) fn changed(&self, resource: &Resource, new: &Object, revision: u64) -> Arc<Entry> {
         let key = Arc::clone(&self.key);
         Arc::new(Entry::new(resource, key, new.members(), revision))
     }
 
-    /// Returns the object in the form in which it is stored on disk. [`Entry::restored`] reads this form.
-    ///
-    /// The slice is the JSON of the object's members. The range is the position of the value of `metadata` in
-    /// the slice.
+    /// Returns the JSON of the object's members, and the position of the value of `metadata`.
     #[cfg(feature = "persistence")]
     pub(crate) fn stored(&self) -> (Range<usize>, &[u8]) {
         (self.metadata.clone(), &self.members)
@@ -188,9 +179,8 @@ impl Entry {
         self.write_as(&resource.type_meta, out);
     }
 
-    /// Appends the JSON of the object to `out`.
-    ///
-    /// `type_meta` is the JSON of the members `apiVersion` and `kind`, without braces.
+    /// Appends the JSON of the object to `out`. `type_meta` is the JSON of `apiVersion` and `kind`, without
+    /// braces.
     pub(crate) fn write_as(&self, type_meta: &str, out: &mut Vec<u8>) {
         out.reserve(type_meta.len() + self.members.len() + 3);
         out.push(b'{');
@@ -200,8 +190,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Appends the JSON of the object to `out` without `apiVersion` and `kind`, as in a list of a built-in
-    /// kind.
+    /// Appends the JSON of the object to `out`, without `apiVersion` and `kind`.
     pub(crate) fn write_item(&self, out: &mut Vec<u8>) {
         out.reserve(self.members.len() + 2);
         out.push(b'{');
@@ -225,7 +214,7 @@ impl Entry {
         out.push(b'}');
     }
 
-    /// Parses the stored JSON and returns the object with the `apiVersion` and `kind` of `resource`.
+    /// Returns the parsed object with the `apiVersion` and `kind` of `resource`.
     pub(crate) fn object(&self, resource: &Resource) -> Map<String, Value> {
         let mut bytes = Vec::new();
         self.write_object(resource, &mut bytes);
@@ -233,7 +222,7 @@ impl Entry {
     }
 }
 
-/// Returns `metadata` with `revision` in `resourceVersion`. The revision 0 removes `resourceVersion`.
+/// Returns `metadata` with `revision` as `resourceVersion`, or without this member if `revision` is 0.
 fn revised(metadata: Option<&Value>, revision: u64) -> Value {
     let mut metadata = metadata
         .filter(|value| value.is_object())

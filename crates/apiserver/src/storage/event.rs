@@ -22,9 +22,7 @@ use super::Entry;
 use crate::negotiate::{Encoding, IncludeObject};
 use crate::resource::Resource;
 
-/// The type of a watch event.
-///
-/// One change can have different types for watchers with different selectors.
+/// The type of a watch event, which can differ between watchers of the same change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -32,7 +30,7 @@ pub(crate) enum EventType {
     Deleted,
 }
 
-/// The form of the object in a watch frame: complete, only its metadata, or a table row.
+/// The form of the object in a watch frame: complete, only metadata, or a table row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Object(Encoding),
@@ -45,9 +43,9 @@ pub(crate) enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TableShape {
     pub(crate) include: IncludeObject,
-    /// Whether the frame contains the column definitions, which only the first event of a watch contains.
+    /// Whether the frame contains the column definitions; only a watch's first event does.
     pub(crate) introduces: bool,
-    /// The current time in whole seconds. The ages in the table refer to this time.
+    /// Reference time of the ages in the table, in whole seconds.
     pub(crate) now: Timestamp,
 }
 
@@ -56,11 +54,11 @@ pub(crate) struct TableShape {
 struct FrameKey {
     event_type: EventType,
     shape: Shape,
-    /// Index of the resource in the registry, which has one entry per resource and API version.
+    /// Index of the resource and its API version in the registry.
     version: usize,
 }
 
-/// A change of one object. `old` is `None` for a creation, and `new` is `None` for a removal.
+/// A change of one object: `old` is absent for a creation, and `new` for a removal.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) revision: u64,
@@ -113,11 +111,7 @@ impl Event {
         entry.map_or("", |entry| &*entry.key)
     }
 
-    /// Returns the object that a watch event of type `event_type` contains.
-    ///
-    /// A `Deleted` event contains the old object with the revision of this event. Any other event contains
-    /// the new object.
-    /// Returns `None` if the change has no such object.
+    /// Returns the object in a watch event of type `event_type`, if the change has one.
     pub(crate) fn shown(&self, event_type: EventType) -> Option<&Entry> {
         match event_type {
             EventType::Added | EventType::Modified => self.new.as_deref(),
@@ -128,10 +122,7 @@ impl Event {
         }
     }
 
-    /// Returns the frame of this event for the given type, representation of the object, and resource.
-    ///
-    /// If the frame is not cached, `write` encodes the object into the frame. Returns `None` if `write`
-    /// returns false, because the object can't be encoded.
+    /// Returns the frame, from the cache or encoded by `write`; `None` if `write` returns false.
     pub(crate) fn frame(
         &self,
         event_type: EventType,
@@ -166,10 +157,7 @@ impl Event {
         Some(frame)
     }
 
-    /// Returns the approximate memory of the event in bytes.
-    ///
-    /// The estimate is twice the size of the new object, or of the removed object: once for the object, and
-    /// once for an encoded frame.
+    /// Returns the approximate memory of the event in bytes: its object and one encoded frame.
     pub(crate) fn bytes(&self) -> usize {
         let entry = self.new.as_ref().or(self.old.as_ref());
         entry.map_or(0, |entry| 2 * entry.bytes())
@@ -182,8 +170,6 @@ impl Event {
 }
 
 /// Appends a watch frame to `out`: `{"type":…,"object":…}` and a line feed.
-///
-/// `write_object` appends the value of `object`.
 pub(crate) fn write_frame(
     event_type: EventType,
     write_object: impl FnOnce(&mut Vec<u8>),

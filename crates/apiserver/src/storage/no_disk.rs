@@ -4,7 +4,7 @@
 
 use super::Write;
 
-/// The type of a data directory in a server without persistence. The type has no values.
+/// The type of a data directory in a server without persistence.
 pub(crate) enum Disk {}
 
 impl Disk {

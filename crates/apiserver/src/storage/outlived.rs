@@ -9,16 +9,16 @@ use std::sync::{Arc, Weak};
 
 use super::{Entry, Event};
 
-/// Maximum total size in bytes of the old versions of objects that only lists and watches still need.
+/// Maximum total size in bytes of old object versions that only lists and watches need.
 ///
 /// The value is the size limit of the event history.
 const OUTLIVED_BYTES_MAX: usize = super::HISTORY_BYTES_MAX;
 
-/// The versions of objects that the event history has dropped, but that lists or watches may still need.
+/// Object versions that the event history has dropped, but that lists or watches may still need.
 pub(super) struct Outlived {
     entries: Vec<(Weak<Entry>, usize)>,
     bytes: usize,
-    /// Value of `bytes` at which the versions that no list or watch needs are removed from `entries`.
+    /// Value of `bytes` at which versions that are no longer in use are removed from `entries`.
     look_at: usize,
     bytes_max: usize,
 }
@@ -39,8 +39,7 @@ impl Outlived {
         }
     }
 
-    /// Drops `event`. Records the version of the object before the event if a list or watch still needs this
-    /// version.
+    /// Drops `event`, and records the event's old object version if a list or watch still needs it.
     pub(super) fn leave(&mut self, event: Arc<Event>) {
         let Some(old) = &event.old else { return };
         let (left, bytes) = (Arc::downgrade(old), old.bytes());
@@ -51,8 +50,7 @@ impl Outlived {
         }
     }
 
-    /// Returns whether lists and watches still need more than `bytes_max` bytes of versions that the event
-    /// history has dropped.
+    /// Returns whether lists and watches still need more than `bytes_max` bytes of these versions.
     pub(super) fn is_too_much(&mut self) -> bool {
         if self.bytes < self.look_at {
             return false;

@@ -25,19 +25,17 @@ pub(crate) struct Write {
     pub(crate) revision: u64,
     pub(crate) collection: CollectionId,
     pub(crate) key: Arc<str>,
-    /// The new state of the object. `None` removes the object.
+    /// The new state, or `None` for a removal.
     pub(crate) new: Option<Arc<Entry>>,
 }
 
-/// The result of a batch. `None` while the result is not known.
+/// The result of a batch, or `None` while the result is not known.
 pub(crate) type Outcome = Option<Result<(), ApiError>>;
 
-/// A receiver of the result of one batch.
-///
-/// The result is set once, when the batch is stored or has failed.
+/// A receiver of the result of one batch, which is set once.
 pub(crate) type Ticket = watch::Receiver<Outcome>;
 
-/// Accepted writes that are stored together in one transaction, and the sender of their common result.
+/// Accepted writes that are stored in one transaction, and the sender of their result.
 pub(crate) struct Batch {
     pub(crate) writes: Vec<Write>,
     pub(crate) outcome: watch::Sender<Outcome>,
@@ -48,7 +46,7 @@ pub(crate) struct Batch {
 /// The newest accepted state of an object, if this state is not durable yet.
 pub(crate) struct Accepted {
     revision: u64,
-    /// The new state of the object. `None` if the write removes the object.
+    /// The new state of the object, or `None` for a removal.
     pub(crate) entry: Option<Arc<Entry>>,
 }
 
@@ -56,36 +54,25 @@ pub(crate) struct Accepted {
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
-    /// Revision of the last accepted write.
-    ///
-    /// The value is 0 until the first write after the start of the server, after a failed batch, or after a
-    /// restoration of an older revision.
+    /// Revision of the last accepted write; 0 after a start, a failed batch or a restoration.
     revision: u64,
-    /// The batch to which new writes are added.
-    ///
-    /// `None` if no write was accepted since the last [`Pending::take`].
+    /// The batch to which new writes are added, or `None` if no write is waiting.
     open: Option<Batch>,
-    /// The receiver of the result of the batch that is being written to the disk.
-    ///
-    /// `None` if no batch is being written.
+    /// Receives the result of the batch that is being written to the disk.
     in_flight: Option<Ticket>,
-    /// The objects whose state on the disk may differ from their state in memory.
-    ///
-    /// A failed batch, or a restoration of an older revision, adds objects. The next batch writes them again.
+    /// Objects that the next batch must write again, because their state on the disk is uncertain.
     doubtful: BTreeSet<(CollectionId, Arc<str>)>,
     failures: u64,
     last_failure: Option<ApiError>,
 }
 
 impl Pending {
-    /// Returns the newest accepted state of an object, or `None` if no write to the object is pending.
+    /// Returns the newest pending state of an object.
     pub(crate) fn get(&self, collection: CollectionId, key: &str) -> Option<&Accepted> {
         self.latest.get(&collection)?.get(key)
     }
 
     /// Returns the pending states of the objects whose keys start with `prefix`, ordered by key.
-    ///
-    /// Objects without pending writes are not included.
     pub(crate) fn below<'a>(
         &'a self,
         collection: CollectionId,
@@ -95,17 +82,12 @@ impl Pending {
         objects.filter(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// Returns the revision of the last accepted write.
-    ///
-    /// Returns 0 until the first write after the start of the server, after a failed batch, or after a
-    /// restoration of an older revision.
+    /// Returns the revision of the last accepted write; 0 after a start, a failed batch or a restoration.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns how often a batch has failed or an older revision was restored, since the server started.
-    ///
-    /// Both drop all accepted writes that are not durable.
+    /// Returns how many batch failures and restorations have dropped accepted writes.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }
@@ -130,8 +112,7 @@ impl Pending {
         batch.writes.push(write);
     }
 
-    /// Returns a receiver of the result of the newest batch, and whether the caller is responsible for
-    /// storing this batch.
+    /// Returns the result of the newest batch, and whether the caller must store this batch.
     ///
     /// Returns `None` if all accepted writes are durable.
     pub(crate) fn ticket(&mut self) -> Option<(Ticket, bool)> {
@@ -142,24 +123,21 @@ impl Pending {
         Some((self.in_flight.clone()?, false))
     }
 
-    /// Removes and returns the batch to which new writes are added. The caller must store the batch.
+    /// Removes and returns the batch to which new writes are added.
     ///
-    /// The caller must then call [`Pending::written`] or [`Pending::fail`].
+    /// The caller must store the batch, and then call [`Pending::written`] or [`Pending::fail`].
     pub(crate) fn take(&mut self) -> Option<Batch> {
         let batch = self.open.take()?;
         self.in_flight = Some(batch.outcome.subscribe());
         Some(batch)
     }
 
-    /// Returns the objects whose state on the disk may differ from their state in memory. The next batch must
-    /// write them again.
+    /// Returns the objects that the next batch must write again.
     pub(crate) fn doubtful(&self) -> &BTreeSet<(CollectionId, Arc<str>)> {
         &self.doubtful
     }
 
     /// Removes `write`, which has become visible to readers, from the pending writes.
-    ///
-    /// A later pending write to the same object is kept.
     pub(crate) fn published(&mut self, write: &Write) {
         let Some(objects) = self.latest.get_mut(&write.collection) else {
             return;
@@ -178,13 +156,9 @@ impl Pending {
         self.doubtful.clear();
     }
 
-    /// Drops all accepted writes that are not durable. Called after a batch failed or an older revision was
-    /// restored.
+    /// Drops all accepted writes that are not durable, and fails their open batch with `error`.
     ///
-    /// The result of the batch to which new writes were added becomes `error`.
-    ///
-    /// `touched` contains the objects whose state on the disk may differ from their state in memory. The next
-    /// batch writes these objects again.
+    /// The next batch writes the objects in `touched` again.
     pub(crate) fn fail(
         &mut self,
         touched: impl IntoIterator<Item = (CollectionId, Arc<str>)>,

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-/// The length of a grace period in seconds, and the time at which the period ends.
+/// Length of a grace period in seconds, and its end.
 pub(crate) struct Grace {
     pub(crate) seconds: i64,
     pub(crate) until: Timestamp,
@@ -12,9 +12,9 @@ pub(crate) struct Grace {
 
 /// The effect of a client's deletion on the grace period of an object.
 pub(crate) enum GracePeriod {
-    /// The object has no grace period, or an earlier deletion set the period to 0 seconds.
+    /// The object has no grace period, or one of 0 seconds.
     None,
-    /// The deletion starts this grace period, or replaces the current grace period with this shorter one.
+    /// The deletion starts this grace period, or shortens the current one to this.
     Until(Grace),
     /// The grace period of an earlier deletion continues unchanged.
     Running,

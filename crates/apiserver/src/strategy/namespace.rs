@@ -18,7 +18,7 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-/// The finalizer in `spec` that prevents the removal of a namespace until the namespace is empty.
+/// Finalizer in the `spec` of a namespace until the namespace is empty.
 pub(crate) const FINALIZER: &str = "kubernetes";
 
 /// Key of the label whose value is the name of the namespace.
@@ -34,8 +34,7 @@ fn complete(namespace: &mut Object) {
     label(namespace);
 }
 
-/// Sets the name label of an updated namespace, and restores the stored `spec` if a client updates the
-/// namespace itself ([`Part::Main`]) instead of a subresource.
+/// Sets the name label of an updated namespace, and restores `spec` if `part` is [`Part::Main`].
 fn keep(new: &mut Object, old: &Object, part: Part) {
     if part == Part::Main {
         new.set("spec", old.get("spec").cloned());
@@ -91,7 +90,7 @@ pub(crate) fn finalizers(namespace: &Object) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Sets the finalizers in the `spec` of a namespace. An empty list removes the member `finalizers`.
+/// Sets `spec.finalizers` of a namespace, or removes the member if `finalizers` is empty.
 pub(crate) fn set_finalizers(namespace: &mut Object, finalizers: &[String]) {
     let mut spec = namespace.part("spec");
     spec["finalizers"] = json!(finalizers);

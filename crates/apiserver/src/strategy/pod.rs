@@ -20,9 +20,7 @@ pub(super) const HOOKS: Hooks = Hooks {
     ..Hooks::NONE
 };
 
-/// Grace period in seconds of a pod without `spec.terminationGracePeriodSeconds`.
-///
-/// The value is Kubernetes' `DefaultTerminationGracePeriodSeconds`.
+/// Default grace period of a pod in seconds: Kubernetes' `DefaultTerminationGracePeriodSeconds`.
 const GRACE_SECONDS: i64 = 30;
 
 /// Names of the compute resources that determine a pod's QoS class.
@@ -45,11 +43,9 @@ fn validate_update(old: &Object, new: &Object, part: Part) -> Vec<FieldError> {
     vec![FieldError::forbidden("spec", body)]
 }
 
-/// Returns the effect of a deletion on the pod's grace period.
+/// Returns a deletion's effect on the grace period, by Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
 ///
-/// The rules are those of Kubernetes' `CheckGracefulDelete` and `BeforeDelete`.
-/// `asked` is the grace period in seconds that the client requested. `None` if the request contains no grace
-/// period.
+/// `asked` is the requested grace period in seconds.
 fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod {
     let until = |start: Timestamp, seconds: i64| {
         let end = start.checked_add(SignedDuration::from_secs(seconds));
@@ -88,9 +84,7 @@ fn grace_period(pod: &Object, asked: Option<i64>, now: Timestamp) -> GracePeriod
 
 /// Returns the QoS class of a pod.
 ///
-/// The class depends on the CPU and memory requests and limits of the pod's containers.
-///
-/// The quantities of a request and a limit are compared as text, so `1` and `1000m` count as different.
+/// Quantities are compared as text, so `1` and `1000m` differ.
 fn quality_of_service(pod: &Object) -> &'static str {
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     let containers = ["initContainers", "containers"]

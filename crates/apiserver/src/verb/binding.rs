@@ -18,9 +18,7 @@ use crate::storage::Entry;
 ///
 /// # Errors
 ///
-/// Returns a 422 error if `binding` does not contain the name of a node.
-/// Returns a 409 error if the pod is already bound or is being deleted.
-/// Also returns a 409 error if `binding` contains the uid of another pod.
+/// Returns a 422 error if `binding` has no node name, and a 409 error if the pod can't be bound.
 pub(crate) fn bind(
     shared: &Shared,
     subject: Subject<'_>,

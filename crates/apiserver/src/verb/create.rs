@@ -19,24 +19,16 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Maximum number of bytes of `generateName` that a generated name contains.
-///
-/// A longer `generateName` is truncated to this length (`MaxGeneratedNameLength` in `names/generate.go`).
+/// Maximum number of bytes of `generateName` in a generated name (`MaxGeneratedNameLength`).
 const GENERATED_BASE_MAX: usize = 58;
 /// Number of characters in the random suffix of a generated name.
 const SUFFIX_LENGTH: usize = 5;
 /// Characters of the suffix of a generated name, the same as in Kubernetes' `util/rand`.
-///
-/// The list contains no vowels and no characters that look alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// Maximum number of names that the server tries when it generates a name for one object.
-///
-/// The value is `maxNameGenerationCreateAttempts` in Kubernetes' `store.go`.
+/// Maximum number of names generated for one object (`maxNameGenerationCreateAttempts`).
 const GENERATE_ATTEMPTS: usize = 8;
 
-/// Creates an object in a namespace and returns the stored object.
-///
-/// `namespace` is the namespace in the URL. `None` if the URL contains no namespace.
+/// Creates an object and returns the stored object; `namespace` is the namespace in the URL.
 pub(crate) fn create(
     shared: &Shared,
     resource: &Resource,
@@ -111,7 +103,7 @@ fn settle_namespace(
     Ok(Some(namespace))
 }
 
-/// Sets the server-managed members of a new object, and removes members that a client may not set.
+/// Sets the server-managed members of a new object, and removes members that clients may not set.
 fn prepare(
     shared: &Shared,
     resource: &Resource,
@@ -159,10 +151,7 @@ fn prepare(
     Ok(())
 }
 
-/// Checks that the namespace of a new object exists and is not being deleted.
-///
-/// A missing namespace is an error only if the server enforces namespaces (a setting), and only after the
-/// server has been built.
+/// Checks that the namespace of a new object exists, if settings require that, and is not being deleted.
 fn check_namespace(
     shared: &Shared,
     state: &State,
@@ -205,12 +194,11 @@ fn check_metadata(resource: &Resource, object: &Object) -> Result<(), ApiError> 
     ))
 }
 
-/// Returns the key of the new object. If the object has no name, generates a name from `generateName`.
+/// Returns the key of the new object, whose name is generated from `generateName` if absent.
 ///
 /// # Errors
 ///
-/// Returns a 409 error if an object with the name exists.
-/// Also returns a 409 error if [`GENERATE_ATTEMPTS`] generated names were all in use.
+/// Returns a 409 error if the name, or every generated name, is in use.
 fn settle_name(
     state: &mut State,
     resource: &Resource,

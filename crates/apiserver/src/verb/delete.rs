@@ -11,9 +11,7 @@ use super::write::{How, Subject};
 use crate::shared::Shared;
 use crate::status::ApiError;
 
-/// Deletes one object.
-///
-/// If the object's namespace is being deleted, continues the deletion of the namespace.
+/// Deletes one object, and continues the deletion of the object's namespace if one is in progress.
 pub(crate) fn delete(
     shared: &Shared,
     subject: Subject<'_>,

@@ -35,9 +35,7 @@ pub(crate) use options::DeleteOptions;
 /// The result of a deletion, with the last state of the object.
 pub(crate) enum Deleted {
     Removed(Arc<Entry>),
-    /// The object was marked for deletion.
-    ///
-    /// The object is removed when it has no finalizers and its grace period has ended.
+    /// The object was marked for deletion, and remains until its finalizers and grace period end.
     Marked(Arc<Entry>),
 }
 
@@ -83,10 +81,9 @@ pub(super) fn delete_object(
     }
 }
 
-/// Marks a copy of `object` for deletion, and returns whether the deletion also removes the object.
+/// Returns the copy of `object` marked for deletion, if it differs, and whether to remove the object.
 ///
-/// Returns the marked copy, or `None` if the deletion does not change the object.
-/// The caller must store the marked copy before it removes the object.
+/// The caller must store the copy before it removes the object.
 fn fate(
     subject: Subject<'_>,
     object: &Object,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::{Kind, Kinds, Scope};
 
-/// Version of Kubernetes that `/version` reports. The server behaves like this version.
+/// Version of Kubernetes that the server behaves like and that `/version` reports.
 const GIT_VERSION: &str = "v1.36.3";
 
 /// Returns the response of `/version`.
@@ -66,9 +66,9 @@ pub(crate) fn one_group(kinds: &Kinds, name: &str) -> Option<Value> {
     Some(found)
 }
 
-/// Returns the response of `/api/<version>` or `/apis/<group>/<version>`: one version's resources.
+/// Returns the list of resources of one group version; `None` if the version is not served.
 ///
-/// `group` is empty for the core group. Returns `None` if the version is not served.
+/// `group` is empty for the core group.
 pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let served: Vec<Value> = kinds
         .iter()
@@ -91,7 +91,7 @@ pub(crate) fn resources(kinds: &Kinds, group: &str, version: &str) -> Option<Val
     }))
 }
 
-/// Returns the aggregated discovery response of `/api` if `core` is true, and otherwise of `/apis`.
+/// Returns the aggregated discovery of `/api` if `core` is true, and otherwise of `/apis`.
 pub(crate) fn aggregated(kinds: &Kinds, core: bool) -> Value {
     let items: Vec<Value> = group_names(kinds)
         .iter()

@@ -14,12 +14,9 @@ use crate::storage::Entry;
 
 use super::write::Subject;
 
-/// Returns one object.
-///
-/// If the request contains a revision, the function first waits until the store reaches this revision.
+/// Returns one object, after the store has reached the requested revision.
 ///
 /// # Cancel safety
-///
 /// Dropping the future has no effect on the server.
 pub(crate) async fn get(
     shared: &Shared,

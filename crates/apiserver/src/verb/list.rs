@@ -24,15 +24,13 @@ use crate::storage::{Compacted, Entry, Snapshot};
 pub(crate) use body::{write, write_protobuf};
 use token::ContinueToken;
 
-/// One page of a list: the selected objects, and the values for the metadata of the list.
+/// One page of a list, and values for the metadata of the list.
 pub(crate) struct Page {
     pub(crate) revision: u64,
     pub(crate) entries: Vec<Arc<Entry>>,
-    /// The continue token of the next page. `None` on the last page.
+    /// Continue token of the next page, if any.
     pub(crate) continue_token: Option<String>,
-    /// Number of objects of the list after this page.
-    ///
-    /// `None` on the last page, and if the request has a selector.
+    /// Number of objects after this page. `None` on the last page, and for requests with a selector.
     pub(crate) remaining: Option<usize>,
 }
 
@@ -43,18 +41,15 @@ pub(crate) struct ListCall<'a> {
     pub(crate) options: &'a ListOptions,
 }
 
-/// The start of a page: the state to read, the minimum key, and the maximum number of objects.
+/// The state, the minimum key and the maximum number of objects of a page.
 struct Start {
     snapshot: Snapshot,
-    /// Minimum key of the objects in the page.
-    ///
-    /// For a list of one namespace, the key does not contain the prefix `<namespace>/`.
+    /// Minimum key of the objects in the page. In a list of one namespace, without `<namespace>/`.
     from: String,
     limit: Option<usize>,
 }
 
 impl Page {
-    /// Creates a page that contains one object, for a response that shows a single object as a table.
     pub(crate) fn of_one(entry: &Arc<Entry>) -> Page {
         Page {
             revision: entry.revision,
@@ -65,10 +60,9 @@ impl Page {
     }
 }
 
-/// Selects the state and the objects for a list request, and returns one page of the list.
+/// Returns one page of a list.
 ///
 /// # Cancel safety
-///
 /// Dropping the future has no effect on the server.
 pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, ApiError> {
     let options = call.options;
@@ -86,8 +80,7 @@ pub(crate) async fn list(shared: &Shared, call: ListCall<'_>) -> Result<Page, Ap
     Ok(page(&start, &prefix, &selection))
 }
 
-/// Returns the prefix of the keys of the listed objects: `<namespace>/`, or an empty string if the list is
-/// not limited to one namespace.
+/// Returns the key prefix of the listed objects: `<namespace>/`, or nothing for all namespaces.
 pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     match namespace {
         Some(namespace) if resource.is_namespaced() => format!("{namespace}/"),
@@ -95,8 +88,7 @@ pub(crate) fn prefix(resource: &Resource, namespace: Option<&str>) -> String {
     }
 }
 
-/// Returns the start of the first page, in the state that `resourceVersion` and `resourceVersionMatch`
-/// select.
+/// Returns the start of the first page, in the state that the request selects.
 async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> {
     let options = call.options;
     let collection = call.resource.collection;
@@ -131,9 +123,7 @@ async fn begin(shared: &Shared, call: &ListCall<'_>) -> Result<Start, ApiError> 
     }
 }
 
-/// Returns the start of a later page.
-///
-/// The continue token `token` contains the revision of the state and the first key.
+/// Returns the start of the page that the continue token `token` requests.
 fn resume(shared: &Shared, call: &ListCall<'_>, token: &str) -> Result<Start, ApiError> {
     let token = ContinueToken::decode(token)
         .map_err(|cause| ApiError::bad_request(format!("invalid continue token: {cause}")))?;

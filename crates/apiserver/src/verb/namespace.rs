@@ -34,18 +34,15 @@ use crate::strategy::namespace::{FINALIZER, finalizers, set_finalizers};
 /// Names of the namespaces that the server refuses to delete.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Returns whether the phase of the namespace in `entry` is Terminating.
-///
-/// The server rejects the creation of objects in a Terminating namespace.
+/// Returns whether the namespace's phase is Terminating.
 pub(super) fn is_terminating(namespaces: &Resource, entry: &Entry) -> bool {
     let fields = namespaces.strategy.fields;
     fields.value_of(&entry.fields, "status.phase") == Some("Terminating")
 }
 
-/// Deletes a namespace: sets its phase to Terminating, and starts the deletion of its contents.
+/// Sets a namespace's phase to Terminating, and starts the deletion of its contents.
 ///
-/// Returns without waiting for grace periods and finalizers. If neither delays the deletion, the namespace is
-/// removed before the function returns.
+/// Does not wait for grace periods and finalizers.
 pub(super) fn delete(
     shared: &Shared,
     subject: Subject<'_>,
@@ -81,11 +78,7 @@ pub(super) fn delete(
     Ok(Deleted::Marked(marked))
 }
 
-/// Continues the deletion of `namespace` after an object was removed from the namespace.
-///
-/// `resource` is the resource type of the removed object.
-///
-/// Does nothing if the namespace is not being deleted.
+/// Continues the deletion of `namespace` after an object of the type `resource` was removed from it.
 pub(super) fn lost(shared: &Shared, resource: &Resource, namespace: Option<&str>, how: How) {
     let Some(namespace) = namespace else { return };
     let Some(namespaces) = &shared.registry.namespaces else {
@@ -144,8 +137,7 @@ fn check(
     Ok(())
 }
 
-/// Returns a copy of `namespace` with phase Terminating, a deletion timestamp and the given
-/// `metadata.finalizers`.
+/// Returns a copy of `namespace` with phase Terminating, a deletion timestamp and `finalizers`.
 fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Object {
     let mut marked = namespace.clone();
     let finalizers = (!finalizers.is_empty()).then(|| json!(finalizers));
@@ -158,28 +150,22 @@ fn terminating(shared: &Shared, namespace: &Object, finalizers: &[String]) -> Ob
     marked
 }
 
-/// Returns whether a namespace called `name` exists now and is being deleted.
+/// Returns whether a namespace called `name` exists and is being deleted.
 ///
-/// Callers repeat this check during a deletion, because a new namespace of the same name may have been
-/// created.
+/// Checked repeatedly during a deletion, because a new namespace of the same name may have been created.
 fn ends(state: &State, namespaces: &Resource, name: &str) -> bool {
     let entry = state.newest(namespaces.collection, name);
     entry.is_some_and(|entry| is_ending(namespaces, entry))
 }
 
-/// Returns whether a namespace is being deleted.
-///
-/// This requires the phase Terminating and a deletion timestamp.
-///
-/// The phase alone is not enough, because a client may have written it.
+/// Returns whether the namespace is being deleted.
 fn is_ending(namespaces: &Resource, entry: &Entry) -> bool {
     is_terminating(namespaces, entry) && Object::stored(entry.object(namespaces)).is_deleting()
 }
 
 /// Deletes the contents of a Terminating namespace, and removes the namespace if no content remains.
 ///
-/// Returns without waiting for grace periods and finalizers. [`lost`] continues the deletion when the
-/// remaining objects are removed.
+/// Does not wait for grace periods and finalizers; [`lost`] continues the deletion.
 fn empty(shared: &Shared, namespaces: &Resource, name: &str, how: How) {
     if let Some(pods) = &shared.registry.pods {
         delete_all(shared, namespaces, name, pods, how);
@@ -200,9 +186,7 @@ fn delete_all_but_pods(shared: &Shared, namespaces: &Resource, name: &str, how: 
     }
 }
 
-/// Deletes all objects of the type `resource` in the namespace called `name`.
-///
-/// Does nothing if this namespace is not being deleted.
+/// Deletes all objects of a type in a namespace, if the namespace is being deleted.
 fn delete_all(shared: &Shared, namespaces: &Resource, name: &str, resource: &Resource, how: How) {
     let prefix = resource.key(Some(name), "");
     let state = shared.lock();
@@ -234,9 +218,9 @@ fn has_objects(shared: &Shared, resource: &Resource, namespace: &str) -> bool {
     found.next().is_some()
 }
 
-/// Removes the finalizer `kubernetes` from a Terminating namespace that contains no objects.
+/// Removes the finalizer `kubernetes` from an empty Terminating namespace.
 ///
-/// Removes the namespace too, unless it has other finalizers. Does nothing if the namespace is not empty.
+/// Removes the namespace too, unless it has other finalizers.
 fn finish(shared: &Shared, namespaces: &Resource, name: &str) {
     let subject = Subject {
         resource: namespaces,

@@ -17,15 +17,13 @@ use crate::kinds::{Kind, Kinds, Scope};
 /// Prefix of a `$ref` to a schema in the same document.
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Name of the OpenAPI schema of patch bodies. The schema permits any JSON object.
+/// Name of the OpenAPI schema of patch bodies, which permits any JSON object.
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
 /// Names of the query parameters of create, update and patch operations.
 const WRITE_PARAMETERS: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
-/// Media types of patches in the documents.
-///
-/// The media type of strategic merge patches is omitted for custom kinds.
+/// Media types of patches; custom kinds omit strategic merge patches.
 const PATCHES: [&str; 3] = [
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -34,7 +32,7 @@ const PATCHES: [&str; 3] = [
 
 /// A resource or subresource whose operations a document describes.
 struct Endpoint<'a> {
-    /// Kind of the resource. For a subresource, the kind of the parent resource.
+    /// Kind of the resource, or of the parent resource for a subresource.
     owner: &'a Kind,
     /// `apiVersion` of the objects in requests and responses.
     api_version: String,
@@ -42,7 +40,7 @@ struct Endpoint<'a> {
     verbs: &'a [String],
 }
 
-/// Returns the document at `/openapi/v3`: the URLs of the documents of all groups and versions.
+/// Returns the document at `/openapi/v3`: the URLs of all other documents.
 pub(crate) fn index(kinds: &Kinds) -> Value {
     let paths: BTreeMap<String, Value> = kinds
         .iter()
@@ -55,9 +53,7 @@ pub(crate) fn index(kinds: &Kinds) -> Value {
     json!({"paths": paths})
 }
 
-/// Returns the document at `/openapi/v3/api/v1` or `/openapi/v3/apis/<group>/<version>`.
-///
-/// Returns `None` if the server has no operations in this group and version.
+/// Returns the document of a group and version, or `None` if it has no operations.
 pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Value> {
     let mut paths = Map::new();
     let mut schemas = Schemas::default();
@@ -78,8 +74,7 @@ pub(crate) fn document(kinds: &Kinds, group: &str, version: &str) -> Option<Valu
     }))
 }
 
-/// Returns the prefix of all URL paths of a kind, without a leading slash, such as `api/v1` or
-/// `apis/apps/v1`.
+/// Returns the prefix of a kind's URL paths, such as `api/v1` or `apis/apps/v1`.
 fn root(kind: &Kind) -> String {
     let prefix = if kind.group.is_empty() { "api" } else { "apis" };
     format!("{prefix}/{}", kind.api_version())
@@ -138,9 +133,7 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>, schemas: &mut Schemas)
     }
 }
 
-/// Adds a URL path with its operations and parameters to `paths`, unless there are no operations.
-///
-/// An example of a parameter is `{name}`.
+/// Adds a path with its operations and parameters, such as `{name}`, unless there are no operations.
 fn add(paths: &mut Map<String, Value>, path: &str, mut operations: Map<String, Value>) {
     if operations.is_empty() {
         return;
@@ -176,10 +169,9 @@ fn reference(schema: &str) -> Value {
 // === impl Endpoint ===
 
 impl Endpoint<'_> {
-    /// Returns the OpenAPI operations that the endpoint supports, as a map from HTTP method to operation.
+    /// Returns the supported operations among `wanted`, as a map from HTTP method to operation.
     ///
-    /// `wanted` lists the possible operations as pairs of HTTP method and Kubernetes verb. The schemas that
-    /// the returned operations use are recorded in `schemas`.
+    /// `wanted` contains pairs of an HTTP method and a Kubernetes verb.
     fn operations(&self, wanted: &[(&str, &str)], schemas: &mut Schemas) -> Map<String, Value> {
         let served = wanted
             .iter()
@@ -235,10 +227,9 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// The recorded schemas of built-in types, by full name. The value contains `(apiVersion, kind)` of each
-    /// kind for which the schema was recorded.
+    /// The full names of the referenced built-in types, with the `(apiVersion, kind)` of their kinds.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
-    /// Recorded schemas without known fields. Maps the name of the schema to `(apiVersion, kind)`.
+    /// The names of the referenced schemas without known fields, with their `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,
     needs_patch: bool,
 }
@@ -246,9 +237,7 @@ struct Schemas {
 // === impl Schemas ===
 
 impl Schemas {
-    /// Records that the document refers to the schema of a kind, and returns the name of this schema.
-    ///
-    /// For a `custom` kind, the schema is an object without known fields.
+    /// Records that the document refers to the schema of a kind, and returns the schema's name.
     fn need(&mut self, api_version: &str, kind: &str, custom: bool) -> String {
         let described = (api_version.to_owned(), kind.to_owned());
         let known = Schema::builtin()
@@ -267,9 +256,7 @@ impl Schemas {
         name
     }
 
-    /// Returns the map from schema names to OpenAPI schemas for the `components` of the document.
-    ///
-    /// The map contains the recorded schemas and all schemas to which they refer.
+    /// Returns the recorded schemas, and all schemas to which they refer, by name.
     fn write(self) -> Value {
         let mut written = Map::new();
         let mut open: Vec<&'static str> = self.needed.keys().copied().collect();
@@ -330,10 +317,7 @@ fn property(field: &Field) -> Value {
     property
 }
 
-/// Returns the OpenAPI schema for the type of a field.
-///
-/// `cell` is the type as written in the files `kinds/schema_*.tsv`: `[]` before the item type of a list, `{}`
-/// before the value type of a map.
+/// Returns the OpenAPI schema for a field type from `kinds/schema_*.tsv`, such as `[]string`.
 fn typed(cell: &str) -> Value {
     if let Some(item) = cell.strip_prefix("[]") {
         return json!({"type": "array", "items": typed(item)});
@@ -344,9 +328,7 @@ fn typed(cell: &str) -> Value {
     scalar(cell).unwrap_or_else(|| json!({"allOf": [reference(cell)]}))
 }
 
-/// Returns the OpenAPI schema of a scalar type or of `any`, the type that permits every JSON value.
-///
-/// `cell` is the name of a type. Returns `None` if it is neither a scalar type nor `any`.
+/// Returns the OpenAPI schema of a scalar type or of `any`, which permits every JSON value.
 fn scalar(cell: &str) -> Option<Value> {
     match cell {
         "any" => Some(json!({})),

@@ -27,13 +27,13 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Media types of patches that the server accepts for a built-in kind, as listed in error messages.
+/// Accepted patch media types of built-in kinds, as in error messages.
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
 
 /// Name of the Go type of a decoded JSON object, for error messages.
 const GO_MAP: &str = "map[string]interface {}";
 
-/// Media types of patches that the server accepts for a custom kind, as listed in error messages.
+/// Accepted patch media types of custom kinds, as in error messages.
 const ACCEPTED_CUSTOM: &str = "application/json-patch+json, application/merge-patch+json";
 
 /// The parsed body of a PATCH request, with one variant per type of patch.
@@ -70,10 +70,9 @@ impl PatchBody {
         }
     }
 
-    /// Returns messages about duplicate members in the patch.
+    /// Returns messages about duplicate members in the patch, which was parsed from `text`.
     ///
-    /// For a JSON patch, the result also contains messages about unknown members of its operations. `text` is
-    /// the request body from which the patch was parsed.
+    /// Messages about a JSON patch include unknown members of its operations.
     pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
         let known = match self {
             PatchBody::Json(_) => Known::Operations,
@@ -87,10 +86,7 @@ impl PatchBody {
         }
     }
 
-    /// Returns the text that an error message shows after field validation rejected the patched object.
-    ///
-    /// For a strategic merge patch, returns the text of the patch, as in Kubernetes. For other patches,
-    /// returns `patched`, the text of the patched object.
+    /// Returns the text for a field validation error: a strategic merge patch, otherwise `patched`.
     fn shown(&self, patched: &str) -> String {
         match self {
             PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),
@@ -98,10 +94,9 @@ impl PatchBody {
         }
     }
 
-    /// Applies the patch to a document. After an error the document may be partly changed.
+    /// Applies the patch to a document, which can be partly changed after an error.
     ///
-    /// `definition` returns the schema of the document, which a strategic merge patch requires. If
-    /// `definition` returns `None`, a strategic merge patch is rejected.
+    /// A strategic merge patch requires the document's schema, which `definition` returns.
     pub(crate) fn apply(
         &self,
         definition: impl FnOnce() -> Option<&'static Definition>,
@@ -128,7 +123,7 @@ pub(crate) struct Rigour<'a> {
 
 /// Applies a patch to one object, and stores the result.
 ///
-/// If `rigour` is `None`, unknown fields are not checked and can be stored.
+/// If `rigour` is `None`, unknown fields are stored.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -158,10 +153,7 @@ pub(crate) fn patch(
 // === impl Rigour ===
 
 impl Rigour<'_> {
-    /// Removes unknown fields from the patched object, and returns the object.
-    ///
-    /// Depending on the query parameter `fieldValidation`, unknown and duplicate fields cause an error or
-    /// warnings, or are ignored. An unknown field that the stored object already contained is not reported.
+    /// Removes unknown fields, and reports unknown and duplicate fields as `fieldValidation` requires.
     fn judge(
         &self,
         subject: Subject<'_>,
@@ -181,9 +173,7 @@ impl Rigour<'_> {
     }
 }
 
-/// Applies a strategic merge patch to a document.
-///
-/// Rejects the patch with 415 if `definition` is `None`.
+/// Applies a strategic merge patch to a document, or returns a 415 error if `definition` is `None`.
 fn apply_strategic(
     definition: Option<&'static Definition>,
     document: &mut Value,
@@ -200,9 +190,7 @@ fn decoding(cause: &str) -> ApiError {
     ApiError::bad_request(format!("error decoding patch: {cause}"))
 }
 
-/// Parses a patch as JSON.
-///
-/// `wanted` is the name of the expected Go type, which error messages contain.
+/// Parses a patch as JSON; error messages contain `wanted`, the name of the expected Go type.
 fn read<T: serde::de::DeserializeOwned>(body: &[u8], wanted: &str) -> Result<T, ApiError> {
     // The body is parsed into `Value` first, because the last of duplicate members wins and `T` may reject
     // duplicates.

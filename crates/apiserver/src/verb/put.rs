@@ -15,14 +15,11 @@ use crate::shared::Shared;
 use crate::status::ApiError;
 use crate::storage::Entry;
 
-/// Updates an object, or creates it if it does not exist and its kind allows this.
-///
-/// Returns the stored object, and whether this request created the object.
+/// Updates or creates an object, and returns whether the object was created.
 ///
 /// # Errors
 ///
-/// Returns the errors of an update and of a creation. Also returns the error of `may_create`, which is called
-/// before a creation and rejects a client that may only update.
+/// Returns the errors of an update or a creation, or that of `may_create` before a creation.
 pub(crate) fn put(
     shared: &Shared,
     subject: Subject<'_>,

@@ -22,8 +22,6 @@ pub(crate) fn read(shared: &Shared, subject: Subject<'_>) -> Result<Value, ApiEr
 }
 
 /// Handles a PUT of a `Scale`, and returns the resulting `Scale`.
-///
-/// Writes `spec.replicas` of `scale` to the object.
 pub(crate) fn update(
     shared: &Shared,
     subject: Subject<'_>,
@@ -34,8 +32,6 @@ pub(crate) fn update(
 }
 
 /// Handles a PATCH of a `Scale`, and returns the resulting `Scale`.
-///
-/// Writes `spec.replicas` of the patched `Scale` to the object.
 pub(crate) fn patch(
     shared: &Shared,
     subject: Subject<'_>,
@@ -114,9 +110,7 @@ fn scale_of(object: &Object) -> Value {
     })
 }
 
-/// Returns the labels that `spec.selector` requires, in the syntax of the parameter `labelSelector`.
-///
-/// The result omits `matchExpressions`.
+/// Returns `spec.selector` in the syntax of `labelSelector`, without `matchExpressions`.
 fn selector_of(object: &Object) -> String {
     let Some(selector) = object.get("spec").map(|spec| &spec["selector"]) else {
         return String::new();

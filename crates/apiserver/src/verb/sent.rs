@@ -27,7 +27,7 @@ impl Call {
         self.read(known, protobuf, (&kind.api_version(), &kind.kind))
     }
 
-    /// Parses the request's body as an object of the subresource's own kind, such as `Scale`.
+    /// Parses the body as an object of the subresource's own kind, such as `Scale`.
     pub(super) fn sent_to(&self, subresource: &Subresource) -> Result<Value, ApiError> {
         let expected = request_body::of_subresource(subresource);
         let api_version = expected.api_version();

@@ -38,9 +38,7 @@ pub(crate) fn update(
     })
 }
 
-/// Calls `compute` with the stored object, and stores the result.
-///
-/// Calls `compute` again if another write has changed the object before the result is stored.
+/// Calls `compute` with the stored object, and stores the result. Retries after a concurrent write.
 pub(crate) fn change(
     shared: &Shared,
     subject: Subject<'_>,
@@ -73,21 +71,17 @@ pub(crate) fn change(
     }
 }
 
-/// Returns whether an object has no finalizers, neither in `metadata` nor in a namespace's `spec`.
+/// Returns whether `metadata` and a namespace's `spec` have no finalizers.
 fn is_released(resource: &Resource, object: &Object) -> bool {
     object.finalizers().is_empty() && !(resource.strategy.hooks.is_held)(object)
 }
 
-/// Returns whether the grace period of an object that is being deleted is 0 or not set.
-///
-/// An object with a longer grace period is kept even without finalizers.
+/// Returns whether the grace period of a deletion is 0 or not set.
 fn grace_is_over(object: &Object) -> bool {
     object.number("deletionGracePeriodSeconds").unwrap_or(0) == 0
 }
 
-/// Checks that the object in a request body has the name and the namespace of the URL.
-///
-/// The namespace in the body may be empty.
+/// Checks that name and namespace in a request body match the URL. The namespace may be empty.
 fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     let name = sent.text("name");
     if name.is_empty() {
@@ -117,7 +111,7 @@ fn check_path(subject: Subject<'_>, sent: &Object) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Checks that the uid in a request's body is empty or the uid of the stored object.
+/// Checks that the uid in a request body is empty or equal to `stored`.
 pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Result<(), ApiError> {
     if sent.is_empty() || sent == stored {
         return Ok(());
@@ -131,9 +125,7 @@ pub(super) fn check_uid(subject: Subject<'_>, sent: &str, stored: &str) -> Resul
     Err(ApiError::conflict(kind, subject.name, &why))
 }
 
-/// Returns the prefix of a resource's keys in etcd, without the leading `/registry/`.
-///
-/// Error messages of Kubernetes contain these keys.
+/// Returns the prefix of the resource's etcd keys without `/registry/`, for error messages.
 fn etcd_key(resource: &Resource) -> String {
     let kind = &resource.kind;
     match resource.strategy.stored_at {
@@ -167,9 +159,7 @@ fn check_revision(
     }
 }
 
-/// Parses the `resourceVersion` in a request's body.
-///
-/// Returns Kubernetes' error if the text is not a number.
+/// Parses the `resourceVersion` in a request body.
 pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     sent.parse().map_err(|_| {
         let cause = format!("strconv.ParseUint: parsing {sent:?}: invalid syntax");
@@ -177,9 +167,7 @@ pub(super) fn parsed_revision(sent: &str) -> Result<u64, ApiError> {
     })
 }
 
-/// Returns the object to store for a write.
-///
-/// The result has the fields of `sent` that this write may change, and the other fields of `old`.
+/// Returns `old` with the fields of `sent` that this write may change.
 fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<Object, ApiError> {
     let resource = subject.resource;
     let mut new = match how.part {
@@ -228,7 +216,7 @@ fn merge(subject: Subject<'_>, old: &Object, sent: Object, how: How) -> Result<O
     Ok(new)
 }
 
-/// Returns an error for each immutable field that `sent` changes. An omitted field is not a change.
+/// Returns an error for each immutable field that `sent` changes.
 fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
     let changed = |member: &'static str| {
         let sent = sent.meta(member).filter(|sent| **sent != "")?;
@@ -244,9 +232,7 @@ fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
         .collect()
 }
 
-/// Validates a client's change of an object, and adds the errors that it finds to `errors`.
-///
-/// Returns one error that lists all these errors, or `Ok` if there are none.
+/// Validates a client's change, and returns `errors` and all further errors as one.
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),
@@ -280,10 +266,7 @@ fn new_finalizers(old: &Object, new: &Object) -> Option<FieldError> {
     })
 }
 
-/// Returns whether a write changes the desired state of an object, and thus its generation.
-///
-/// The desired state consists of all fields except `metadata` and `status`.
-/// The desired state of a Deployment also contains the annotations.
+/// Returns whether a write changes the desired state, and thus the generation.
 fn changes_desire(resource: &Resource, old: &Object, new: &Object) -> bool {
     let desired = |object: &Object| -> Vec<(String, Value)> {
         let observed = |member: &str| {

@@ -29,20 +29,18 @@ use super::list::prefix;
 use frame::Framer;
 use stream::{Backlog, Registration, Timers, WatchStream};
 
-/// Minimum duration in seconds of a watch for which the client sends no `timeoutSeconds`.
+/// Minimum duration in seconds of a watch without `timeoutSeconds`.
 ///
-/// The duration is random between this value and twice this value, as with kube-apiserver's flag
-/// `--min-request-timeout`.
+/// The duration is random up to twice this value, as with kube-apiserver's flag `--min-request-timeout`.
 const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 
-/// Maximum duration of a watch in seconds, even if the client requests more.
+/// Maximum duration of a watch in seconds.
 ///
-/// The limit closes the watches of clients that disappeared without closing their connections.
+/// Closes the watches of clients that disappeared without closing their connections.
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
 /// Range of the random `retryAfterSeconds` in an error of a watch with initial events.
 ///
-/// The error occurs if the requested revision is in the future and the collection has no watch cache.
 /// The values are those of `startWatching` in Kubernetes' `etcd3/watcher.go`.
 const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 
@@ -50,7 +48,7 @@ const RETRY_SECONDS: std::ops::Range<u32> = 1..4;
 pub(crate) struct WatchCall<'a> {
     pub(crate) resource: &'a Arc<Resource>,
     pub(crate) namespace: Option<&'a str>,
-    /// Name of the object in the URL. `None` if the URL is the URL of a collection.
+    /// Name of the object in the URL; `None` for a collection.
     pub(crate) name: Option<&'a str>,
     pub(crate) options: &'a ListOptions,
     pub(crate) format: Format,
@@ -61,22 +59,18 @@ pub(crate) struct WatchCall<'a> {
 enum Start {
     /// The watch sends every current object, then later events.
     Objects,
-    /// The watch sends the events after this revision.
-    ///
-    /// If the revision is in the future, the watch opens and sends nothing until an event after the revision
-    /// occurs.
+    /// The watch sends the events after this revision, which may be in the future.
     After(u64),
     /// The watch sends only events that occur after the watcher is registered.
     Now,
 }
 
-/// The values from which the body of a new watch is created. All of them describe the same state of the
-/// server.
+/// The state from which the body of a new watch is created, all of one revision.
 struct Opened {
     registration: Registration,
     receiver: Receiver,
     held: OpenBodyGuard,
-    /// Snapshot of the collection. `None` if the watch does not start with all current objects.
+    /// Snapshot of the collection, if the watch starts with all current objects.
     snapshot: Option<Snapshot>,
     /// Events after the start revision that were stored before the watcher was registered.
     events: Vec<Arc<Event>>,
@@ -86,9 +80,7 @@ struct Opened {
     timeout: Duration,
 }
 
-/// Opens a watch and returns the body of its response.
-///
-/// The body ends at the watch's deadline. An injected fault or a slow client can end the body earlier.
+/// Opens a watch and returns the body of its response, which ends at the watch's deadline.
 ///
 /// # Cancel safety
 ///
@@ -197,8 +189,7 @@ fn open(
 
 /// Registers the watcher and reads the initial events, in one step under the server's lock.
 ///
-/// Returns nested results: an error of the outer `Result` becomes an HTTP error response, and an error of the
-/// inner `Result` becomes an ERROR event in a 200 response.
+/// An outer error becomes an HTTP error response, and an inner one an ERROR event in a 200 response.
 fn register(
     shared: &Arc<Shared>,
     call: &WatchCall<'_>,
@@ -241,9 +232,7 @@ fn register(
     }))
 }
 
-/// Returns a collection's stored events after the revision `after`.
-///
-/// Returns an error if some of these events are no longer stored.
+/// Returns a collection's events after the revision `after`, or an error if some are no longer stored.
 fn replay(state: &State, resource: &Resource, after: u64) -> Result<Vec<Arc<Event>>, ApiError> {
     let cache = &state.caches[resource.collection.0];
     let horizon = state.storage.horizon(resource.collection);

@@ -21,21 +21,17 @@ use crate::strategy::Part;
 pub(crate) enum Origin {
     /// A client's request, which is subject to all restrictions of Kubernetes for clients.
     Request,
-    /// A direct call of a method of the embedded server, which may also change `status` and metadata that
-    /// clients can't change.
+    /// A method call of the embedded server, which may change fields that clients can't change.
     Direct,
-    /// A direct call that stores an object while the server is being built.
-    ///
-    /// A write with this origin may set everything that a write with [`Origin::Direct`] may set. In addition,
-    /// the object's namespace need not exist.
+    /// Like [`Origin::Direct`], while the server is being built; the namespace need not exist.
     Seed,
 }
 
-/// Options of a write: the origin, the changed part of the object, and whether the write is a dry run.
+/// Options of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct How {
     pub(crate) origin: Origin,
-    /// Part of the object that an update changes. Creation and deletion ignore this field.
+    /// Part of the object that an update changes.
     pub(crate) part: Part,
     /// Whether the server validates the write and sends the usual response, but stores nothing.
     pub(crate) dry_run: bool,
@@ -53,9 +49,7 @@ pub(crate) struct Subject<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Change,
-    /// Prepares the deletion, for example by setting the deletion timestamp.
-    ///
-    /// The storage quota does not apply to this write.
+    /// Prepares the deletion, without a check of the storage quota.
     Mark,
     Remove,
 }
@@ -95,9 +89,7 @@ impl Subject<'_> {
         ApiError::not_found(&self.resource.kind, self.name)
     }
 
-    /// Returns the newest durable state of the object: its entry in the storage, and the parsed object.
-    ///
-    /// Read requests return this state.
+    /// Returns the newest durable state of the object, which read requests return.
     pub(crate) fn read(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state
@@ -108,9 +100,7 @@ impl Subject<'_> {
         self.parsed(entry)
     }
 
-    /// Returns the newest accepted state of the object, durable or not: its entry, and the parsed object.
-    ///
-    /// The next write of the object is based on this state.
+    /// Returns the newest accepted state of the object, durable or not, as the base of a write.
     pub(crate) fn newest(&self, shared: &Shared) -> Result<(Arc<Entry>, Object), ApiError> {
         let state = shared.lock();
         let entry = state.newest(self.resource.collection, &self.key()).cloned();
@@ -125,10 +115,9 @@ impl Subject<'_> {
     }
 }
 
-/// Replaces the stored object `entry` by `new`. With [`Step::Remove`], removes the object instead.
+/// Replaces the stored object `entry` by `new`, or removes it with [`Step::Remove`].
 ///
-/// Returns the entry of `new`, also after a removal. Returns `None` and stores nothing if `entry` is no
-/// longer the newest state of the object.
+/// Returns the entry of `new`, or `None` if `entry` is no longer the newest state.
 pub(super) fn replace(
     shared: &Shared,
     resource: &Resource,

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use super::Delivery;
 
-/// Maximum number of deliveries for which a queue keeps memory after it has become empty.
+/// Maximum number of deliveries for which an empty queue keeps memory.
 const ROOM_KEPT: usize = 32;
 
 /// The sender of a watcher's queue, held by the watch cache.
@@ -45,7 +45,7 @@ struct Queue {
     deliveries: VecDeque<Delivery>,
     /// Whether the sender or the receiver was dropped.
     over: bool,
-    /// Waker of the task that found the queue empty and waits for a delivery. `None` if no task waits.
+    /// Waker of the task that waits for a delivery.
     reader: Option<Waker>,
 }
 
@@ -74,18 +74,14 @@ impl Sender {
         Ok(())
     }
 
-    /// Returns whether the queue contains an event whose revision is at most `revision`.
-    ///
-    /// Bookmarks in the queue are ignored.
+    /// Returns whether the queue contains an event, not a bookmark, at or below `revision`.
     pub(crate) fn waits_since(&self, revision: u64) -> bool {
         let queue = self.0.queue.lock();
         let mut events = queue.deliveries.iter().filter_map(Delivery::revision);
         events.next().is_some_and(|oldest| oldest <= revision)
     }
 
-    /// Drops all queued deliveries.
-    ///
-    /// The queue stays open. The receiver gets the end of the queue when the caller drops the sender.
+    /// Drops all queued deliveries, but does not close the queue.
     pub(crate) fn abandon(&self) {
         let mut queue = self.0.queue.lock();
         queue.deliveries = VecDeque::new();
@@ -103,7 +99,7 @@ impl Drop for Sender {
 // === impl Receiver ===
 
 impl Receiver {
-    /// Polls for the next delivery. Returns `Ready(None)` if the queue is empty and the sender was dropped.
+    /// Polls for the next delivery; `None` follows the last one after the sender was dropped.
     pub(crate) fn poll_next(&mut self, cx: &Context<'_>) -> Poll<Option<Delivery>> {
         let mut queue = self.0.queue.lock();
         if let Some(delivery) = queue.deliveries.pop_front() {

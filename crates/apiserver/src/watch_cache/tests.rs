@@ -11,9 +11,7 @@ use crate::kinds::Kinds;
 use crate::resource::{Registry, Resource};
 use crate::storage::{Entry, Event};
 
-/// A watch cache of pods, and the event log from which the cache serves new watches.
-///
-/// The test appends events to the log.
+/// A watch cache of pods and its event log.
 struct Window {
     cache: Cache,
     log: VecDeque<Arc<Event>>,
@@ -57,7 +55,7 @@ impl Window {
         }
     }
 
-    /// Returns the number of events in the log that a new watch can still receive.
+    /// Returns the number of logged events that a new watch can still receive.
     fn reach(&self) -> u64 {
         self.log.len() as u64 - self.cache.horizon()
     }

@@ -15,10 +15,10 @@ use super::{Filter, Watcher, WatcherId};
 use crate::selector::field::Source;
 use crate::storage::Event;
 
-/// Watchers that require the same value of the same field, or all watchers that require no value.
+/// Watchers that require the same value, or all watchers that require no value.
 type Group = BTreeMap<WatcherId, Watcher>;
 
-/// All open watchers of one resource. Each watcher is in exactly one group.
+/// All open watchers of one resource, each in exactly one group.
 #[derive(Default)]
 pub(super) struct Watchers {
     /// Maps the id of each watcher to the value that determines the watcher's group.
@@ -29,8 +29,6 @@ pub(super) struct Watchers {
 }
 
 /// The required value by which the index finds a watcher: a field value or a namespace.
-///
-/// `Any` if the watcher requires no value.
 #[derive(Clone, Debug, PartialEq)]
 enum Demand {
     Any,
@@ -79,14 +77,14 @@ impl Watchers {
         }
     }
 
-    /// Calls `keep` for the watcher `id`, if it exists, and removes the watcher if `keep` returns false.
+    /// Removes the watcher `id`, if it exists, unless `keep` returns true.
     pub(super) fn retain_one(&mut self, id: WatcherId, keep: impl FnOnce(&Watcher) -> bool) {
         if self.get(id).is_some_and(|watcher| !keep(watcher)) {
             self.remove(id);
         }
     }
 
-    /// Calls `keep` for all watchers in order of creation, and removes those for which `keep` returns false.
+    /// Calls `keep` for all watchers in order of creation, and removes those for which it returns false.
     pub(super) fn retain(&mut self, keep: impl Fn(&Watcher) -> bool) {
         let ids: Vec<WatcherId> = self.demands.keys().copied().collect();
         for id in ids {
@@ -94,8 +92,7 @@ impl Watchers {
         }
     }
 
-    /// Calls `keep` for the watchers that may select the object of `event`, and removes the watchers for
-    /// which `keep` returns false.
+    /// Calls `keep` for the watchers that may select the object of `event`, as in [`retain`](Self::retain).
     pub(super) fn retain_concerned(&mut self, event: &Event, keep: impl Fn(&Watcher) -> bool) {
         let mut gone = Vec::new();
         let mut ask = |group: &Group| {
@@ -133,10 +130,7 @@ impl Watchers {
 // === impl Demand ===
 
 impl Demand {
-    /// Returns the most selective value that a watch requires, or [`Demand::Any`] if it requires none.
-    ///
-    /// An object name is more selective than other field values, and these are more selective than a
-    /// namespace.
+    /// Returns the most selective value that a watch requires, or [`Demand::Any`] if there is none.
     fn of(filter: &Filter) -> Demand {
         let demands = filter.selection.fields.demands();
         let namespace = filter.prefix.strip_suffix('/');

@@ -7,10 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{Reply, Watch, builder, get, pod, request, send, with};
 
-/// Returns a server with pod `a` and two bearer tokens.
-///
-/// A client with the token `admin` may send every request. A client with the token `reader` may only read
-/// pods in `default`.
+/// Returns a server that lets `admin` send every request, and `reader` only read pods in `default`.
 fn guarded() -> Server {
     builder()
         .seed([pod("a")])

@@ -10,21 +10,17 @@ use kube_informer_apiserver::{Body, Builder, Server};
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// Returns 2027-01-15T08:00:00Z on every call.
-///
-/// The test servers use this function as their clock, so creation timestamps are constant.
+/// The clock of test servers: always returns 2027-01-15T08:00:00Z.
 pub(crate) fn fixed_time() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
 }
 
-/// Returns a server builder with a fixed random seed. The server's clock is [`fixed_time`].
+/// Returns a server builder with a fixed random seed and the clock [`fixed_time`].
 pub(crate) fn builder() -> Builder {
     Server::builder().rng_seed(1).clock(fixed_time)
 }
 
-/// Returns a server that contains the pods `names`.
-///
-/// Each name is `namespace/name`, or only `name` for a pod in `default`.
+/// Returns a server with the pods `names`: `namespace/name`, or `name` for a pod in `default`.
 pub(crate) fn pods(names: &[&str]) -> Server {
     builder().seed(names.iter().map(|name| pod(name))).build()
 }
@@ -45,7 +41,7 @@ pub(crate) fn labelled(name: &str, label: &str, value: &str) -> Value {
     pod
 }
 
-/// A response of the server with its complete body. `json` is null if the body is not JSON.
+/// A complete response of the server; `json` is null if the body is not JSON.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) code: u16,
@@ -65,7 +61,7 @@ impl Reply {
         format!("{} {reason}: {}", self.code, self.message())
     }
 
-    /// Returns the names of the listed objects. Panics if the response is not a list.
+    /// Returns the names of the listed objects.
     pub(crate) fn names(&self) -> Vec<&str> {
         let items = self.json["items"].as_array().expect("a list has items");
         items
@@ -114,9 +110,7 @@ pub(crate) async fn get_as(server: &Server, uri: &str, accept: &str) -> Reply {
     send(server, request.body(Full::default()).unwrap()).await
 }
 
-/// Sends a request with a JSON body.
-///
-/// The body of a `PATCH` request is a JSON patch if it is an array, and a merge patch otherwise.
+/// Sends a request with a JSON body. A `PATCH` with an array is a JSON patch, otherwise a merge patch.
 pub(crate) async fn with(server: &Server, method: &str, uri: &str, body: &Value) -> Reply {
     let content_type = match method {
         "PATCH" if body.is_array() => "application/json-patch+json",
@@ -135,7 +129,7 @@ pub(crate) async fn delete(server: &Server, uri: &str) -> Reply {
     .await
 }
 
-/// An open watch. `buffer` contains the received bytes of an event that is not complete yet.
+/// An open watch, with the received bytes of an incomplete event.
 pub(crate) struct Watch {
     body: Body,
     buffer: Vec<u8>,
@@ -159,11 +153,9 @@ impl Watch {
         }
     }
 
-    /// Waits until the watch ends or has sent nothing for [`SILENCE`]. Returns the events that were received
-    /// during this call.
+    /// Returns the events received until the watch ends or sends nothing for [`SILENCE`].
     ///
-    /// The text has one line per event, as [`event_line`] formats it, and the line `end` if the watch has
-    /// ended.
+    /// One line per event, as [`event_line`] formats it, and the line `end` after the end of the watch.
     pub(crate) async fn trace(&mut self) -> String {
         self.trace_for(SILENCE).await
     }
@@ -188,10 +180,9 @@ impl Watch {
     }
 }
 
-/// Formats a watch event as a line of text.
+/// Formats a watch event as a line: its type, and the object's name and `resourceVersion`.
 ///
-/// The line has the type of the event, and the name and the `resourceVersion` of the object. The line of a
-/// bookmark has no name. The line of an `ERROR` event has the code, the reason and the message of the status.
+/// The line of an `ERROR` event has the status instead of the object.
 fn event_line(line: &[u8]) -> String {
     let Ok(event) = serde_json::from_slice::<Value>(line) else {
         return format!("undecodable {}", String::from_utf8_lossy(line));

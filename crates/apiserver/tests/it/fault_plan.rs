@@ -22,15 +22,13 @@ const PODS: &str = "/api/v1/pods";
 const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true";
 const STREAMED: &str = "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
-/// Returns a server that contains pod `a` at revision 1 and injects the faults of `plan`.
+/// Returns a server with pod `a` at revision 1 and the faults of `plan`.
 fn planned(plan: &str) -> Server {
     let builder = builder().seed([pod("a")]);
     builder.faults(plan).expect("a plan").build()
 }
 
-/// Opens a watch from revision 1, creates the pods `names`, and returns the received events as text.
-///
-/// After each creation, the function reads events until the watch sends nothing for 10 ms or ends.
+/// Watches from revision 1, creates the pods `names`, and returns the received events as text.
 async fn created_trace(server: &Server, names: &[&str]) -> String {
     let mut watch = Watch::open(server, WATCH).await;
     let mut trace = String::new();
@@ -47,8 +45,7 @@ async fn open(server: &Server, uri: &str) -> Body {
     server.call(request).await.expect("a response").into_body()
 }
 
-/// Reads chunks until the body ends or has sent nothing for 10 ms. Returns the chunks, and whether the body
-/// has ended.
+/// Reads chunks until the body ends or stalls for 10 ms. Returns whether the body has ended.
 async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     let mut chunks = Vec::new();
     loop {
@@ -60,9 +57,7 @@ async fn chunks(body: &mut Body) -> (Vec<Bytes>, bool) {
     }
 }
 
-/// Returns the faults that the server has injected into each logged request.
-///
-/// The result has one text per request, in the order in which the requests arrived.
+/// Returns the injected faults of each logged request, in order of arrival.
 fn hits(server: &Server) -> Vec<String> {
     let log = server.requests();
     log.iter().map(|it| it.faults.join(", ")).collect()

@@ -7,13 +7,13 @@ use kube_informer_apiserver::Listening;
 
 use crate::ask::{builder, pod};
 
-/// Starts a server with pod `a` on a TCP port. The server injects the faults of `plan`.
+/// Starts a server with pod `a`, which injects the faults of `plan`.
 async fn listening(plan: &str) -> Listening {
     let server = builder().seed([pod("a")]).faults(plan).unwrap().build();
     server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap()
 }
 
-/// Sends a GET request with `Connection: close`. Returns all bytes received until the connection closes.
+/// Sends a GET request, and returns all bytes received until the connection closes.
 async fn talk(listening: &Listening, uri: &str) -> String {
     let mut stream = TcpStream::connect(listening.local_addr()).await.unwrap();
     let head = format!("GET {uri} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");

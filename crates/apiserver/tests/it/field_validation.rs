@@ -13,8 +13,7 @@ use crate::ask::{Reply, builder, get, pod, request, send};
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A pod with unknown and duplicate fields at several places: in its metadata, its spec, its containers and a
-/// volume.
+/// A pod with unknown and duplicate fields.
 const WRONG: &str = r#"{"metadata":{"name":"a","foo":1},"spec":{"containers":[
     {"name":"c","image":"i","imagex":"j","livenessProbe":{"httpGet":{"port":1,"b":2},"exec":{}}},
     {"name":"d","image":"i","image":"k"}],
@@ -43,9 +42,7 @@ async fn write(server: &Server, method: &str, uri: &str, kind: &str, body: &str)
     send(server, request.body(body).unwrap()).await
 }
 
-/// Returns the text of each `Warning` header of the response, with quotation marks unescaped.
-///
-/// The text does not contain the header's warn code and warn agent.
+/// Returns the unescaped text of each `Warning` header, without code and agent.
 fn warnings(reply: &Reply) -> Vec<String> {
     let all = reply.headers.get_all("warning").iter();
     all.map(|value| {

@@ -16,13 +16,12 @@ use kube_informer_apiserver::{LoggedRequest, Server};
 use kube_runtime::watcher::{Config, Error, Event};
 use serde::de::DeserializeOwned;
 
-/// Duration without events, in virtual time, after which a test assumes that no more events arrive.
+/// Virtual time without events after which a test expects no more events.
 ///
-/// This duration is longer than kube-rs's first backoff after an error, which is at most 1.6 s with jitter.
+/// Longer than kube-rs's first backoff, which is at most 1.6 s with jitter.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Returns two configurations of kube-rs's watcher. With the first, the watcher reads the initial objects
-/// with a list. With the second, it uses a streaming list.
+/// Returns watcher configurations for an initial list and for a streaming list.
 fn both_strategies() -> [Config; 2] {
     [Config::default(), Config::default().streaming_lists()]
 }
@@ -35,7 +34,7 @@ fn all_pods(server: &Server) -> Api<Pod> {
     Api::all(client(server))
 }
 
-/// A running kube-rs watcher. The methods of this type return the watcher's events as lines of text.
+/// A running kube-rs watcher whose events are returned as lines of text.
 struct WatcherTrace<K> {
     events: Pin<Box<dyn Stream<Item = Result<Event<K>, Error>> + Send>>,
 }
@@ -50,9 +49,7 @@ where
         }
     }
 
-    /// Collects events and errors until the watcher returns nothing for [`SILENCE`].
-    ///
-    /// Returns one line of text per event or error.
+    /// Returns a line per event or error until none arrives for [`SILENCE`].
     async fn trace(&mut self) -> String {
         let mut trace = String::new();
         while let Ok(event) = tokio::time::timeout(SILENCE, self.events.next()).await {
@@ -68,7 +65,7 @@ where
         assert!(event.is_err(), "{}", line(&event.unwrap().unwrap()));
     }
 
-    /// Returns the next event or error as a line. Panics if the watcher returns none within [`SILENCE`].
+    /// Returns the next event or error as text; panics if none arrives within [`SILENCE`].
     async fn next(&mut self) -> String {
         let event = tokio::time::timeout(SILENCE, self.events.next()).await;
         line(&event.expect("no silence").expect("a watcher does not end"))
@@ -108,7 +105,7 @@ fn of_api(error: &kube_client::Error) -> String {
     }
 }
 
-/// Returns the logged requests for pods, one per line, and clears the server's request log.
+/// Returns the logged requests for pods, one per line, and clears the log.
 fn logged(server: &Server) -> String {
     let log = server.requests();
     log.clear();

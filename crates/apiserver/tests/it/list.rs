@@ -78,12 +78,9 @@ async fn built_in_lists_start_with_metadata_and_custom_ones_end_with_it() {
     );
 }
 
-/// Lists the pods of a new server with the query `query`. `cache` is the server's watch-cache option.
+/// Lists pods, and returns their names and the list's revision, or the error.
 ///
-/// Returns the names of the pods and the revision of the list, or the error as text.
-///
-/// Before the list request, pods `a`, `b` and `c` are created at the revisions 1 to 3, and pod `a` is deleted
-/// at revision 4.
+/// The server has pods `a`, `b` and `c` from revisions 1 to 3, and deleted pod `a` at revision 4.
 async fn names(query: &str, cache: WatchCache) -> String {
     let server = builder()
         .watch_cache(cache)

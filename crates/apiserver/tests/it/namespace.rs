@@ -17,7 +17,7 @@ fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}})
 }
 
-/// Returns a pod in namespace `n` that is bound to a node and has a grace period of `seconds` seconds.
+/// Returns a pod in namespace `n` with a node and a grace period of `seconds`.
 fn bound(name: &str, seconds: i64) -> Value {
     let mut pod = pod(&format!("n/{name}"));
     pod["spec"]["nodeName"] = json!("node");

@@ -13,9 +13,7 @@ use serde_json::json;
 
 use crate::ask::{Reply, get};
 
-/// Namespace and name of each config map, in the order in which the server lists config maps.
-///
-/// The order is that of the keys in etcd, so `a-b/x` precedes `a/x`.
+/// Namespace and name of each config map, in the order of their keys in etcd.
 const KEYS: [(&str, &str); 8] = [
     ("a-b", "x"),
     ("a", "x"),
@@ -29,16 +27,12 @@ const KEYS: [(&str, &str); 8] = [
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Creates the config map with this index in [`KEYS`], or changes the config map if it exists.
+    /// Creates or changes the config map with this index in [`KEYS`].
     Put(usize),
     Delete(usize),
-    /// Expires the `continue` tokens of all past revisions.
-    ///
-    /// Requests with these tokens receive a 410 response.
+    /// Expires all past revisions and their `continue` tokens.
     Compact,
-    /// Requests the next page of the current chain. The number is the request's limit.
-    ///
-    /// If there is no current chain, requests the first page of a new list.
+    /// Requests the next page of the current list, or starts a new list, with this limit.
     Page(usize),
 }
 
@@ -52,11 +46,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..40)
 }
 
-/// The config maps that exist at one revision. The key is the index in [`KEYS`], and the value is the
-/// `resourceVersion` of the config map.
+/// The `resourceVersion` of each config map at one revision, by its index in [`KEYS`].
 type Moment = BTreeMap<usize, u64>;
 
-/// A list that the test has not read completely, with the `continue` token for the next page.
+/// A list with further pages, and the `continue` token for the next page.
 struct Chain {
     token: String,
     revision: u64,
@@ -65,9 +58,9 @@ struct Chain {
 }
 
 struct Reference {
-    /// The config maps that exist at each revision. The index in the vector is the revision.
+    /// The config maps at each revision; the index is the revision.
     moments: Vec<Moment>,
-    /// Oldest revision whose `continue` tokens are valid. The tokens of older revisions have expired.
+    /// Oldest revision whose `continue` tokens are valid.
     horizon: u64,
     namespace: Option<&'static str>,
 }
@@ -83,10 +76,9 @@ impl Reference {
         self.moments.push(moment);
     }
 
-    /// Returns the config maps that exist at `revision` and have at least the index `from` in [`KEYS`].
+    /// Returns the index and `resourceVersion` of the config maps that remain of a list.
     ///
-    /// Each config map is its index in [`KEYS`] and its `resourceVersion`. If `self.namespace` is set, the
-    /// result contains only config maps in this namespace.
+    /// The list is at `revision`, and continues at the index `from` in [`KEYS`].
     fn rest(&self, revision: u64, from: usize) -> Vec<(usize, u64)> {
         let moment = usize::try_from(revision).map(|revision| &self.moments[revision]);
         let rest = moment.expect("revisions are few").range(from..);
@@ -109,10 +101,9 @@ impl Reference {
     }
 }
 
-/// Asserts that `page`, a response of the server, contains the expected config maps.
+/// Asserts that `page` has the first `limit` config maps at `revision` from index `from` of [`KEYS`].
 ///
-/// The page must contain the config maps that exist at `revision`, from index `from` of [`KEYS`], but at most
-/// `limit` of them. Returns the chain that continues after the page, or `None` if the page is the last one.
+/// Returns the chain that continues after the page, unless the page is the last.
 fn judge(
     reference: &Reference,
     page: &Reply,

@@ -15,9 +15,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// Returns the path of a test's data directory, below the build directory.
-///
-/// If an earlier run of the test has left a directory at this path, deletes it.
+/// Returns the path of a test's data directory, and deletes a directory at this path.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
@@ -147,8 +145,7 @@ fn objects_of_an_unserved_kind_are_kept_until_it_is_served() {
     );
 }
 
-/// Asserts that a server can't open this data directory. Returns the error and its source as text, in which
-/// `DIR` replaces the path.
+/// Asserts that a server can't open a data directory, and returns the error with `DIR` as the path.
 fn refusal(directory: &Path) -> String {
     let error = match builder().open(directory) {
         Ok(server) => panic!("{server:?} was opened"),
@@ -246,17 +243,16 @@ fn a_truncated_or_overwritten_store_is_rejected() {
     assert_eq!(open(&directory).list("v1", "pods").len(), 200);
 }
 
-/// Number of concurrent writers in the process that the test kills. No two writers write the same object.
+/// Number of concurrent writers, each with its own objects.
 const WRITERS: usize = 4;
 /// Number of child processes that `acknowledged_writes_survive_a_kill` starts and kills, one after the other.
 const KILLS: u64 = 12;
 /// Name of the test function that each child process runs.
 const CHILD: &str = "persistence::write_until_killed";
 
-/// Writes pods until the process is killed. `acknowledged_writes_survive_a_kill` runs it in a child process.
+/// Writes pods until `acknowledged_writes_survive_a_kill` kills this process.
 ///
-/// The test reads a seed for random numbers and the path of the data directory from standard input. It prints
-/// a line before each write, and another line after the server has acknowledged the write.
+/// Prints a line before each write, and another line after the server has acknowledged the write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "writes for ever; `acknowledged_writes_survive_a_kill` runs it"]
 async fn write_until_killed() {
@@ -301,10 +297,9 @@ async fn write(server: &Server, writer: usize, seed: u64) {
     }
 }
 
-/// The values of `spec.priority` that a pod may have after the writing process was killed.
+/// Possible `spec.priority` values of a pod after the kill, `None` if the pod may be absent.
 ///
-/// `None` means that the pod may be absent. The first element results from the last acknowledged write. The
-/// other elements result from later writes, which the server has not acknowledged.
+/// The first element is of the last acknowledged write, and the others are of later writes.
 type Known = Vec<Option<u64>>;
 
 #[test]
@@ -337,10 +332,10 @@ fn acknowledged_writes_survive_a_kill() {
     assert!(revision > 100, "the child has written: {revision}");
 }
 
-/// Runs the child process, and kills it after its server has acknowledged `stop_after` writes.
+/// Kills the child process after `stop_after` acknowledged writes, and returns the highest acknowledged
+/// revision.
 ///
-/// Records the possible results of the child's writes in `known`, by the name of the pod. Returns the highest
-/// acknowledged revision.
+/// Adds the possible results of the writes to `known`, by pod name.
 fn kill_in_the_middle(
     directory: &Path,
     round: u64,
@@ -388,9 +383,7 @@ fn kill_in_the_middle(
     revision
 }
 
-/// Returns the `spec.priority` of each stored pod, by the name of the pod.
-///
-/// Asserts that each pod has all fields that the child process or the server has set.
+/// Asserts that all stored pods are complete, and returns their `spec.priority` by name.
 fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
         let value = pod["spec"]["priority"].as_u64().unwrap();

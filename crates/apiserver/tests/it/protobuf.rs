@@ -9,7 +9,7 @@ use crate::ask::{Reply, builder, get, pods, request, send};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Encodes a protobuf field whose value is a string or a message of less than 128 bytes.
+/// Encodes a protobuf field whose value is shorter than 128 bytes.
 fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     let length = u8::try_from(bytes.len()).unwrap();
@@ -17,8 +17,7 @@ fn field(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     [&[number << 3 | 2, length], bytes].concat()
 }
 
-/// Encodes a Kubernetes request body in protobuf: the magic number, and an envelope with the object and its
-/// type.
+/// Encodes a Kubernetes request body in protobuf.
 fn body(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
     let type_meta = [field(1, api_version), field(2, kind)].concat();
     [&b"k8s\0"[..], &field(1, type_meta), &field(2, object)].concat()

@@ -61,7 +61,7 @@ fn decoded(object: &[u8]) -> Value {
     decoded.unwrap_or_else(|error| json!(error.to_string()))
 }
 
-/// Decodes a protobuf list. Returns its API version and kind, its metadata, and its encoded items.
+/// Decodes a protobuf list into its API version and kind, its metadata, and its encoded items.
 fn list(body: &[u8]) -> (String, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let envelope = Envelope::read(body.strip_prefix(&Envelope::MAGIC).unwrap()).unwrap();
     let of_number = |number: u32| {
@@ -73,10 +73,7 @@ fn list(body: &[u8]) -> (String, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     (kind, of_number(1).collect(), of_number(2).collect())
 }
 
-/// Decodes the protobuf events of a watch, and returns each event as a line of text.
-///
-/// The line has the type of the event, and the kind, the name and the revision of the object. For an error,
-/// the line has the code and the message of the status.
+/// Decodes the protobuf events of a watch into one line of text per event.
 fn events(mut body: &[u8]) -> Vec<String> {
     let mut events = Vec::new();
     while let Some((length, rest)) = body.split_first_chunk::<4>() {
@@ -120,7 +117,7 @@ fn event_text(event: &[u8]) -> Option<String> {
     Some(format!("{event_type} {text}"))
 }
 
-/// Returns the events of a watch that starts with the current objects and ends after one second.
+/// Returns the events of a one-second watch that starts with the current objects.
 async fn watch(server: &Server, accept: &str) -> String {
     let uri = format!(
         "{PODS}?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
@@ -239,7 +236,7 @@ async fn an_object_that_does_not_fit_is_sent_as_json_and_ends_a_watch() {
     .assert_eq(&watch(&server, EITHER).await);
 }
 
-/// Returns the events of a watch of two pods on a server with this fault plan.
+/// Returns the events of a watch of two pods, with the faults of `plan`.
 async fn watch_with(plan: &str) -> String {
     let seeded = builder().seed([pod("a"), pod("b")]);
     watch(&seeded.faults(plan).unwrap().build(), PROTOBUF).await

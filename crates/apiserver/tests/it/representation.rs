@@ -126,9 +126,7 @@ async fn a_write_whose_response_is_not_acceptable_is_not_stored() {
     assert_eq!(server.revision(), revision);
 }
 
-/// Opens a watch of pods on a new server. Returns the events that the watch sends until its timeout of 1 s.
-///
-/// The server has pod `b`. Pod `a` was created and deleted before the watch starts.
+/// Returns the events of a watch for 1 s, on a server with pod `b` and deleted pod `a`.
 async fn watch_as(query: &str, accept: &str) -> Vec<Value> {
     let server = pods(&["a", "b"]);
     server.delete("v1", "pods", "default/a").unwrap();
@@ -177,9 +175,7 @@ async fn a_watch_of_metadata_has_partial_objects_and_bookmarks_and_whole_errors(
     assert_eq!(error[0]["object"]["kind"], "Status");
 }
 
-/// Sends a list request for `path`, and returns the response, a `Table`, as text.
-///
-/// The text has the columns and rows that `kubectl get -o wide` prints.
+/// Sends a list request, and returns the columns and rows of the `Table` as text.
 async fn printed(server: &Server, path: &str) -> String {
     let table = get_as(server, path, TABLE).await.json;
     let mut text = columns(&table).join(" | ");

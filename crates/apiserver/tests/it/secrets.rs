@@ -21,9 +21,7 @@ const TOKEN: &str = "hunter2-token";
 const SECRET: &str = "hunter2";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
-/// Returns requests that contain a secret, for example in the body, the query or a header.
-///
-/// Each request is paired with the status code of the expected response.
+/// Returns requests that contain a secret, each with the expected status code.
 fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     let secret = json!({
         "apiVersion": "v1",
@@ -95,9 +93,7 @@ fn requests() -> Vec<(Request<Full<Bytes>>, u16)> {
     rows.into_iter().map(carrying_secrets).collect()
 }
 
-/// Builds a request from `method`, `uri`, `content_type` and `body`, with secrets in two headers.
-///
-/// The headers are `Cookie` and `Authorization`. Returns the request and `code`, the expected status code.
+/// Builds a request with secrets in two headers, and returns it with the expected status.
 fn carrying_secrets(
     (method, uri, content_type, body, code): (&str, &str, &str, String, u16),
 ) -> (Request<Full<Bytes>>, u16) {

@@ -23,8 +23,7 @@ async fn next(body: &mut Body) -> Bytes {
     frame.into_data().unwrap()
 }
 
-/// Asserts that three watchers receive the same buffer, not copies, for each event. The third watcher is
-/// opened after the events.
+/// Asserts that two early watchers and a late one receive the same buffer for each event.
 #[tokio::test(start_paused = true)]
 async fn an_event_is_encoded_once_for_all_watchers_of_a_representation() {
     let table = "application/json;as=Table;v=v1;g=meta.k8s.io";

@@ -25,16 +25,14 @@ fn serving(api_version: &str, kind: &str, spec: &Value) -> Server {
     builder().seed([object]).build()
 }
 
-/// Creates a pod with `spec` on a new server, applies the strategic merge patch `patch`, and returns the
-/// resulting spec.
+/// Returns the spec of a pod with `spec` after the strategic merge patch `patch`.
 async fn patched(spec: &Value, patch: &Value) -> Value {
     let reply = strategic(&serving("v1", "Pod", spec), POD, &json!({ "spec": patch })).await;
     assert_eq!(reply.code, 200, "{}", reply.text);
     reply.json["spec"].clone()
 }
 
-/// Creates a pod with `spec` on a new server and sends `patch`, an invalid strategic merge patch. Asserts
-/// that the pod is unchanged, and returns the error as text.
+/// Asserts that the invalid `patch` does not change a pod with `spec`, and returns the error.
 async fn refused(spec: &Value, patch: &Value) -> String {
     let server = serving("v1", "Pod", spec);
     let reply = strategic(&server, POD, &json!({ "spec": patch })).await;

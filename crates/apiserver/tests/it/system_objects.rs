@@ -15,8 +15,7 @@ fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// Returns the object `kubernetes` of the resource `plural` in the namespace `default`, without its name,
-/// namespace, uid, creation time and generation.
+/// Returns the object `default/kubernetes` of `plural` without metadata that every object has.
 fn kubernetes(server: &Server, api_version: &str, plural: &str) -> Value {
     let mut object = server
         .get(api_version, plural, "default/kubernetes")

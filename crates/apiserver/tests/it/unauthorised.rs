@@ -22,9 +22,7 @@ fn guarded() -> Server {
         .build()
 }
 
-/// Returns URL paths of all routes and of all kinds, also in unusual spellings.
-///
-/// An unusual spelling, such as `//faults`, must not bypass the authentication.
+/// Returns URL paths of all routes and kinds, also in unusual spellings such as `//faults`.
 async fn paths(server: &Server) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/",
@@ -157,10 +155,10 @@ async fn only_the_exact_token_is_accepted() {
     }
 }
 
-/// The headers of each request that a test sends as raw bytes, with the final empty line.
+/// The headers of each raw request, with the final empty line.
 const END: &str = "Host: localhost\r\nConnection: close\r\n\r\n";
 
-/// Sends `bytes` over a new TCP connection, and returns the first line of the response.
+/// Sends `bytes` over a new connection, and returns the first line of the response.
 async fn first_line(address: SocketAddr, bytes: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();

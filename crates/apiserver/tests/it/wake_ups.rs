@@ -18,7 +18,7 @@ const WATCH: &str = "/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=
 /// An operation on the server that affects an open watch, for example a write.
 type Order = fn(&Server);
 
-/// Opens a watch and polls its body once. Asserts that no data is available yet, and returns the body.
+/// Opens a watch, and asserts that no data is available yet.
 async fn waiting(server: &Server) -> Spawn<Body> {
     let request = request("GET", WATCH)
         .body(Full::<Bytes>::default())
@@ -30,9 +30,7 @@ async fn waiting(server: &Server) -> Spawn<Body> {
     body
 }
 
-/// Polls the body until a poll returns `Pending` without waking the task, or until the body ends or fails.
-///
-/// Returns whether a poll returned a frame, an error, or the end of the body.
+/// Polls until no data is available, and returns whether a poll returned anything.
 fn drain(body: &mut Spawn<Body>) -> bool {
     let mut came = false;
     loop {

@@ -9,8 +9,7 @@ use crate::ask::{Watch, builder, get, pod, pods};
 const WATCH: &str = "/api/v1/pods?watch=1&timeoutSeconds=600";
 const STREAMING: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
-/// Returns a server with two pods, created at the revisions 1 and 2. A third pod was created at revision 3
-/// and deleted at revision 4.
+/// Creates pods at the revisions 1, 2 and 3, and deletes the third at revision 4.
 fn server() -> Server {
     let server = pods(&["b", "a"]);
     server.create(pod("c")).unwrap();
@@ -18,10 +17,7 @@ fn server() -> Server {
     server
 }
 
-/// Opens a watch with the query `query` on a new server, creates pod `z`, and asserts that `trace` lists the
-/// received events.
-///
-/// A line `--` in `trace` separates the events before the creation from the events after it.
+/// Asserts the events of a watch; in `trace`, `--` stands for the creation of pod `z`.
 async fn check(query: &str, trace: &Expect) {
     let server = server();
     let mut watch = Watch::open(&server, &format!("{WATCH}&{query}")).await;

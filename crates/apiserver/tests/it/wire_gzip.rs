@@ -14,8 +14,7 @@ use tower_service::Service;
 use crate::ask::{builder, pod, request};
 use crate::wire::{connect, loopback};
 
-/// Length in bytes up to which the server never compresses a response. The server compresses longer responses
-/// if the client accepts gzip.
+/// Maximum length in bytes of responses that the server never compresses.
 const THRESHOLD: usize = 128 * 1024;
 
 const MAP: &str = "/api/v1/namespaces/default/configmaps/m";
@@ -29,7 +28,7 @@ fn map(bytes: usize) -> Value {
     })
 }
 
-/// Sends a request with the header `Accept-Encoding: <encoding>`. Returns the response's headers and body.
+/// Sends a request with `Accept-Encoding: <encoding>`, and returns the response's headers and body.
 async fn ask(server: &Server, method: Method, uri: &str, encoding: &str) -> (HeaderMap, Bytes) {
     let request = request(method.as_str(), uri).header("accept-encoding", encoding);
     let request = request.body(Full::<Bytes>::default()).unwrap();
@@ -48,9 +47,7 @@ fn unzip(gzip: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns a server that contains config map `m`.
-///
-/// Without compression, the body of a GET response for `m` has exactly `bytes` bytes.
+/// Returns a server whose uncompressed GET response for config map `m` has `bytes` bytes.
 async fn with_answer_of(bytes: usize) -> Server {
     let server = builder().seed([map(bytes)]).build();
     let (_, plain) = get(&server, MAP, "identity").await;

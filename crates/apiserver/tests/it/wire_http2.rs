@@ -17,8 +17,6 @@ use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
 /// Initial flow-control window of each HTTP/2 stream, in bytes, as the client announces it.
-///
-/// The flow-control window of the whole connection is larger: [`CONNECTION_WINDOW`].
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 

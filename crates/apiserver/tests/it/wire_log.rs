@@ -19,7 +19,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::ask::{builder, request};
 use crate::wire::loopback;
 
-/// Captured log messages of the current thread. Dropping the value ends the capture.
+/// Captures the log messages of the current thread until dropped.
 pub(crate) struct Log {
     text: Text,
     _guard: tracing::subscriber::DefaultGuard,

@@ -21,10 +21,11 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use crate::ask::{builder, pod, pods, request};
 use crate::wire::{loopback, next_event};
 
-/// Opens a TLS connection to a server, with the client certificate `client` if it is not `None`.
+/// Opens a TLS connection with the optional client certificate `client`, and asserts the protocol `alpn`.
 ///
+/// # Errors
 /// Returns an error if the server's certificate is not from the authority `trusted` or is not valid for
-/// `name`. Asserts that the server has selected the protocol `alpn`.
+/// `name`.
 async fn connect(
     address: SocketAddr,
     trusted: &Tls,
@@ -65,8 +66,7 @@ fn authority() -> Tls {
     Tls::generate([]).unwrap()
 }
 
-/// Lists pods over HTTP/1.1 with the bearer token `token`. Returns the status code and the error message,
-/// which is empty if the request succeeds.
+/// Lists pods, and returns the status code and the error message, which is empty on success.
 async fn ask(stream: TlsStream<TcpStream>, token: Option<&str>) -> (u16, String) {
     let mut tasks = JoinSet::new();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();

@@ -52,14 +52,14 @@ pub(crate) struct Options {
     pub(crate) without: Option<Loop>,
     /// CPU request of each pod, as a Kubernetes quantity.
     pub(crate) cpu: String,
-    /// Maximum duration of the demo, from its start. The demo fails if it has not succeeded by then.
+    /// Maximum duration of the demo, after which it fails.
     pub(crate) deadline: Duration,
     pub(crate) target: Target,
-    /// File to which the embedded server's request log is written, or `None` to write no log.
+    /// File for the embedded server's request log.
     pub(crate) request_log: Option<PathBuf>,
 }
 
-/// The API server that the demo uses: an embedded server, or a real server from a kubeconfig.
+/// The API server that the demo uses.
 #[derive(Debug)]
 pub(crate) enum Target {
     Embedded,
@@ -73,7 +73,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Returns whether the demo's loops write to the server. If false, the loops only observe.
+    /// Returns whether the demo's loops write to the server instead of only observing it.
     fn acts(&self) -> bool {
         match self {
             Target::Embedded => true,
@@ -91,8 +91,7 @@ enum Broken {
 /// Runs the demo, writes the request log if requested, and removes the created objects.
 ///
 /// # Errors
-/// Returns an error if the server is unreachable or rejects a request, if the demo does not succeed before
-/// its deadline, if the request log can't be written, or if created objects can't be removed.
+/// Returns an error if the demo misses its deadline, or if a request, the log or the removal fails.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let world = match interrupt.unless(World::open(options)).await {
         Ok(world) => world?,
@@ -148,9 +147,7 @@ impl From<Signal> for Broken {
     }
 }
 
-/// Creates the control loops, runs the demo, and stops the loops.
-///
-/// The loops are stopped also if the demo fails or a signal arrives.
+/// Creates the control loops, runs the demo, and always stops the loops.
 async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Result<(), Broken> {
     output::say(world.description());
     let (tell, steps) = mpsc::channel(STEPS_MAX);
@@ -169,7 +166,7 @@ async fn tell(options: &Options, world: &World, interrupt: &mut Interrupt) -> Re
     ended
 }
 
-/// A running demo: its options, its server, its control loops, and the steps that the loops report.
+/// A running demo.
 struct Stage<'a> {
     options: &'a Options,
     world: &'a World,
@@ -275,11 +272,9 @@ impl Stage<'_> {
     }
 }
 
-/// Prints a table with the numbers of requests and cache reads of each process.
+/// Prints the numbers of requests and cache reads of each `User-Agent`.
 ///
-/// A process is a group of control loops with the same `User-Agent`. Below the table, prints how many list
-/// requests the processes sent after the request with the sequence number `synced`. Without a request log on
-/// the server, `synced` is `None`, and the function counts only cache reads.
+/// With a request log, also prints how many lists followed the request with the sequence number `synced`.
 fn account(world: &World, plane: &ControlPlane, synced: Option<u64>) {
     let log = world.requests();
     let reads = plane.reads();

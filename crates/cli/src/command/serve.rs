@@ -44,13 +44,10 @@ pub(crate) use self::{
     watch_caches::{CacheSize, WatchCaches},
 };
 
-/// First line of every kubeconfig that `serve` writes. `serve` replaces an existing file only if the file
-/// starts with this line.
+/// First line of every kubeconfig that `serve` writes; only files with this line are replaced.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
-/// Constant part of the seed from which random numbers for seeded objects and changes are generated.
-///
-/// The seed is the sum of this arbitrary number and the server's revision at the start.
+/// Seed of the random numbers, to which the server's revision at the start is added.
 const RNG_SEED: u64 = 1;
 
 /// The options of the `serve` subcommand.
@@ -58,7 +55,7 @@ const RNG_SEED: u64 = 1;
 pub(crate) struct Options {
     pub(crate) listen: SocketAddr,
     pub(crate) kubeconfig: PathBuf,
-    /// Directory in which the server stores its objects, or `None` to keep them only in memory.
+    /// Directory in which the server stores its objects; without it, they are only in memory.
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) watch_caches: WatchCaches,
     pub(crate) seed_objects: Vec<SeedObjects>,
@@ -76,8 +73,7 @@ struct Company {
 /// Runs the server until a signal arrives.
 ///
 /// # Errors
-/// Returns an error if the fault plan is malformed, if the server rejects a seeded object, or if the data
-/// directory, the address or the kubeconfig file can't be used.
+/// Returns an error if the server can't be started or an option can't be applied.
 pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow::Result<Ending> {
     let plan = options.faults.as_ref().map(FaultPlan::read).transpose()?;
     let prepared = async {
@@ -97,7 +93,7 @@ pub(crate) async fn run(options: &Options, interrupt: &mut Interrupt) -> anyhow:
     Ok(Ending::Ended(signal?))
 }
 
-/// Builds the server. If the options have a data directory, the server loads the objects stored there.
+/// Builds the server with the objects in the data directory, if any.
 async fn start(options: &Options) -> anyhow::Result<Server> {
     let builder = options
         .watch_caches
@@ -113,10 +109,7 @@ async fn start(options: &Options) -> anyhow::Result<Server> {
     Ok(server)
 }
 
-/// Listens on the configured address, writes the kubeconfig, and waits until a signal arrives.
-///
-/// Prints the address and the path of the kubeconfig. When the signal arrives, closes the port, removes the
-/// kubeconfig, and returns the signal.
+/// Listens, writes the kubeconfig, and runs until a signal arrives; then removes the kubeconfig.
 async fn serve(
     options: &Options,
     server: &Server,
@@ -161,7 +154,7 @@ async fn serve(
 // === impl Company ===
 
 impl Company {
-    /// Creates the seeded objects on the server, and the controllers if the options request them.
+    /// Creates the seeded objects on the server, and the controllers if requested.
     ///
     /// # Errors
     /// Returns an error if the server rejects an object.
@@ -215,7 +208,7 @@ impl Company {
     }
 }
 
-/// Creates the requested objects on the server. Prints the number of objects and the duration.
+/// Creates the requested objects on the server, and prints their number.
 async fn seed(
     server: &Server,
     wanted: &[SeedObjects],
@@ -236,7 +229,7 @@ async fn seed(
     Ok(populations)
 }
 
-/// Prints the URL at which clients can read and change the fault plan, and prints the plan with its seed.
+/// Prints the URL of the fault plan, and the plan with its seed.
 fn say_faults(server: &Server, address: SocketAddr) {
     output::say(format_args!(
         "faults:      http://{address}/faults reads (GET), extends (POST) and clears (DELETE) the plan:"

@@ -13,7 +13,7 @@ use kube_informer::{
     Indexer, Lister, Object, ObjectName, SharedInformer, indexer::IndexToken, selector::Selector,
 };
 
-/// Counter of the reads from the caches of one process. Clones share the counter.
+/// Counter of cache reads in one process, shared by all clones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reads(Arc<AtomicU64>);
 
@@ -23,7 +23,7 @@ impl Reads {
     }
 }
 
-/// Read access to the informer cache for objects of kind `K`. Each read is counted.
+/// Counted read access to the informer cache for objects of kind `K`.
 pub(crate) struct Cache<K> {
     lister: Lister<K>,
     indexer: Indexer<K>,
@@ -42,7 +42,6 @@ where
         }
     }
 
-    /// Returns the object with this name, or `None` if the cache does not contain the object.
     pub(crate) fn find(&self, name: &ObjectName) -> Option<Object<K>> {
         self.read();
         self.lister.find(name)

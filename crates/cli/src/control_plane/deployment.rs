@@ -36,38 +36,30 @@ const TEMPLATE_HASH: &str = "pod-template-hash";
 const WORKERS: usize = 2;
 
 /// Characters of a template hash, as in Kubernetes (`SafeEncodeString` in `util/rand`).
-///
-/// Vowels, and digits that look like vowels, are missing. Therefore a hash contains no English word by
-/// chance.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 struct Controller {
     deployments: Cache<Deployment>,
     replica_sets: Cache<ReplicaSet>,
-    /// Token of an index of ReplicaSets. The index key is the uid of the Deployment that controls a
-    /// ReplicaSet.
+    /// Index of ReplicaSets by the uid of the controlling Deployment.
     owned: IndexToken,
     write_deployments: Writes<Deployment>,
     write_replica_sets: Writes<ReplicaSet>,
 }
 
-/// Event handler for Deployments. Adds the Deployment of each event to the queue.
-///
-/// Reports a step if a Deployment is new, or if the ready state in its status has changed.
+/// Event handler that queues Deployments, and reports new ones and changes of their ready state.
 struct Deployments {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler for ReplicaSets. Adds the controlling Deployment of the event's ReplicaSet to the queue.
-///
-/// Reports a step if the ReplicaSet is new.
+/// Event handler that queues the controlling Deployments of ReplicaSets and reports new ReplicaSets.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Adds the deployment controller to a process: its informers, event handlers and workers.
+/// Adds the informers, event handlers and workers of the deployment controller to a process.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down, or already has a deployment controller.
@@ -156,9 +148,7 @@ impl EventHandler<ReplicaSet> for ReplicaSets {
     }
 }
 
-/// Returns whether the Deployment's status is up to date, and the status's number of ready replicas.
-///
-/// The status is up to date if its `observedGeneration` equals the Deployment's generation.
+/// Returns whether the Deployment's status is up to date, and its number of ready replicas.
 fn standing(deployment: &Object<Deployment>) -> (bool, i32) {
     let Some(deployment) = deployment.live() else {
         return (false, 0);
@@ -323,10 +313,7 @@ fn replica_set_of(deployment: &Deployment) -> Result<ReplicaSet, serde_json::Err
     })
 }
 
-/// Returns the hash of a pod template, as text.
-///
-/// The hash is the FNV-1a hash of the template's JSON. Each decimal digit is replaced by a character of
-/// [`ALPHABET`].
+/// Returns the FNV-1a hash of a pod template's JSON, in characters of [`ALPHABET`].
 fn template_hash(template: &PodTemplateSpec) -> Result<String, serde_json::Error> {
     let bytes = serde_json::to_vec(template)?;
     let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| {

@@ -23,9 +23,7 @@ use tokio::time::Instant;
 /// Time after which the expectations for an object expire, as `ExpectationsTimeout` in Kubernetes.
 pub(crate) const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// The events that one controller still expects, grouped by owner.
-///
-/// An owner is the object that the controller reconciles, such as a ReplicaSet.
+/// The events that one controller still expects, grouped by owner: the object that it reconciles.
 #[derive(Default)]
 pub(crate) struct Expectations {
     by_owner: Mutex<BTreeMap<ObjectName, Expected>>,
@@ -40,11 +38,9 @@ struct Expected {
 }
 
 impl Expectations {
-    /// Records the expected events of an owner, and replaces the owner's earlier expectations.
+    /// Replaces the expected events of an owner. `deletions` contains the uids of the objects to delete.
     ///
-    /// `creations` is the number of objects that the controller is about to create. `deletions` contains the
-    /// uids of the objects that it is about to delete. Must be called before the requests are sent, and only
-    /// if [`Expectations::met`] returned `true`.
+    /// Must be called before the requests are sent, and only if [`Expectations::met`] returned `true`.
     pub(crate) fn expect(&self, owner: &ObjectName, creations: usize, deletions: BTreeSet<String>) {
         let expected = Expected {
             since: Instant::now(),
@@ -56,25 +52,23 @@ impl Expectations {
 
     /// Reduces the owner's number of expected creations by one.
     ///
-    /// Must be called when the `Added` event of a created object arrives. Must also be called for a creation
-    /// request that has failed or was not sent.
+    /// Must be called for each `Added` event, and for each creation request that failed or was not sent.
     pub(crate) fn created(&self, owner: &ObjectName) {
         self.change(owner, |expected| {
             expected.creations = expected.creations.saturating_sub(1);
         });
     }
 
-    /// Removes the expected deletion of the object with the uid `uid` from the owner's expectations.
+    /// Removes the expected deletion of the object with the uid `uid`.
     ///
-    /// Must be called when the deletion event arrives. Must also be called if the deletion request has failed
-    /// or was not sent.
+    /// Must be called for each deletion event, and for each deletion request that failed or was not sent.
     pub(crate) fn deleted(&self, owner: &ObjectName, uid: &str) {
         self.change(owner, |expected| {
             expected.deletions.remove(uid);
         });
     }
 
-    /// Returns `true` if the owner has no expected events left, or if its expectations have expired.
+    /// Returns whether the owner has no expected events left, or its expectations have expired.
     pub(crate) fn met(&self, owner: &ObjectName) -> bool {
         let by_owner = self.by_owner.lock();
         by_owner.get(owner).is_none_or(|expected| {

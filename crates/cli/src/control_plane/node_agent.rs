@@ -35,17 +35,13 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Time from the start to the end of a container that fails because of [`Fates`].
-///
-/// The time is long enough for the pod to become ready before the container ends.
+/// Lifetime of a container that must fail, long enough for its pod to become ready.
 pub(crate) const LIFETIME: Duration = Duration::from_millis(400);
 
 /// Number of pods of one node that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Number of containers that must still fail. All node agents share this counter.
-///
-/// While the number is above zero, each container that starts decrements it, and ends after [`LIFETIME`].
+/// Number of containers that must still fail, shared by all node agents.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fates(Arc<AtomicU32>);
 
@@ -63,24 +59,20 @@ struct Agent {
 /// The simulated container of one pod.
 #[derive(Clone, Debug)]
 struct Container {
-    /// Uid of the pod. A new pod with the same name has another uid and gets a new container.
+    /// Uid of the pod; a new pod with the same name has another uid.
     pod_uid: String,
     ends: Option<Instant>,
 }
 
-/// Event handler for pods. Adds the pods of the node `node` to the queue, and reports their progress.
-///
-/// Also reports each new pod that is not bound to a node.
+/// Event handler that queues the pods of `node` and reports their progress.
 struct Pods {
-    /// Name of the node whose pods are handled, or `None` for the pods of all nodes.
+    /// Name of the node whose pods are handled, or `None` for all nodes.
     node: Option<String>,
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Adds the agent of the node named `node` to a process, which must have no other loop.
-///
-/// In the reported steps, the name of the loop is the user agent of the process.
+/// Adds the agent of the node `node` to a process, which must have no other loop.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.
@@ -113,7 +105,7 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Adds an event handler that reports the changes of pods on all nodes. Adds no worker.
+/// Adds an event handler, without a worker, that reports pod changes on all nodes.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.
@@ -128,7 +120,6 @@ pub(crate) fn observe_all(process: &mut Process) -> Result<(), anyhow::Error> {
     Ok(())
 }
 
-/// Returns the name of the node that a pod is bound to, or `None` if the pod is not bound.
 pub(super) fn node_of(pod: &Pod) -> Option<&str> {
     let spec = pod.spec.as_ref();
     spec.and_then(|spec| spec.node_name.as_deref())
@@ -155,13 +146,12 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 }
 
 impl Fates {
-    /// Creates a counter with the value `doomed`. The first `doomed` containers that start will fail.
+    /// Creates a counter that lets the first `doomed` containers fail.
     pub(crate) fn new(doomed: u32) -> Self {
         Self(Arc::new(AtomicU32::new(doomed)))
     }
 
-    /// Decides whether a container that starts now will fail. If it will, decrements the counter and returns
-    /// `true`.
+    /// Decides whether a container that starts now will fail, and counts the failure.
     fn dooms_next(&self) -> bool {
         let left = |doomed: u32| doomed.checked_sub(1);
         let counted = self
@@ -260,10 +250,7 @@ impl Agent {
         container
     }
 
-    /// Gets the pod `name` from the server, and writes the status `Failed` of the pod.
-    ///
-    /// Must be called when the pod's container has ended. Writes nothing if the pod was deleted or replaced,
-    /// or if its phase is already `Failed` or `Succeeded`.
+    /// Writes the status `Failed` of a pod whose container has ended.
     async fn end(&self, name: &ObjectName, container: &Container) -> Result<(), anyhow::Error> {
         let pod = match self.write_pods.to(name.namespace()).get(name.name()).await {
             Ok(pod) => pod,
@@ -298,7 +285,7 @@ impl Agent {
         }
     }
 
-    /// Deletes a pod without a grace period. The pod's simulated container must already be stopped.
+    /// Deletes a pod, whose container must already be stopped, without a grace period.
     async fn remove(&self, pod: &Pod) -> Result<(), anyhow::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
@@ -341,10 +328,7 @@ fn failed(pod: &Pod) -> Value {
     })
 }
 
-/// Returns all conditions for the pod's status.
-///
-/// The conditions that a kubelet writes have new values. The pod's other conditions are included unchanged,
-/// because a merge patch replaces the whole list.
+/// Returns all conditions for the pod's status, because a merge patch replaces the whole list.
 fn conditions(pod: &Pod, ready: &str, reason: Option<&str>) -> Value {
     const OWN: [&str; 3] = ["Initialized", "ContainersReady", "Ready"];
     let status = pod.status.as_ref();

@@ -39,7 +39,7 @@ use super::{
 /// Number of ReplicaSets that are reconciled concurrently.
 const WORKERS: usize = 2;
 
-/// Maximum number of pods that one reconciliation creates, and maximum number that it deletes.
+/// Maximum number of pods that one reconciliation creates or deletes.
 ///
 /// The value is that of `BurstReplicas` in `replica_set.go`.
 const BURST_MAX: usize = 500;
@@ -47,7 +47,7 @@ const BURST_MAX: usize = 500;
 struct Controller {
     replica_sets: Cache<ReplicaSet>,
     pods: Cache<Pod>,
-    /// Token of an index of pods. The index key is the uid of the ReplicaSet that controls a pod.
+    /// Index of the pods by the uid of the ReplicaSet that controls them.
     owned: IndexToken,
     expectations: Arc<Expectations>,
     queue: RateLimitingQueue<ObjectName>,
@@ -58,25 +58,22 @@ struct Controller {
     write_pods: Writes<Pod>,
 }
 
-/// Event handler for ReplicaSets. Adds the ReplicaSet of each event to the queue.
-///
-/// Reports the event to `teller` if the ReplicaSet is new or the numbers in its status have changed.
+/// Event handler that adds ReplicaSets to the queue, and reports new ones and changed status numbers.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler for pods. Adds the ReplicaSet that controls the pod of each event to the queue.
+/// Event handler that adds a pod's ReplicaSet to the queue, and reports additions, ends and deletions.
 ///
-/// Records in `expectations` that the event confirms a creation or deletion by the controller. Reports the
-/// event to `teller` if the pod was added, has ended, or was deleted.
+/// Also confirms the controller's own creations and deletions in `expectations`.
 struct Pods {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     expectations: Arc<Expectations>,
 }
 
-/// Adds the replica set controller to a process: its informers, event handlers and workers.
+/// Adds the replica set controller to a process.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down, or already has a replica set controller.
@@ -254,9 +251,7 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Records the expected events, deletes the pods in `surplus`, and creates `missing` new pods.
-    ///
-    /// After the first error, sends no more requests, and returns the error.
+    /// Deletes the pods in `surplus`, and creates `missing` new pods, until the first error.
     async fn change(
         &self,
         name: &ObjectName,
@@ -299,9 +294,7 @@ impl Controller {
         Ok(outcome?)
     }
 
-    /// Deletes a pod. Returns `true` if the server accepted the request. A deletion event will then follow.
-    ///
-    /// Returns `false` if the pod did not exist any more.
+    /// Deletes a pod. Returns `false` if the pod did not exist any more.
     async fn delete(&self, pod: &Pod) -> Result<bool, kube_client::Error> {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let this_one = Preconditions {
@@ -321,10 +314,8 @@ impl Controller {
         }
     }
 
-    /// Reports that a ReplicaSet has the desired number of pods ([`Kind::Content`]).
-    ///
-    /// The report names `newest`, the ReplicaSet's newest ready pod. Reports nothing if `newest` is `None`,
-    /// or if `ready`, the number of ready pods, is not higher than at the previous call for this ReplicaSet.
+    /// Reports that a ReplicaSet has the desired number of pods, if `ready` increased since the previous
+    /// call.
     async fn tell_content(&self, set: &ObjectName, ready: i32, newest: Option<&Object<Pod>>) {
         let told = self.content.lock().insert(set.clone(), ready);
         if let Some(newest) = newest.filter(|_| told.is_none_or(|told| told < ready)) {
@@ -360,7 +351,7 @@ impl Controller {
     }
 }
 
-/// Returns the ready pod with the highest resource version, or `None` if no pod is ready.
+/// Returns the ready pod with the highest resource version.
 fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     let ready = pods.iter().filter(|pod| pod.live().is_some_and(is_ready));
     ready.reduce(|newest, pod| {
@@ -372,9 +363,7 @@ fn newest_ready(pods: &[Object<Pod>]) -> Option<&Object<Pod>> {
     })
 }
 
-/// Returns the `number` pods that the controller must delete first.
-///
-/// Pods without a node come first, then pods that are not ready, and then ready pods.
+/// Returns the `number` pods to delete first: without a node, then not ready, then ready.
 fn least_useful(mut pods: Vec<Arc<Pod>>, number: usize) -> Vec<Arc<Pod>> {
     let has_node = |pod: &Pod| {
         let spec = pod.spec.as_ref();

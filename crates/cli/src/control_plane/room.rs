@@ -12,7 +12,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 
-/// Amounts of CPU, memory and pods. Describes the capacity of a node, or the requests of a pod.
+/// CPU, memory and pods: the capacity of a node, or the requests of a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
     /// CPU in thousandths of a core.
@@ -22,7 +22,7 @@ pub(crate) struct Room {
     pods: i128,
 }
 
-/// The first resource, in the order of the variants, that is insufficient on a node for a pod.
+/// The first resource, in the order of the variants, that a node lacks for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     Cpu,
@@ -30,7 +30,7 @@ pub(crate) enum Lack {
     Pods,
 }
 
-/// Error for a text that is not a valid, non-negative Kubernetes quantity. The field contains the text.
+/// Error for a text that is not a non-negative Kubernetes quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotAQuantity(String);
 
@@ -48,7 +48,7 @@ impl Room {
         Ok(room)
     }
 
-    /// Returns the sum of the CPU and memory requests of a pod's containers. The number of pods is 1.
+    /// Returns the sum of the requests of a pod's containers.
     ///
     /// # Errors
     /// Returns an error if a quantity is invalid.
@@ -75,7 +75,7 @@ impl Room {
         })
     }
 
-    /// Returns `self` minus `taken`. An amount is negative if `taken` exceeds `self`.
+    /// Subtracts `taken`. Amounts can become negative.
     pub(crate) fn minus(self, taken: Room) -> Room {
         Room {
             cpu: self.cpu - taken.cpu,
@@ -84,9 +84,7 @@ impl Room {
         }
     }
 
-    /// Compares the requests of a pod, `asked`, with the free capacity of a node, `self`.
-    ///
-    /// Returns the first resource that is insufficient, or `None` if the pod fits.
+    /// Returns the first resource of which `self` has less than `asked`, if any.
     pub(crate) fn lacks(self, asked: Room) -> Option<Lack> {
         if asked.cpu > self.cpu {
             Some(Lack::Cpu)
@@ -99,7 +97,7 @@ impl Room {
         }
     }
 
-    /// Returns a sort key for nodes by free capacity: CPU first, then memory, then the number of pods.
+    /// Returns a sort key for nodes: CPU first, then memory, then pods.
     pub(crate) fn rank(self) -> impl Ord {
         (self.cpu, self.memory, self.pods)
     }
@@ -137,8 +135,8 @@ fn amount(amounts: Option<&BTreeMap<String, Quantity>>, name: &str) -> Result<i1
 /// Parses a quantity and returns its value in thousandths, rounded up.
 ///
 /// # Errors
-/// Returns an error if the text is not a Kubernetes quantity, is negative, or has more than 20 digits before
-/// or after the decimal point.
+/// Returns an error if the quantity is invalid, is negative, or has more than 20 digits before or after the
+/// point.
 pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
     let refuse = || NotAQuantity(text.to_owned());
     let end = text
@@ -161,9 +159,7 @@ pub(crate) fn thousandths(text: &str) -> Result<i128, NotAQuantity> {
     Ok(product / per + i128::from(product % per != 0))
 }
 
-/// Returns the multiplier and the divisor for the suffix of a quantity, such as `(1, 1000)` for `m`.
-///
-/// Returns `None` if the suffix is invalid.
+/// Returns the multiplier and the divisor for a quantity's suffix, such as `(1, 1000)` for `m`.
 fn scale(suffix: &str) -> Option<(i128, i128)> {
     let binary = |n: u32| Some((1_i128 << (10 * n), 1));
     let decimal = |n: u32| Some((10_i128.pow(3 * n), 1));

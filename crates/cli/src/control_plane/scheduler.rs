@@ -39,15 +39,13 @@ use super::{
     step::{Kind, Loop, Teller},
 };
 
-/// Number of pods that are scheduled concurrently.
-///
-/// With several workers, two pods could get the same free capacity.
+/// Number of workers; several could assign the same free capacity twice.
 const WORKERS: usize = 1;
 
 struct Controller {
     pods: Cache<Pod>,
     nodes: Cache<Node>,
-    /// Token of an index of bound pods that have not terminated. The index key is the name of the pod's node.
+    /// Index of bound pods that have not terminated, by node name.
     on_node: IndexToken,
     memory: Arc<Memory>,
     teller: Teller,
@@ -57,13 +55,11 @@ struct Controller {
 /// The scheduler's own state, in addition to its informer caches.
 #[derive(Default)]
 struct Memory {
-    /// Pods whose binding was sent but is not in the cache yet. The value has the node and the pod's
-    /// requests.
+    /// Nodes and resource requests of pods whose binding was sent but is not in the cache.
     assumed: Mutex<BTreeMap<ObjectName, Assumed>>,
-    /// Pods that the scheduler retries when capacity becomes available, because they fitted on no node.
+    /// Pods that fitted on no node, and the pod that the worker is scheduling.
     ///
-    /// Also contains the pod that the worker is scheduling, because capacity may become available during the
-    /// attempt.
+    /// The current pod is included because capacity may become available during the attempt.
     unschedulable: Mutex<BTreeSet<ObjectName>>,
 }
 
@@ -72,47 +68,35 @@ struct Assumed {
     takes: Room,
 }
 
-/// Event handler for pods without a node. Adds each new pod to the queue, and reports it with
-/// [`Teller::tell`].
-///
-/// When a pod is bound, has ended or is deleted, the handler removes the pod from [`Memory`].
+/// Event handler for pods without a node, which queues and reports new pods.
 struct Unbound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     memory: Arc<Memory>,
 }
 
-/// Event handler for bound pods that have not terminated.
-///
-/// The handler reports new bindings with [`Teller::tell`]. When a pod terminates or is deleted, the handler
-/// adds the unschedulable pods to the queue again.
+/// Event handler for bound pods; when one ends, it queues the unschedulable pods again.
 struct Bound {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
     memory: Arc<Memory>,
 }
 
-/// Event handler for nodes. Adds the unschedulable pods to the queue when they may fit.
-///
-/// This is the case when a node is added, or when the capacity of a node changes.
+/// Event handler for nodes, which queues the unschedulable pods when capacity may be available.
 struct Nodes {
     queue: RateLimitingQueue<ObjectName>,
     memory: Arc<Memory>,
 }
 
-/// The resources that the scheduler has permission to list and watch.
-///
-/// To list nodes, the scheduler needs a cluster-wide permission.
+/// The resources that the scheduler may list and watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The scheduler lists and watches only pods. It reports new pods and bindings, but binds no pods.
+    /// Only pods: the scheduler reports new pods and bindings, but binds no pods.
     Pods,
     PodsAndNodes,
 }
 
-/// Adds the scheduler to a process: its informers, event handlers and workers.
-///
-/// With [`Reach::Pods`], no workers are added.
+/// Adds the scheduler to a process, without workers if `reach` is [`Reach::Pods`].
 ///
 /// # Errors
 /// Returns an error if the process has been shut down, or already has a scheduler.
@@ -226,15 +210,13 @@ impl EventHandler<Node> for Nodes {
     }
 }
 
-/// Returns the allocatable capacity in the node's status, or `None` if a quantity is invalid.
+/// Returns the node's allocatable capacity, or `None` if a quantity is invalid.
 fn offers(node: &Object<Node>) -> Option<Room> {
     node.live().and_then(|node| Room::of_node(node).ok())
 }
 
 impl Memory {
-    /// Removes the pod `pod` from `unschedulable` and `assumed`.
-    ///
-    /// Must be called when the cache shows that the pod is bound, has ended or is deleted.
+    /// Removes a pod that the cache shows as bound, ended or deleted.
     fn is_settled(&self, pod: &ObjectName) {
         self.unschedulable.lock().remove(pod);
         self.assumed.lock().remove(pod);
@@ -274,10 +256,9 @@ impl Reconciler for Controller {
 }
 
 impl Controller {
-    /// Selects the node for a pod with the requests `asked`. Returns the name of the node.
+    /// Returns the name of the fitting node with the highest [`Room::rank`].
     ///
-    /// Selects the node with the highest [`Room::rank`] among the nodes with enough free capacity. If no node
-    /// has enough, the inner result is an `Err` with one insufficient resource per node.
+    /// If no node fits, the inner result is an `Err` with one insufficient resource per node.
     fn place(&self, asked: Room) -> Result<Result<String, Vec<Lack>>, anyhow::Error> {
         let mut fitting = Vec::new();
         let mut lacks = Vec::new();
@@ -296,10 +277,7 @@ impl Controller {
             .ok_or(lacks))
     }
 
-    /// Returns the allocatable capacity of a node, minus the requests of the pods on the node.
-    ///
-    /// The requests of a pod are also subtracted if the scheduler has sent the pod's binding and the cache
-    /// does not contain the binding yet.
+    /// Returns a node's allocatable capacity minus the requests of its pods, including pods being bound.
     fn free(&self, node: &Object<Node>) -> Result<Room, anyhow::Error> {
         // Read before the cache. Otherwise a pod that becomes bound in between would not be counted.
         let assumed: Vec<_> = {
@@ -392,9 +370,7 @@ impl Controller {
     }
 }
 
-/// Returns the message for a pod that fits on no node, in kube-scheduler's wording.
-///
-/// `lacks` contains one insufficient resource per node.
+/// Returns kube-scheduler's message for a pod, given one insufficient resource per node.
 fn nowhere(lacks: &[Lack]) -> String {
     let mut by_lack = BTreeMap::<Lack, usize>::new();
     for lack in lacks {

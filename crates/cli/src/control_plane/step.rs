@@ -18,7 +18,7 @@ use tokio::{sync::mpsc, time::Instant};
 /// Maximum number of queued steps, of about 200 bytes each.
 pub(crate) const STEPS_MAX: usize = 1_024;
 
-/// The type of a control loop. The control plane has one node agent per node.
+/// The type of a control loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Loop {
     Deployment,
@@ -27,11 +27,10 @@ pub(crate) enum Loop {
     NodeAgent,
 }
 
-/// The kind of a [`Step`] of a control loop. The variants are in the order in which the demo first prints
-/// them.
+/// The kind of a [`Step`], in the order in which the demo first prints the kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// A client wrote an object that the loops react to, such as the demo's Deployment.
+    /// A client wrote an object to which the loops react, such as the demo's Deployment.
     Wish,
     /// The deployment controller received the `Added` event of a Deployment.
     DeploymentSeen,
@@ -39,37 +38,35 @@ pub(crate) enum Kind {
     ReplicaSetCreated,
     /// The replica set controller received the `Added` event of a ReplicaSet.
     ReplicaSetSeen,
-    /// The replica set controller received the `Added` event of a pod that a ReplicaSet controls.
+    /// The replica set controller received the `Added` event of a ReplicaSet's pod.
     PodCreated,
-    /// The scheduler received the `Added` event of a pod without a node, and adds the pod to its queue.
+    /// The scheduler received the `Added` event of a pod without a node.
     PodQueued,
-    /// A node agent received the `Added` event of a pod without a node. The agent ignores the pod.
+    /// A node agent received, and ignores, the `Added` event of a pod without a node.
     NotMine,
     /// The scheduler found no node with enough capacity for a pod.
     NoNodeFits,
-    /// The scheduler received the event that shows a pod as bound to a node for the first time.
+    /// The scheduler received the first event that shows a pod as bound to a node.
     PodBound,
     /// A node agent received the first event that shows a pod as bound to the agent's node.
     PodStarts,
-    /// A node agent received the event that shows a pod as running and ready for the first time.
+    /// A node agent received the first event that shows a pod as running and ready.
     PodRuns,
-    /// The replica set controller found that it does not need to create or delete any pods for a ReplicaSet.
+    /// The replica set controller found that a ReplicaSet needs no pods created or deleted.
     Content,
-    /// The replica set controller received an event in which the status of a ReplicaSet has changed.
+    /// The replica set controller received an event that changes the status of a ReplicaSet.
     ReplicaSetStatus,
-    /// The container of a pod has ended, and the node agent has read the pod from the server.
+    /// The container of a pod has ended, and the node agent has read the pod again.
     PodEnds,
-    /// A node agent received the event that shows a pod as `Failed` or `Succeeded` for the first time.
+    /// A node agent received the first event that shows a pod as `Failed` or `Succeeded`.
     PodFailed,
-    /// The replica set controller received the event that shows a pod as ended. It will replace the pod.
+    /// The replica set controller received the event that shows a pod as ended.
     FailureSeen,
-    /// The replica set controller received the deletion event of a pod that a ReplicaSet controls.
+    /// The replica set controller received the deletion event of a ReplicaSet's pod.
     PodDeleted,
-    /// The deployment controller received an event that changes a Deployment's status: not all replicas are
-    /// ready.
+    /// The deployment controller received a Deployment's status in which not all replicas are ready.
     NotAllReady,
-    /// The deployment controller received an event that changes a Deployment's status: all replicas are
-    /// ready.
+    /// The deployment controller received a Deployment's status in which all replicas are ready.
     AllReady,
 }
 
@@ -87,7 +84,7 @@ pub(crate) struct Step {
     pub(crate) text: String,
 }
 
-/// Reports the steps of the control loop named `who`. Sends them to a channel.
+/// Sends the steps of the control loop named `who` to a channel.
 #[derive(Clone)]
 pub(crate) struct Teller {
     who: Arc<str>,
@@ -104,7 +101,7 @@ impl Loop {
         Loop::NodeAgent,
     ];
 
-    /// Returns the name of the loop type, as used in the program's arguments and output.
+    /// Returns the name of the loop type in the program's arguments and output.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Loop::Deployment => "deployment",

@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Maximum time of every wait for the binary. A wait that exceeds the limit fails the test.
+/// Maximum time of every wait for the binary, after which the test fails.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// The exit code, standard output and standard error of a binary that has exited.
@@ -55,7 +55,7 @@ pub(crate) async fn run(arguments: &[&str]) -> Ended {
 }
 
 impl Ended {
-    /// Asserts that the exit code is `code`, and returns `self`. The panic message contains all output.
+    /// Asserts that the exit code is `code`, and returns `self`.
     #[track_caller]
     pub(crate) fn with_code(self, code: i32) -> Self {
         let Ended { out, err, .. } = &self;
@@ -63,15 +63,13 @@ impl Ended {
         self
     }
 
-    /// Returns the steps of the control loops in the demo's output, in the order of the output.
+    /// Returns the steps of the control loops in the demo's output, in order.
     pub(crate) fn steps(&self) -> Vec<Step> {
         self.out.lines().filter_map(parsed_step).collect()
     }
 }
 
-/// Parses a line of the demo's output, such as `  0.41s  WHO  TEXT  OBJECT  rv 17`.
-///
-/// The columns are separated by two or more spaces. Returns `None` for a line in any other format.
+/// Parses a line such as `  0.41s  WHO  TEXT  OBJECT  rv 17` of the demo's output.
 fn parsed_step(line: &str) -> Option<Step> {
     let columns: Vec<_> = line
         .split("  ")
@@ -90,7 +88,7 @@ fn parsed_step(line: &str) -> Option<Step> {
     })
 }
 
-/// A running process of the binary. The process is killed when the value is dropped.
+/// A running process of the binary, which is killed on drop.
 pub(crate) struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -124,14 +122,12 @@ impl Running {
             .unwrap_or_else(|_| panic!("no line with {text:?}"))
     }
 
-    /// Sends SIGKILL to the process, to simulate a crash, and waits until the process has ended.
+    /// Sends SIGKILL to the process, and waits until the process has ended.
     pub(crate) async fn kill(mut self) {
         timeout(LONG, self.child.kill()).await.unwrap().unwrap();
     }
 
-    /// Sends the signal `signal`, such as `-INT`, to the process and waits until the process exits.
-    ///
-    /// Returns the exit code and the output that was not read before.
+    /// Sends a signal, such as `-INT`, and returns the exit code and the unread output.
     pub(crate) async fn end_by(mut self, signal: &str) -> Ended {
         let id = self.child.id().expect("the process runs").to_string();
         let sent = std::process::Command::new("kill")
@@ -161,9 +157,7 @@ impl Running {
     }
 }
 
-/// Returns the path of the file `name` in the temporary directory of this test process.
-///
-/// Each test process has its own directory. The file may not exist yet.
+/// Returns the path of the file `name` in this test process's own temporary directory.
 pub(crate) fn file(name: &str) -> PathBuf {
     let own = std::process::id().to_string();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(own);

@@ -38,9 +38,7 @@ fn fresh(name: &str) -> PathBuf {
     directory
 }
 
-/// Starts a `serve` process with the data directory `directory`. Does not wait until the server is ready.
-///
-/// Returns the process, and the path of the kubeconfig that the server will write.
+/// Starts `serve` without waiting, and returns the process and the path of its kubeconfig.
 fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
     let kubeconfig = directory.with_extension("yaml");
     let serve = [
@@ -53,9 +51,9 @@ fn start(directory: &Path, flags: &[&str]) -> (Running, PathBuf) {
     (Running::start(&[&serve, flags].concat()), kubeconfig)
 }
 
-/// Starts a `serve` process with the data directory `directory`, and waits until the server is ready.
+/// Starts `serve`, and waits until it is ready.
 ///
-/// Returns the process, a client, and the output line that describes the data directory.
+/// Returns the process, a client, and the output line about the data directory.
 async fn serving_on(directory: &Path, flags: &[&str]) -> (Running, Client, String) {
     let (mut running, kubeconfig) = start(directory, flags);
     let found = running.line_with("data: ").await;
@@ -83,10 +81,9 @@ fn revision_of(map: &ConfigMap) -> u64 {
     revision.unwrap().parse().unwrap()
 }
 
-/// Lists the config maps. Returns the number in each config map, and the revision of the list.
+/// Returns the name and number of each config map, and the revision of the list.
 ///
-/// The key of the returned map is the name of the config map. The number is the data entry `value`. Asserts
-/// that the entry `padding` repeats the same number, so no config map is stored only in part.
+/// Asserts that no config map is stored only in part.
 async fn stored(api: &Api<ConfigMap>) -> (BTreeMap<String, u64>, u64) {
     let list = api.list(&ListParams::default()).await.unwrap();
     let revision = list.metadata.resource_version.unwrap().parse().unwrap();
@@ -106,9 +103,7 @@ async fn watch_from(api: &Api<ConfigMap>, revision: u64) -> Events {
     Box::pin(events)
 }
 
-/// Waits for the next event of a watch, and returns it as text.
-///
-/// The text has the event's type and the revision of the object, such as `added 6`.
+/// Waits for the next watch event, and returns its type and revision, such as `added 6`.
 async fn next_event(events: &mut Events) -> String {
     match timeout(LONG, events.next())
         .await
@@ -154,14 +149,12 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
     server.end_by("-INT").await.with_code(130);
 }
 
-/// The states that one config map may have after a kill of the server.
+/// Possible states of a config map after a kill: the acknowledged one, then an interrupted write's.
 ///
-/// A state is the number in the config map, or `None` if the config map does not exist. Index 0 is the most
-/// recent acknowledged state. Index 1 is the state that an interrupted write requested, if the kill
-/// interrupted one.
+/// A state is the number in the config map, or `None` if the config map does not exist.
 type States = Vec<Option<u64>>;
 
-/// One client that writes to the server, and the states that its config maps may have.
+/// A client that writes to the server, and the possible states of its config maps.
 #[derive(Default)]
 struct Writer {
     number: usize,
@@ -170,10 +163,9 @@ struct Writer {
     revision: u64,
 }
 
-/// Creates, replaces and deletes the writer's config maps until the server is killed.
+/// Creates, replaces and deletes config maps until the server is killed.
 ///
-/// Sends a message to `acknowledged` for each successful write. Returns the writer with the new possible
-/// states.
+/// Sends a message to `acknowledged` for each successful write.
 async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Sender<()>) -> Writer {
     let Writer {
         number,
@@ -212,9 +204,7 @@ async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Send
     writer
 }
 
-/// Receives events of a watch until the server is killed, and returns the revision of the last event.
-///
-/// Asserts that the revisions increase. If no event arrives, `last` is returned.
+/// Returns the revision of the last event before the server is killed, by default `last`.
 async fn last_received(mut events: Events, mut last: u64) -> u64 {
     while let Some(Ok(event)) = events.next().await {
         let (WatchEvent::Added(map) | WatchEvent::Modified(map) | WatchEvent::Deleted(map)) = event

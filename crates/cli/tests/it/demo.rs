@@ -8,10 +8,7 @@ use crate::binary::{Ended, Running, Step, file, run};
 
 const CONTROLLERS: &str = "deployment-and-replica-set-controller";
 
-/// Steps that the demo must print, in causal order.
-///
-/// An entry has two texts. The loop's name must start with the first text, and the step's text with the
-/// second.
+/// Steps that the demo must print, in causal order: prefixes of the loop's name and of the step's text.
 const STEPS: [(&str, &str); 13] = [
     ("user", "asks for a Deployment of 3 pods"),
     ("deployment", "sees a Deployment of 3 pods"),
@@ -37,7 +34,7 @@ fn objects(steps: &[&Step]) -> BTreeSet<String> {
     steps.iter().map(|step| step.object.clone()).collect()
 }
 
-/// Runs the demo with a request log. Returns the exit code and output, and the entries of the log.
+/// Runs the demo with a request log. Returns the result and the entries of the log.
 async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     let log = file(name);
     let path = log.to_str().unwrap();
@@ -47,10 +44,7 @@ async fn logged(name: &str, arguments: &[&str]) -> (Ended, Vec<Value>) {
     (ended, requests.collect())
 }
 
-/// Returns the revisions in the server's responses to some of the requests in `requests`.
-///
-/// These are the requests with the user agent `user_agent`, the verb `verb` and the resource `resource`.
-/// `requests` contains the entries of the request log.
+/// Returns the revisions in the responses to the selected requests of the request log.
 fn answered(requests: &[Value], user_agent: &str, verb: &str, resource: &str) -> BTreeSet<u64> {
     let theirs = requests.iter().filter(|request| {
         request["userAgent"] == user_agent

@@ -11,10 +11,9 @@ use expect_test::expect;
 
 use crate::binary::{Running, file, run};
 
-/// Runs the program with `arguments`, and returns the one line that it writes to standard error.
+/// Runs the program, and returns its only line on standard error after the replacements `replaced`.
 ///
-/// Asserts that the exit code is `code`. In the line, the first text of each pair in `replaced` is replaced
-/// by the second text of the pair.
+/// Asserts that the exit code is `code`.
 async fn error_line(arguments: &[&str], code: i32, replaced: &[(&str, &str)]) -> String {
     let mut line = run(arguments).await.with_code(code).err;
     assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");
@@ -31,9 +30,7 @@ fn written(name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Runs the program with each of the invalid command lines in `typed`, and asserts that the exit code is 2.
-///
-/// Returns a text that contains each command line, followed by its error message.
+/// Asserts that the command lines `typed` are rejected, and returns each with its error message.
 async fn rejected(typed: &[&str]) -> String {
     let mut lines = Vec::new();
     for typed in typed {
@@ -159,7 +156,7 @@ async fn of_the_command_line_of_serve() {
     "#]].assert_eq(&rejected(&typed).await);
 }
 
-/// Returns the YAML of a kubeconfig with a cluster at `address`, a user, and the additional text `rest`.
+/// Returns a kubeconfig with a cluster at `address`, a user, and the additional YAML `rest`.
 fn kubeconfig(address: &str, rest: &str) -> String {
     format!(
         "apiVersion: v1

@@ -4,7 +4,7 @@
 
 use crate::binary::{Ended, file, run};
 
-/// Writes a kubeconfig for the server at `address` to a temporary file. Returns the path of the file.
+/// Writes a kubeconfig for the server at `address` to a temporary file, and returns the path.
 fn kubeconfig(name: &str, address: &str) -> String {
     let path = file(name);
     let text = format!(

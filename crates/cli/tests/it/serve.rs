@@ -16,16 +16,12 @@ use tokio::time::timeout;
 
 use crate::binary::{LONG, Running, file, run};
 
-/// Starts a `serve` process, and waits until the server is ready.
-///
-/// Returns the process, and the path of the kubeconfig that `serve` has written.
+/// Returns a ready `serve` process and the path of its kubeconfig.
 async fn serving(name: &str) -> (Running, PathBuf) {
     serving_with(name, &[]).await
 }
 
-/// Starts a `serve` process with the additional `flags`, and waits until the server is ready.
-///
-/// Returns the process, and the path of the kubeconfig that `serve` has written.
+/// Returns a ready `serve` process with additional `flags`, and the path of its kubeconfig.
 pub(crate) async fn serving_with(name: &str, flags: &[&str]) -> (Running, PathBuf) {
     let path = file(name);
     let serve = ["serve", "--kubeconfig-out", path.to_str().unwrap()];

@@ -17,9 +17,7 @@ async fn answer(client: &Client, path: &str) -> String {
     client.request_text(request).await.unwrap()
 }
 
-/// Watches a resource for one second, starting from the revision `from`.
-///
-/// Returns the revisions of the received events. For an error event, returns the status code instead.
+/// Watches a resource from the revision `from`, and returns the revisions or error codes of the events.
 async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     let path = format!("/api/v1/{resource}?watch=1&resourceVersion={from}&timeoutSeconds=1");
     let received = |line: &str| {
@@ -36,9 +34,7 @@ async fn replayed(client: &Client, resource: &str, from: u64) -> Vec<String> {
     answer(client, &path).await.lines().map(received).collect()
 }
 
-/// Creates five config maps and then five namespaces.
-///
-/// Returns the server's revision before the first config map, and the revision before the first namespace.
+/// Creates five config maps, then five namespaces. Returns the revision before each group.
 async fn ten_objects(client: &Client) -> (u64, u64) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -66,9 +62,9 @@ async fn ten_objects(client: &Client) -> (u64, u64) {
     (start, start + 5)
 }
 
-/// Lists a resource with `resourceVersion=0` and a limit of 2. Returns the number of received objects.
+/// Returns the number of objects in a list with `resourceVersion=0` and a limit of 2.
 ///
-/// A server without a watch cache applies the limit and returns 2 objects. A watch cache ignores the limit.
+/// A watch cache ignores the limit.
 async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
     let path = format!("/api/v1/{resource}?resourceVersion=0&limit=2");
     let list: Value = serde_json::from_str(&answer(client, &path).await).unwrap();

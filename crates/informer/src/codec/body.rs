@@ -15,21 +15,20 @@ use super::{
 pub(crate) enum Encoding {
     #[default]
     Json,
-    /// Protobuf in the envelope of the Kubernetes API, which contains the API version and the kind.
+    /// Protobuf in the envelope of the Kubernetes API (`runtime.Unknown`).
     Protobuf,
 }
 
 /// Content type of a response in protobuf.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Content type of a response in CBOR, an encoding of the Kubernetes API that the library can't read.
+/// Content type of CBOR responses, which the library can't read.
 const CBOR: &str = "application/cbor";
 
 impl Encoding {
     /// Returns the encoding of a response with the content type `content_type`.
     ///
-    /// A response with an unknown content type is read as JSON, because servers and proxies use several
-    /// content types for JSON.
+    /// An unknown content type counts as JSON, for which servers and proxies use several types.
     ///
     /// # Errors
     /// Returns an error if the content type is that of CBOR.
@@ -48,9 +47,7 @@ impl Encoding {
         })
     }
 
-    /// Creates a splitter for the body of a list response.
-    ///
-    /// The splitter rejects items with more than `object_bytes` bytes.
+    /// Creates a splitter for a list response that rejects items above `object_bytes` bytes.
     pub(crate) fn list_splitter(self, object_bytes: usize) -> ListSplitter {
         match self {
             Self::Json => ListSplitter::Json(json::ListSplitter::new(object_bytes)),
@@ -58,9 +55,7 @@ impl Encoding {
         }
     }
 
-    /// Creates a splitter for the body of a watch response.
-    ///
-    /// The splitter rejects events with more than `object_bytes` bytes.
+    /// Creates a splitter for a watch response that rejects events above `object_bytes` bytes.
     pub(crate) fn watch_splitter(self, object_bytes: usize) -> WatchSplitter {
         match self {
             Self::Json => WatchSplitter::Json(json::WatchSplitter::new(object_bytes)),
@@ -69,7 +64,7 @@ impl Encoding {
     }
 }
 
-/// Splits the body of a list response into its items while the body is received.
+/// Splits the body of a list response into its items, chunk by chunk.
 #[derive(Debug)]
 pub(crate) enum ListSplitter {
     Json(json::ListSplitter),
@@ -80,8 +75,7 @@ impl ListSplitter {
     /// Reads one chunk of the body, and appends the items that end in the chunk to `items`.
     ///
     /// # Errors
-    /// Returns an error if the body is not a list, or if an item or another field of the list is too large.
-    /// The caller must not use the splitter after an error.
+    /// Returns an error if the body is not a list or a field is too large. The splitter is then unusable.
     pub(crate) fn feed(&mut self, chunk: Bytes, items: &mut Vec<Frame>) -> Result<(), SplitError> {
         match self {
             Self::Json(splitter) => splitter.feed(chunk, items),
@@ -89,13 +83,10 @@ impl ListSplitter {
         }
     }
 
-    /// Ends the splitting, and returns the fields of the list other than its items.
-    ///
-    /// The caller must call this method at the end of the body.
+    /// Returns the fields of the list other than its items, at the end of the body.
     ///
     /// # Errors
-    /// Returns an error if the body has ended before the end of the list, or if the fields of the list are
-    /// invalid. The caller must then discard all items of the body.
+    /// Returns an error if the list is incomplete or invalid. The caller must then discard all items.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         match self {
             Self::Json(splitter) => splitter.finish(),
@@ -104,7 +95,7 @@ impl ListSplitter {
     }
 }
 
-/// Splits the body of a watch response into its events while the body is received.
+/// Splits the body of a watch response into its events, chunk by chunk.
 #[derive(Debug)]
 pub(crate) enum WatchSplitter {
     Json(json::WatchSplitter),
@@ -115,8 +106,7 @@ impl WatchSplitter {
     /// Reads one chunk of the body, and appends the events that end in the chunk to `frames`.
     ///
     /// # Errors
-    /// Returns an error if the body contains data other than events, or if an event is too large. The caller
-    /// must not use the splitter after an error.
+    /// Returns an error if an event is invalid or too large. The splitter is then unusable.
     pub(crate) fn feed(&mut self, chunk: Bytes, frames: &mut Vec<Frame>) -> Result<(), SplitError> {
         match self {
             Self::Json(splitter) => splitter.feed(chunk, frames),
@@ -124,9 +114,7 @@ impl WatchSplitter {
         }
     }
 
-    /// Checks that the body has not ended inside an event.
-    ///
-    /// The caller must call this method at the end of the body.
+    /// Checks at the end of the body that the last event is complete.
     ///
     /// # Errors
     /// Returns an error if the body has ended inside an event.

@@ -12,14 +12,12 @@ use bytes::{Bytes, BytesMut};
 use super::{Codec, Encoded};
 use crate::limits::{CONTINUE_TOKEN_BYTES, LIST_ENVELOPE_BYTES, Limits, REVISION_BYTES, is_fit};
 
-/// One object of a list response, or one event of a watch response. The object is not decoded yet.
+/// An undecoded list item or watch event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
     pub(crate) codec: Codec,
-    /// Undecoded bytes of the list item, or of the field `object` of the event.
-    ///
-    /// In a JSON response, the bytes can be any JSON value.
+    /// Undecoded bytes of the list item, or of the event's field `object`.
     pub(crate) bytes: Bytes,
 }
 
@@ -37,15 +35,13 @@ pub(crate) enum FrameKind {
     Modified,
     Deleted,
     Bookmark,
-    /// An `ERROR` event, with which the server reports a failure of the watch. The bytes are a `Status`.
+    /// An `ERROR` event, whose bytes are a `Status`.
     Error,
     Unknown(String),
 }
 
 impl FrameKind {
     /// Returns whether the frame contains an object of the informer's kind.
-    ///
-    /// Returns false for bookmarks, errors and unknown events.
     pub(crate) fn is_of_object(&self) -> bool {
         match self {
             Self::Item | Self::Added | Self::Modified | Self::Deleted => true,
@@ -65,11 +61,10 @@ pub(crate) struct ListEnd {
 }
 
 impl ListEnd {
-    /// Checks the resource version and the continue token, and returns `self` unchanged.
+    /// Returns `self` if its fields are valid.
     ///
     /// # Errors
-    /// Returns an error if the resource version or the continue token is too long, or if the resource version
-    /// contains control characters.
+    /// Returns an error if a field is too long, or if the resource version has control characters.
     pub(super) fn checked(self) -> Result<Self, SplitError> {
         if !is_fit(&self.resource_version, REVISION_BYTES) {
             return Err(invalid_list(format!(
@@ -86,10 +81,10 @@ impl ListEnd {
     }
 }
 
-/// The reason why the body of a list response or a watch response can't be split into frames.
+/// The reason why a response body can't be split into frames.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SplitError {
-    /// The body has another format than expected, or a part of the body is too large.
+    /// The body is malformed, or a part of it is too large.
     #[error("{0}")]
     Malformed(String),
     /// The body ended before the end of the list, or inside an event.
@@ -97,7 +92,7 @@ pub(crate) enum SplitError {
     EndedEarly(&'static str),
 }
 
-/// Returns the error for an invalid list response. The error text is "the response to the list {what}".
+/// Returns the error "the response to the list {what}".
 pub(super) fn invalid_list(what: impl fmt::Display) -> SplitError {
     malformed(format!("the response to the list {what}"))
 }
@@ -109,9 +104,9 @@ pub(super) fn malformed(what: impl Into<String>) -> SplitError {
 /// Limit on the size of one part of a response body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
-    /// Maximum number of bytes of one item of a list, or of one event of a watch.
+    /// Maximum number of bytes of one item or event.
     Object(usize),
-    /// Limit of [`LIST_ENVELOPE_BYTES`] bytes for all fields of a list other than its items, in total.
+    /// [`LIST_ENVELOPE_BYTES`] for all fields of a list except its items, in total.
     Envelope,
 }
 
@@ -135,15 +130,14 @@ impl Default for Limit {
     }
 }
 
-/// Buffer for the first bytes of an item, field or event whose end has not been received yet.
+/// Buffer for the received bytes of an incomplete item, field or event.
 #[derive(Debug, Default)]
 pub(super) struct Carry(BytesMut);
 
 impl Carry {
-    /// Returns the buffered bytes followed by `rest`, and empties the buffer.
+    /// Empties the buffer, and returns the buffered bytes followed by `rest`.
     ///
-    /// `rest` contains the last bytes of the item, field or event. `rest` is not copied if the buffer is
-    /// empty. Returns an error if the total number of bytes exceeds `limit`.
+    /// `rest` is not copied if the buffer is empty. Returns an error if the result exceeds `limit`.
     pub(super) fn complete(&mut self, rest: Bytes, limit: Limit) -> Result<Bytes, SplitError> {
         if self.0.is_empty() {
             limit.check(rest.len())?;

@@ -10,9 +10,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The metadata that identify an object of any kind: name, namespace, uid, revision and labels.
-///
-/// These metadata are read before the object is decoded, and also from an object that does not decode.
+/// The metadata that identify an object, readable even if the object does not decode.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Identity<'a> {
     #[serde(default, borrow)]
@@ -32,21 +30,15 @@ pub(crate) struct IdentityMetadata<'a> {
     pub(crate) resource_version: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "labels_if_they_are")]
     pub(crate) labels: Pairs<'a>,
-    /// JSON text of the annotations, as a slice of the object's JSON. `None` if the object has no
-    /// annotations, or is in protobuf.
-    ///
-    /// A decoder that must remove the annotations uses the slice to find their position.
+    /// The annotations, as a slice of the object's JSON; `None` in protobuf.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) annotations: Option<&'a [u8]>,
-    /// JSON text of the managed fields, as a slice of the object's JSON. `None` if the object has none, or is
-    /// in protobuf.
-    ///
-    /// A decoder that must remove the managed fields uses the slice to find their position.
+    /// The managed fields, as a slice of the object's JSON; `None` in protobuf.
     #[serde(borrow, deserialize_with = "as_it_stands")]
     pub(crate) managed_fields: Option<&'a [u8]>,
 }
 
-/// The labels of an object as pairs of key and value, in the order in which the object contains them.
+/// The labels of an object as key-value pairs, in their order in the object.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs<'a>(pub(crate) Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
@@ -64,10 +56,7 @@ fn as_it_stands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'d
     Ok(value.map(|value| value.get().as_bytes()))
 }
 
-/// Deserializes the labels of an object.
-///
-/// If the labels are invalid, returns no labels and no error. The other fields of the identity can then still
-/// be read.
+/// Deserializes labels; invalid labels become an empty list instead of an error.
 fn labels_if_they_are<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Pairs<'de>, D::Error> {
     // Labels that are nested too deep do not decode as a value, so they are first read as raw text.
     let labels = <&RawValue>::deserialize(deserializer)?;
@@ -108,10 +97,7 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 }
 
 impl<'a> Identity<'a> {
-    /// Returns the name and the JSON text of the fields that informers often remove: annotations and managed
-    /// fields.
-    ///
-    /// The text is `None` if the object does not have the field.
+    /// Returns the names and the JSON of the annotations and managed fields, if present.
     pub(crate) fn prunable(&self) -> [(&'static str, Option<&'a [u8]>); 2] {
         let IdentityMetadata {
             annotations,
@@ -124,7 +110,7 @@ impl<'a> Identity<'a> {
         ]
     }
 
-    /// Returns the labels in the order in which the object contains them. A duplicate key is returned twice.
+    /// Returns the labels in their order in the object, including duplicate keys.
     pub(crate) fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
         let pairs = self.metadata.labels.0.iter();
         pairs.map(|(key, value)| (&**key, &**value))

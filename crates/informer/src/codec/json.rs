@@ -22,7 +22,7 @@ use super::{Expected, Identity, IdentityMetadata, Named};
 /// First bytes that API servers write for a list item without a kind.
 const ITEM: &[u8] = br#"{"metadata":"#;
 
-/// The JSON text between an object's first two fields (kind and API version) and the value of `metadata`.
+/// The JSON text between an object's kind and API version and the value of `metadata`.
 const METADATA: &[u8] = br#","metadata":"#;
 
 pub(super) fn begins_with_metadata(json: &[u8]) -> Option<usize> {
@@ -82,10 +82,9 @@ pub(super) fn identity_in_place(json: &[u8]) -> Option<Identity<'_>> {
     in_place.or_else(|| serde_json::from_slice(json).ok())
 }
 
-/// Returns the byte position of the value of the object's `metadata`.
+/// Returns the byte position of the value of `metadata`.
 ///
-/// Returns `None` if the object has no `metadata`, or if the value of an earlier field is an object or an
-/// array.
+/// Returns `None` if an earlier value is an object or an array.
 fn metadata_at(json: &[u8]) -> Option<usize> {
     const KEY: &[u8] = br#""metadata":"#;
     let at = memmem::find(json, KEY)?;

@@ -8,29 +8,21 @@ use crate::limits::one_line;
 pub(crate) struct Expected {
     pub(super) api_version: String,
     pub(super) kind: String,
-    /// Whether the informer requests only the metadata of objects.
-    ///
-    /// If true, objects of the kind `PartialObjectMetadata` are accepted in addition to the expected kind. A
-    /// server that does not support metadata-only requests sends complete objects, which have the expected
-    /// kind.
+    /// Whether the informer requests only metadata, so that `PartialObjectMetadata` is accepted too.
     pub(super) metadata_only: bool,
-    /// Possible first bytes of the JSON of an accepted object, as API servers write them.
+    /// Possible first bytes of an accepted object's JSON, as API servers write it.
     pub(super) beginnings: Vec<String>,
-    /// The JSON text `"apiVersion":…,"kind":…` of the expected kind. It is inserted into objects without a
-    /// kind.
+    /// JSON `"apiVersion":…,"kind":…` of the expected kind, inserted into objects without a kind.
     pub(super) stamp: String,
 }
 
-/// Result of comparing the API version and kind in an object with the expected ones.
+/// Result of comparing an object's API version and kind with the expected ones.
 pub(crate) enum Named {
-    /// The object has the expected kind.
-    ///
-    /// The number is the byte position of the value of `metadata`, if this position is known.
+    /// The expected kind, with the byte position of the value of `metadata`, if known.
     Expected(Option<usize>),
-    /// The object states neither an API version nor a kind, or they can't be read.
+    /// The object has no readable API version and kind.
     Nothing,
-    /// The object has another API version or kind than expected. The text contains the object's API version
-    /// and kind.
+    /// An unexpected API version or kind; the text contains both.
     Other(String),
 }
 
@@ -77,5 +69,5 @@ impl Expected {
     }
 }
 
-/// Maximum total length in bytes of an object's API version and kind in an error message.
+/// Maximum bytes of an object's API version and kind in an error message.
 const KIND_BYTES: usize = 128;

@@ -36,7 +36,7 @@ use crate::{
 /// Number of the field `metadata` in the message of every kind.
 const METADATA: u32 = 1;
 
-/// Options for decoding an object. The maximum depth is the same as in `serde_json`.
+/// Options for decoding an object. The maximum depth is that of `serde_json`.
 const OPTIONS: Options = Options {
     depth: 127,
     containers: PARTS,
@@ -55,41 +55,38 @@ mod object_meta {
     pub(super) const ANNOTATIONS: u32 = 12;
 }
 
-/// The id of a message type in the table of messages. The message type is that of one built-in kind.
+/// The message type of one built-in kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Schema(MessageId);
 
 impl Schema {
-    /// Returns the message type of a kind, or `None` if the table of messages does not contain the kind.
+    /// Returns the message type of a built-in kind.
     pub(super) fn of_kind(api_version: &str, kind: &str) -> Option<Self> {
         Messages::builtin().of_kind(api_version, kind).map(Self)
     }
 }
 
-/// Returns the envelope of an object, or `None` if `bytes` is a message without an envelope.
+/// Returns the envelope of an object, if it has one.
 ///
-/// The two cases can't be confused, because no message of a kind begins with the first bytes of an envelope.
+/// Unambiguous, because no message of a kind begins with the first bytes of an envelope.
 fn envelope(bytes: &[u8]) -> Option<Envelope<'_>> {
     Envelope::read(bytes.strip_prefix(&Envelope::MAGIC)?).ok()
 }
 
-/// Returns the message type of the kind that the envelope of an object states.
-///
-/// Returns `None` if the object has no envelope, or if the table of messages does not contain the kind.
+/// Returns the message type of the kind in the object's envelope.
 pub(super) fn schema(bytes: &[u8]) -> Option<Schema> {
     let envelope = envelope(bytes)?;
     Schema::of_kind(&envelope.api_version, &envelope.kind)
 }
 
-/// Returns the message of an object. Removes the envelope if the object has one.
+/// Returns the message of an object, without the envelope.
 fn message(bytes: &[u8]) -> &[u8] {
     envelope(bytes).map_or(bytes, |envelope| envelope.raw)
 }
 
 /// Returns the API version and the kind of `PartialObjectMetadata` if `schema` is its message type.
 ///
-/// The caller uses them for an object without an envelope, such as a list item. In JSON, such an object
-/// contains them, unlike the list items of other kinds.
+/// In JSON, list items of this kind contain both, unlike items of other kinds.
 fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
     const API_VERSION: &str = "meta.k8s.io/v1";
     const KIND: &str = "PartialObjectMetadata";
@@ -98,7 +95,7 @@ fn metadata_type(schema: Schema) -> Option<(&'static str, &'static str)> {
     (Some(schema) == *OF_METADATA).then_some((API_VERSION, KIND))
 }
 
-/// Compares the kind in the object's envelope with the expected kind.
+/// Compares the object's kind with the expected kind.
 ///
 /// An object without an envelope states no kind, unless it is a `PartialObjectMetadata`.
 pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named {
@@ -118,8 +115,6 @@ pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named 
 }
 
 /// Returns `Some(0)` if the object has no envelope, and therefore states no kind.
-///
-/// The number has no meaning for protobuf. For an object in JSON, it is the position of the metadata.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
     // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)
@@ -130,9 +125,7 @@ pub(super) fn with_kind(bytes: &[u8], expected: &Expected) -> Vec<u8> {
     Envelope::wrap(&expected.api_version, &expected.kind, message(bytes))
 }
 
-/// Reads the object's identity from its metadata.
-///
-/// Returns `None` if the fields of the object, or the fields of its metadata, are not valid protobuf.
+/// Reads the object's identity, or returns `None` if the object or its metadata is invalid protobuf.
 pub(super) fn identity(bytes: &[u8]) -> Option<Identity<'_>> {
     let mut metadata = IdentityMetadata::default();
     for field in WireFields::new(message(bytes)) {
@@ -145,7 +138,7 @@ pub(super) fn identity(bytes: &[u8]) -> Option<Identity<'_>> {
     Some(Identity { metadata })
 }
 
-/// Reads the object's identity from its metadata, even if the bytes after the metadata are invalid.
+/// Reads the object's identity, even if the bytes after its metadata are invalid.
 pub(super) fn identity_in_place(bytes: &[u8]) -> Option<Identity<'_>> {
     let mut metadata = None;
     for (number, value) in WireFields::new(message(bytes)).map_while(Result::ok) {
@@ -180,9 +173,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Reads one entry of a map with strings as keys and values. Returns the key and the value.
-///
-/// An entry is the message `{1: key, 2: value}`, in which the numbers are field numbers.
+/// Reads a map entry, the message `{1: key, 2: value}`, and returns the key and the value.
 fn entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut key, mut text) = (&[][..], &[][..]);
     for field in WireFields::new(bytes) {
@@ -208,7 +199,7 @@ pub(super) fn ends_initial_events(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns the object as the JSON text that a server would send, or `null` if the message is invalid.
+/// Returns the object as the JSON text of a server, or `null` if the message is invalid.
 pub(super) fn json(schema: Schema, bytes: &[u8]) -> Vec<u8> {
     let value = read(schema, bytes, |deserializer| {
         Value::deserialize(deserializer)
@@ -224,10 +215,9 @@ pub(super) fn measured<K: DeserializeOwned>(
     read(schema, bytes, |deserializer| counted(deserializer)).map_err(|error| unfit(&error))
 }
 
-/// Calls `read` with a serde deserializer of the object, and returns the result.
+/// Calls `read` with a serde deserializer of the object.
 ///
-/// If the object has an envelope, or consists only of metadata, the deserializer also visits `apiVersion` and
-/// `kind`.
+/// The deserializer also visits `apiVersion` and `kind` if the object states them.
 fn read<R>(
     schema: Schema,
     bytes: &[u8],

@@ -2,7 +2,7 @@
 
 use crate::json::failed_path;
 
-/// The reason why an object does not decode. `field` is the path of the invalid field.
+/// Path of the field that does not decode, and the reason.
 #[derive(Debug)]
 pub(crate) struct Unfit {
     pub(crate) field: String,
@@ -10,9 +10,7 @@ pub(crate) struct Unfit {
 }
 
 impl Unfit {
-    /// Describes the error with which `json` does not decode.
-    ///
-    /// The description omits serde's message. The message may quote the field's value, which may be secret.
+    /// Describes why `json` does not decode, without serde's message, which may quote a secret value.
     pub(super) fn of_json(json: &[u8], error: &serde_json::Error) -> Self {
         Self {
             field: failed_path(json, error),

@@ -32,27 +32,19 @@ use crate::{
     },
 };
 
-/// Minimum interval between checks. If a shorter interval is configured, this value is used instead.
-///
-/// Each check requests a complete list, so the minimum limits the load on the server.
+/// Minimum interval between checks. Limits the load of complete lists on the server.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 
 /// Delay between two attempts to get a snapshot.
-///
-/// With some queues, such as `DeltaFifo`, the informer can provide a snapshot only while the queue is empty.
 const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Maximum number of attempts to get a snapshot before a check of one source is skipped.
+/// Maximum number of attempts to get a snapshot before a check is skipped.
 const SETTLE_TRIES: u32 = 20;
 
-/// Maximum value of `ListedFor::gap`, in periodic checks.
-///
-/// While the same difference exists, at least one check in 64 requests a list.
+/// Maximum of `ListedFor::gap`: while a difference exists, at least one check in 64 requests a list.
 const GAP_MAX: u32 = 64;
 
 /// Task that periodically compares the store of one informer with the server.
-///
-/// The task runs as a [`Guest`] (an additional task) of the controller.
 pub(crate) struct ConsistencyCheck<K> {
     every: Duration,
     sources: Vec<Source>,
@@ -71,16 +63,13 @@ struct Source {
 
 /// A difference for which the check has already requested a list.
 ///
-/// A new list does not remove every difference. For example, the informer may skip an invalid object in each
-/// list. While the difference exists, the check requests further lists after 1, 2, 4, … periodic checks, up
-/// to [`GAP_MAX`].
+/// A list may not remove the difference, so the check requests further lists after 1, 2, 4, … periodic
+/// checks.
 struct ListedFor {
     fingerprint: u64,
-    /// Number of periodic checks from one request for a list to the next request.
-    ///
-    /// For example, 1 means that the next periodic check requests a list.
+    /// Number of periodic checks from one request for a list to the next.
     gap: u32,
-    /// Number of periodic checks that have found the same difference since the last request for a list.
+    /// Number of periodic checks since the last request for a list.
     rounds: u32,
 }
 
@@ -93,9 +82,7 @@ impl ListedFor {
         }
     }
 
-    /// Records that a periodic check has found the same difference again.
-    ///
-    /// Returns whether this check must request another list.
+    /// Counts a periodic check with the same difference, and returns whether to request another list.
     fn is_due(&mut self) -> bool {
         self.rounds += 1;
         if self.rounds < self.gap {
@@ -108,9 +95,7 @@ impl ListedFor {
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
-    /// Records the source of each reflector, and connects the reflector to the check.
-    ///
-    /// Through this connection, the check can request a new list from the reflector.
+    /// Records each reflector's source, and a way to request a list from the reflector.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();
@@ -133,9 +118,7 @@ impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
 }
 
 impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
-    /// Creates a check that runs with the interval `every`. Returns `None` if the interval is zero.
-    ///
-    /// The result is a [`Guest`], an additional task of the controller.
+    /// Creates a check with the interval `every`. Returns `None` if the interval is zero.
     pub(crate) fn guest(
         every: Duration,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -163,9 +146,7 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Returns a random pause before the next periodic check.
-    ///
-    /// The pause is at least half of the check interval, and at most the whole interval.
+    /// Returns a random pause from half of the check interval to the whole interval.
     ///
     /// Random pauses spread the requests of informers that started at the same time.
     fn pause(&mut self) -> Duration {
@@ -200,9 +181,6 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     }
 
     /// Requests a snapshot in which the objects of each source match the source's revision.
-    ///
-    /// Returns `None` if no such snapshot is available after [`SETTLE_TRIES`] attempts, or if the informer
-    /// has not synced or has stopped.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
             match settled_snapshot(&self.commands).await {
@@ -290,9 +268,9 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
     }
 }
 
-/// Requests a list at the revision of the snapshot, and passes each listed object to `comparison`.
+/// Lists the objects at the revision of the snapshot, and passes each object to `comparison`.
 ///
-/// Returns an error if a request fails, or if the list has another revision.
+/// Returns an error if the list has another revision.
 async fn compare<K>(
     source: &dyn ListerWatcher,
     limits: Limits,

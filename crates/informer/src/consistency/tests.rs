@@ -29,9 +29,9 @@ fn object(name: &str, uid: &str, revision: u64) -> Object<ConfigMap> {
     .unwrap()
 }
 
-/// Returns the writer of a store in which each source has one list. `lists[i]` is the list of source `i`.
+/// Returns the writer of a store in which source `i` has the list `lists[i]` at revision 9.
 ///
-/// Each list has revision 9. An object of a list consists of its name, its uid and its revision.
+/// An object is a name, a uid and a revision.
 fn store(lists: &[&[(&str, &str, u64)]]) -> IndexerWriter<ConfigMap> {
     let (_, mut writer) = indexer::new(Indexers::new()).unwrap();
     for (source, list) in (0..).map(SourceId::new).zip(lists) {

@@ -18,7 +18,7 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The queue or the store of the loop, which can be moved to another thread for one call.
+/// The queue or the store of the loop, which another thread can borrow for one call.
 pub(crate) struct Lent<T>(Option<T>);
 
 impl<T> Lent<T> {
@@ -44,9 +44,7 @@ impl<T> DerefMut for Lent<T> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// Calls `work` on the thread pool for blocking work, and waits for the result.
-    ///
-    /// During the call, `work` has exclusive access to the queue or the store.
+    /// Calls `work` with the value on the thread pool for blocking work, and returns the result.
     async fn lend<R: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut T) -> R + Send + 'static,
@@ -63,9 +61,7 @@ impl<T: Send + 'static> Lent<T> {
 }
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Applies a batch to the store.
-    ///
-    /// Returns the changes to deliver to handlers, and the errors of index functions.
+    /// Applies a batch to the store, and returns the changes and index function errors.
     pub(super) async fn apply(&mut self, batch: Batch<K>) -> Applied<K> {
         if !is_long(&batch, self.parts.indexer.snapshot().len()) {
             return self.parts.indexer.apply(batch);
@@ -74,10 +70,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
         indexer.lend(move |indexer| indexer.apply(batch)).await
     }
 
-    /// Calls `take` with the queue and the objects in the store, and returns the result of `take`.
-    ///
-    /// `objects` is the number of objects that `take` reads or adds. If the number is at least
-    /// [`OFFLOADED_MIN`], the call is made on the thread pool for blocking work.
+    /// Calls `take` with the queue and the stored objects, on another thread if `objects` is large.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,
@@ -92,7 +85,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
     }
 }
 
-/// Reports changes to the metrics collector, and returns the changes. Reports nothing without a collector.
+/// Reports `changes` to the metrics collector, if present, and returns the changes.
 pub(super) async fn report_changes<K>(meter: Meter, changes: Vec<Change<K>>) -> Vec<Change<K>>
 where
     K: Send + Sync + 'static,
@@ -120,14 +113,11 @@ fn is_long_list<K>(change: &Change<K>) -> bool {
     }
 }
 
-/// Returns whether a batch is so large that it is applied on the thread pool for blocking work.
-///
-/// A batch is large if it has more than [`BATCH`] deltas. A batch that contains a list is also large if the
-/// list or the store has at least [`OFFLOADED_MIN`] objects, because the list is compared with all stored
-/// objects.
+/// Returns whether to apply a batch on the thread pool for blocking work.
 fn is_long<K>(batch: &Batch<K>, stored: usize) -> bool {
     let mut deltas = batch.deltas.iter();
     let has_list = deltas.any(|delta| match &delta.kind {
+        // The list is compared with all stored objects.
         DeltaKind::ReplacedAll { objects, .. } => objects.len().max(stored) >= OFFLOADED_MIN,
         _ => false,
     });

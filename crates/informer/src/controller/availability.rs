@@ -15,11 +15,10 @@ use crate::reflector::NotServed;
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Definition {
-    /// No definition of the kind was received. A built-in kind, for example, has no definition.
+    /// No definition of the kind was received, as for a built-in kind.
     #[default]
     Unknown,
-    /// The kind's definition exists. The informer receives this value again after each change of the
-    /// definition.
+    /// The definition exists; sent again after each change of the definition.
     There,
     /// The kind's definition existed and was deleted.
     Deleted,
@@ -28,13 +27,13 @@ pub(crate) enum Definition {
 /// Whether the reflectors of an informer run or are suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// The server may serve the kind. The informer starts new reflectors, which list and watch at once.
+    /// The server may serve the kind, so the reflectors list and watch.
     Active,
-    /// The server does not serve the kind. The reflectors report that no objects exist, and send no requests.
+    /// The server does not serve the kind, so the reflectors send no requests.
     Dormant,
 }
 
-/// Tracks whether the server serves a kind. Uses the kind's definition and the 404 responses to reflectors.
+/// Tracks whether the server serves a kind, from its definition and 404 responses.
 pub(super) struct Following {
     definition: watch::Receiver<Definition>,
     not_served: NotServed,
@@ -55,7 +54,7 @@ impl Following {
     /// Waits until the reflectors must be suspended or restarted, and returns the new availability.
     ///
     /// # Cancel safety
-    /// Cancel safe. If the future is dropped, the next call returns the change for which this call waited.
+    /// Cancel safe: dropping the future loses no change.
     pub(super) async fn changed(&mut self) -> Availability {
         let mut is_new = self.definition.has_changed().unwrap_or_default();
         loop {
@@ -94,10 +93,7 @@ impl Following {
     }
 }
 
-/// Waits for the next change of the availability, as [`Following::changed`] does.
-///
-/// If `following` is `None`, never completes. This is the case if the informer does not observe the
-/// definition of its kind.
+/// Waits like [`Following::changed`], or forever if `following` is `None`.
 pub(super) async fn next(following: Option<&mut Following>) -> Availability {
     match following {
         Some(following) => following.changed().await,

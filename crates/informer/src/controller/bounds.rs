@@ -2,18 +2,15 @@
 
 use crate::queue::BATCH;
 
-/// Default limit on the changes in an informer's queue, and in the channel to this queue.
-///
-/// The limit is two batches, and applies separately to the queue and the channel. Reflectors wait while both
-/// are full.
+/// Default maximum of changes in an informer's queue, and in the channel to that queue.
 pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 
-/// Limits of an informer's loop: the size of a batch, and the number of changes that wait in the queue.
+/// Maximum sizes of an informer's batches and of its queue of changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Maximum number of changes in one batch. The loop executes commands only between two batches.
+    /// Maximum changes per batch; commands are executed only between batches.
     pub(crate) batch: usize,
-    /// Number of changes in the queue at which the loop stops receiving changes from the reflectors.
+    /// Number of queued changes at which the loop stops receiving changes.
     pub(crate) waiting: usize,
 }
 
@@ -27,9 +24,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Returns the number of changes that the loop may now receive from the reflectors' channel.
-    ///
-    /// `queued` is the number of changes in the queue.
+    /// Returns how many changes the loop may receive if `queued` are in the queue.
     pub(super) fn room(self, queued: usize) -> usize {
         self.waiting.saturating_sub(queued).min(self.batch)
     }

@@ -25,10 +25,7 @@ pub struct Ended {
     pub discarded: u64,
 }
 
-/// A guard that marks the informer as stopped in its status when the guard is dropped.
-///
-/// The guard then wakes the tasks that wait for the loop to apply a batch, because the loop applies no
-/// further batch.
+/// Marks the informer as stopped when dropped, and wakes the tasks that wait for a batch.
 pub(super) struct GoneGuard(pub(super) Reporter, pub(super) Arc<Notify>);
 
 impl Drop for GoneGuard {
@@ -38,9 +35,7 @@ impl Drop for GoneGuard {
     }
 }
 
-/// Runs `work`, a part of the informer that must not end by itself.
-///
-/// If `work` ends nevertheless, returns the cause of the informer's failure: `work` has returned or panicked.
+/// Runs a part of the informer that must not end, and returns why the part ended.
 pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> FailureCause {
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(()) => FailureCause::Returned {
@@ -53,10 +48,9 @@ pub(super) async fn end_of(part: &str, work: impl Future<Output = ()>) -> Failur
 /// Name of the informer's loop in error messages.
 pub(super) const LOOP: &str = "the informer's loop";
 
-/// Runs the informer's loop until it ends. If the loop panics, returns the panic as the cause of the failure.
+/// Runs the informer's loop, and returns the cause of the failure if the loop panics.
 ///
-/// The guard `gone` is dropped last, so the loop has released all its resources when the guard marks the
-/// informer as stopped.
+/// The guard `gone` is dropped last, after the loop has released all its resources.
 pub(super) async fn serve<K: Send + Sync + 'static>(
     serving: Serving<K>,
     gone: GoneGuard,

@@ -8,11 +8,9 @@ use super::{Command, Serving};
 use crate::object::ObjectName;
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Marks the stored object `name` as broken, which means that it is stored with its decoding error.
+    /// Marks stored objects as broken: `name`, and those in subsequent [`Command::FoundBroken`] commands.
     ///
-    /// Also executes the [`Command::FoundBroken`] commands that directly follow in the channel, up to the
-    /// size of a batch. If the next command has another type, this method receives and returns that command.
-    /// The caller must then execute it.
+    /// Returns the first other command, which the caller must execute.
     pub(super) fn find_broken(&mut self, name: ObjectName) -> Option<Command<K>> {
         let mut names = vec![name];
         let mut next = None;

@@ -16,18 +16,15 @@ use super::{Command, InnerReflector};
 use crate::indexer::Snapshot;
 
 pub(crate) trait Guest<K>: Send + Sync {
-    /// Prepares the reflectors. The controller calls this method once, before the reflectors start.
+    /// Prepares the reflectors; called once before they start.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()>;
 
-    /// Performs the guest's work while the reflectors run.
-    ///
-    /// The future may complete before the reflectors stop.
+    /// Performs the guest's work while the reflectors run. May complete before they stop.
     fn run(&mut self) -> BoxFuture<'_, ()>;
 
-    /// Performs the guest's final work after the reflectors have stopped.
+    /// Performs the guest's final work after the reflectors have stopped, unless the informer has failed.
     ///
-    /// The controller does not call this method if the informer has failed. The result is further work, which
-    /// the controller runs while the handlers stop. `None` means that there is no such work.
+    /// Returns further work, which the controller runs while the handlers stop.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         Box::pin(future::ready(None))
     }
@@ -38,19 +35,17 @@ pub(crate) trait Guest<K>: Send + Sync {
 pub(crate) enum NoSnapshot {
     /// The informer has not synced, so its cache is incomplete.
     NotSynced,
-    /// The queue contains changes and can pop them in another order than it received them.
+    /// The queue can pop a newer change before an older one.
     ///
-    /// The store may therefore contain a newer change without an older one, and so match no revision of the
-    /// server. This can happen while the buffer of a handler is full.
+    /// The store may therefore match no revision of the server.
     Unsettled,
     /// The informer has stopped.
     Stopped,
 }
 
-/// Requests a snapshot of the store from the informer's loop, and waits for the reply.
+/// Requests a snapshot of the store from the informer's loop.
 ///
-/// In the snapshot, the objects of each source (one reflector with its list and watch) match the revision of
-/// this source.
+/// The objects of each source (one reflector with its list and watch) match the source's revision.
 pub(crate) async fn settled_snapshot<K>(
     commands: &mpsc::UnboundedSender<Command<K>>,
 ) -> Result<Snapshot<K>, NoSnapshot> {

@@ -13,10 +13,7 @@ use crate::{
     reflector::{Delta, ReflectorStore, StoreError},
 };
 
-/// Implements [`ReflectorStore`], through which an informer's reflectors write and read objects.
-///
-/// An `Inbox` contains no objects. It sends the reflectors' changes to the informer's loop, and reads from
-/// the informer's cache.
+/// The [`ReflectorStore`] of an informer's reflectors, which sends their changes to the informer's loop.
 #[derive_where(Clone)]
 pub(crate) struct Inbox<K> {
     deltas: mpsc::Sender<Delta<K>>,

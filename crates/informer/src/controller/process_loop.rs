@@ -33,9 +33,7 @@ pub struct ProcessLoop<K> {
     reflector: Reflector<K, Feed<K>>,
     #[derive_where(skip)]
     processing: Processing<K>,
-    /// Guard that marks the process loop as stopped in its status when the guard is dropped.
-    ///
-    /// This field is last, so the other fields are dropped before it.
+    /// Marks the process loop as stopped when dropped, after all other fields.
     #[derive_where(skip)]
     stopped: Option<StoppedGuard>,
 }
@@ -105,10 +103,7 @@ where
     }
 }
 
-/// Implements [`ReflectorStore`], the interface through which the reflector of a process loop writes changes.
-///
-/// A `Feed` contains no objects. It sends changes to the process loop through a bounded channel. A full
-/// channel delays the watch.
+/// Sends the changes from a reflector to the process loop; a full channel delays the watch.
 pub(super) struct Feed<K> {
     deltas: mpsc::Sender<Delta<K>>,
     known: Option<Shared<K>>,

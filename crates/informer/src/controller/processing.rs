@@ -20,14 +20,10 @@ use crate::{
     reflector::{Delta, DeltaKind, Error, Reporter},
 };
 
-/// Length of the first pause in processing after the process function failed for every queued key.
-///
-/// The value is the base delay of client-go's work queues.
+/// First pause after all queued keys failed: the base delay of client-go's work queues.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(5);
 
-/// Maximum length of a pause in processing after the process function failed for every queued key.
-///
-/// The value is the maximum backoff of client-go's reflector.
+/// Maximum pause after all queued keys failed: the maximum backoff of client-go's reflector.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 pub(super) type Process<K> = Box<dyn FnMut(&Popped<K>) -> Result<(), ProcessError> + Send>;
@@ -38,7 +34,7 @@ pub type ProcessError = Box<dyn std::error::Error + Send + Sync>;
 /// The user's store of known objects, shared by the queue and the reflector.
 pub(super) type Shared<K> = Arc<dyn Known<K> + Send + Sync>;
 
-/// Passes the changes of a reflector through a queue to the process function, with resyncs and retries.
+/// Passes a reflector's changes through a queue to the process function, with resyncs and retries.
 pub(super) struct Processing<K> {
     pub(super) queue: DeltaFifo<K>,
     pub(super) process: Process<K>,
@@ -50,10 +46,7 @@ pub(super) struct Processing<K> {
     /// Limits the rate of logs about failures of the process function.
     pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
-    /// Number of keys to process until the next resync may start.
-    ///
-    /// A resync sets this number to the number of queued keys. If the next resync started earlier, resyncs
-    /// could fill the queue, which would then accept no new changes.
+    /// Number of keys to process until the next resync, so that resyncs can't fill the queue.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }
@@ -85,14 +78,12 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Returns the number of changes in the queue and the channel that wait to be processed.
+    /// Returns the number of unprocessed changes in the queue and the channel.
     pub(super) fn waiting(&self) -> usize {
         Queue::len(&self.queue) + self.deltas.len()
     }
 
-    /// Pops at most `keys` keys from the queue, and calls the process function with the deltas of each key.
-    ///
-    /// Returns whether more keys can be processed immediately.
+    /// Processes at most `keys` keys, and returns whether more can be processed immediately.
     fn process_batch(&mut self, keys: usize) -> bool {
         for _ in 0..keys {
             if self.resumes().is_some() {
@@ -144,9 +135,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
         }
     }
 
-    /// Queues the known objects again, except objects whose keys are already in the queue.
-    ///
-    /// Changes that wait in the channel are queued first.
+    /// Queues the known objects again, after the changes in the channel.
     fn resync(&mut self, bounds: Bounds) {
         self.resync.restart();
         if !(self.resync.should_resync)() {
@@ -162,7 +151,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
         self.resume();
     }
 
-    /// Returns the time at which processing resumes after failures; `None` if processing is not paused.
+    /// Returns when processing resumes after failures, or `None` if it is not paused.
     fn resumes(&self) -> Option<Instant> {
         self.retry.as_ref().and_then(|retry| retry.resumes)
     }
@@ -178,9 +167,7 @@ impl<K: Send + Sync + 'static> Processing<K> {
 pub(super) struct ResyncTimer {
     /// Interval between resyncs; zero disables resyncs.
     pub(super) period: Duration,
-    /// Time of the next resync, one period after the start of the processing or after the previous resync.
-    ///
-    /// `None` if resyncs are disabled.
+    /// Time of the next resync, or `None` if resyncs are disabled.
     pub(super) due: Option<Instant>,
     pub(super) should_resync: Box<dyn FnMut() -> bool + Send>,
 }
@@ -194,20 +181,16 @@ impl ResyncTimer {
 /// State of the retries and pauses after failures of the process function.
 #[derive(Default)]
 pub(super) struct Retry {
-    /// Number of consecutive failures of the process function since the last success or start of a pause.
+    /// Number of consecutive failures since the last success or pause.
     failed: usize,
-    /// Length of the last pause after a failure; zero if no pause has started since the last success.
+    /// Length of the last pause since the last success, or zero.
     pause: Duration,
     /// Time at which the current pause ends; `None` if there is no pause.
     resumes: Option<Instant>,
 }
 
 impl Retry {
-    /// Records a failure of the process function, and starts a pause if every key in the queue may have
-    /// failed.
-    ///
-    /// `waiting` is the number of keys in the queue. The pause starts after `waiting` failures without a
-    /// success.
+    /// Records a failure, and starts a pause after `waiting` failures, the number of queued keys.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

@@ -10,9 +10,7 @@ use crate::{
     reflector::{Delta, DeltaKind, Error},
 };
 
-/// Adds a change of one object, or a whole list, to a queue.
-///
-/// Skips objects for which the queue's key function fails, and returns an error for each skipped object.
+/// Adds a change or a list to `queue`, and returns an error for each skipped object.
 pub(super) fn queue_delta<K>(
     queue: &mut dyn Queue<K>,
     delta: Delta<K>,

@@ -102,8 +102,8 @@ where
 
     /// Runs the reflectors and the guests (consistency check and warm start) until `shutdown` resolves.
     ///
-    /// Restarts the reflectors when the server starts or stops serving the informer's kind. On return,
-    /// reflectors that still run are in `reflecting`, and the caller must stop them.
+    /// Restarts the reflectors when the server starts or stops serving the informer's kind. The caller must
+    /// stop the tasks that are left in `reflecting`.
     ///
     /// # Errors
     /// Returns the cause if a part of the informer fails.
@@ -166,10 +166,7 @@ where
         reflecting
     }
 
-    /// Returns the cause of the informer's failure after the task of a reflector has ended unexpectedly.
-    ///
-    /// A reflector also ends when the informer's loop has ended. In this case, the function returns the cause
-    /// of the loop's end.
+    /// Returns the cause of the failure after the task of a reflector has ended unexpectedly.
     async fn reflector_end(&mut self, ended: Result<FailureCause, JoinError>) -> FailureCause {
         let cause = ended.unwrap_or_else(|error| cancelled("a reflector", &error));
         // A reflector returns when the loop has ended; the cause of the loop's end is more specific.
@@ -189,9 +186,7 @@ async fn begin<K>(guests: &mut [Box<dyn Guest<K>>], reflectors: &mut [InnerRefle
     }
 }
 
-/// Runs all guests (consistency check and warm start) concurrently.
-///
-/// Completes only if a guest panics. The result is the panic as the cause of the informer's failure.
+/// Runs all guests (consistency check and warm start) until one panics, and returns the panic.
 async fn run<K>(guests: &mut [Box<dyn Guest<K>>]) -> FailureCause {
     let running = guests.iter_mut().map(|guest| caught(guest.run()));
     match future::try_join_all(running).await {
@@ -206,19 +201,19 @@ async fn caught<T>(work: impl Future<Output = T>) -> Result<T, FailureCause> {
     worked.map_err(|panic| FailureCause::panicked(RUN, &*panic))
 }
 
-/// Returns the cause of the informer's failure if the task of the loop failed; `None` after a regular end.
+/// Returns the cause if the task of the informer's loop failed, or `None` after a regular end.
 fn loop_end(ended: Result<Option<FailureCause>, JoinError>) -> Option<FailureCause> {
     ended.unwrap_or_else(|error| Some(cancelled(LOOP, &error)))
 }
 
-/// Returns the cause of the informer's failure after its loop has ended before the shutdown.
+/// Returns the cause of the failure after the informer's loop has ended before the shutdown.
 fn ended_early(ended: Result<Option<FailureCause>, JoinError>) -> FailureCause {
     loop_end(ended).unwrap_or_else(|| FailureCause::Returned {
         part: Arc::from(LOOP),
     })
 }
 
-/// Returns the cause of the informer's failure after the runtime has cancelled the task that runs `part`.
+/// Returns the failure for a cancelled task that ran `part`.
 ///
 /// Tasks catch their panics, so a [`JoinError`] always means a cancelled task.
 fn cancelled(part: &str, _: &JoinError) -> FailureCause {

@@ -13,19 +13,17 @@ use tokio::sync::oneshot;
 use super::{Serving, guest::NoSnapshot};
 use crate::{indexer::Snapshot, object::SourceId, reflector::Delta};
 
-/// Tracks whether the server has confirmed the objects that a warm start loaded into the store.
+/// Tracks whether the server has confirmed the objects that a warm start loaded.
 ///
-/// The objects are confirmed when the reflector of each source has sent its first change, list or bookmark,
-/// and the resulting changes are in the store.
+/// The objects are confirmed when the first changes of every source are in the store.
 pub(super) struct Unconfirmed {
     /// Sources whose reflector has sent nothing since the saved objects were loaded.
     sources: BTreeSet<SourceId>,
     /// Number of changes to pop from the queue until the first changes of all sources are in the store.
     ///
-    /// Changes that were queued later are not counted. Otherwise a watch with many events could delay the
-    /// confirmation forever.
+    /// Later changes are not counted, so a busy watch can't delay the confirmation.
     left_in_queue: usize,
-    /// Sender that reports that the loaded objects are in the store; `None` after the report.
+    /// Reports that the loaded objects are in the store; `None` after the report.
     filled: Option<oneshot::Sender<()>>,
 }
 
@@ -45,10 +43,7 @@ impl Unconfirmed {
 }
 
 impl<K: Send + Sync + 'static> Serving<K> {
-    /// Queues the objects of a saved store, as if each element of `lists` were the first list of a source.
-    ///
-    /// When the objects are in the store, `filled` receives a message. The informer is not synced until the
-    /// server has confirmed these objects.
+    /// Queues the lists of a saved store, and reports to `filled` when the store contains them.
     pub(super) async fn fill(&mut self, lists: Vec<Delta<K>>, filled: oneshot::Sender<()>) {
         let sources = lists.iter().map(|list| list.source).collect();
         for list in lists {
@@ -61,12 +56,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
         });
     }
 
-    /// Returns the maximum number of single-object changes that may now be popped from the queue.
+    /// Returns how many single-object changes may be popped from the queue now.
     ///
-    /// Usually, this number is the free capacity of the fullest handler buffer. The number is unlimited in
-    /// two cases:
-    /// - the first list of a source has been received, but is not completely in the store;
-    /// - after a warm start, every source has sent its first change, but the informer has not synced.
+    /// Handler buffers do not limit the number while a first list or a warm start completes.
     pub(super) fn room(&self) -> usize {
         let unconfirmed = self.unconfirmed.as_ref();
         let is_heard = unconfirmed.is_some_and(|unconfirmed| unconfirmed.sources.is_empty());
@@ -76,16 +68,12 @@ impl<K: Send + Sync + 'static> Serving<K> {
         self.parts.processor.room()
     }
 
-    /// Returns whether the first list of some source has been received but is not completely in the store.
+    /// Returns whether a source's first list was received but is not completely in the store.
     fn is_listing(&self) -> bool {
         self.listed.len() < self.arrived.len()
     }
 
-    /// Sends the reply to [`Command::Fill`](super::Command::Fill) when the objects of the warm start are in
-    /// the store.
-    ///
-    /// Also marks the informer as synced when the first list of every source is in the store. If a warm start
-    /// loaded objects, the server must first have confirmed them. Each action happens at most once.
+    /// Reports, once each, that a warm start's objects are in the store and that the informer has synced.
     pub(super) fn sync(&mut self) {
         if !self.is_listing()
             && let Some(unconfirmed) = &mut self.unconfirmed
@@ -102,10 +90,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns whether the server has confirmed the objects of a warm start, and the store contains the
-    /// result.
-    ///
-    /// Returns true if no objects were loaded.
+    /// Returns whether the objects of a warm start, if any, are confirmed.
     fn is_confirmed(&self) -> bool {
         let queue = &self.parts.queue;
         let Some(unconfirmed) = &self.unconfirmed else {
@@ -115,10 +100,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
             && (queue.is_empty() || queue.keeps_order() && unconfirmed.left_in_queue == 0)
     }
 
-    /// Replies to pending requests for a snapshot of the store, with the snapshot or with an error.
-    ///
-    /// While the queue contains changes, the requests stay pending, except in two cases: the queue keeps all
-    /// changes in order, or a full handler buffer prevents the changes from being popped.
+    /// Replies to the pending snapshot requests, unless the queue must become empty first.
     pub(super) fn reply_with_snapshots(&mut self) {
         let queue = &self.parts.queue;
         if queue.is_empty() || queue.keeps_order() || self.room() == 0 {
@@ -129,8 +111,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns a snapshot in which the objects of each source match the source's revision, or the reason why
-    /// there is none.
+    /// Returns a snapshot that matches the revisions of all sources, or why there is none.
     fn settled_snapshot(&self) -> Result<Snapshot<K>, NoSnapshot> {
         let queue = &self.parts.queue;
         if !self.parts.report.status.is_synced() {

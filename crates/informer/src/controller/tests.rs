@@ -30,9 +30,7 @@ fn pod(name: &str, revision: u64) -> Pod {
     }
 }
 
-/// Creates the loop of an informer with one handler, and advances the clock until the next resync is due.
-///
-/// Returns the loop, and the sender through which a test sends changes to the loop.
+/// Returns an informer's loop with one handler and a due resync, and the sender of changes.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one channel that has no bound"
@@ -174,7 +172,7 @@ async fn after_a_warm_start_synced_waits_until_what_was_listed_anew_is_in_the_ca
     assert!(!serving.parts.queue.is_empty());
 }
 
-/// Requests a snapshot. The loop replies immediately, unless it must apply queued changes first.
+/// Requests a snapshot, which the loop returns after it has applied all queued changes.
 async fn request_snapshot(
     serving: &mut Serving<Pod>,
 ) -> oneshot::Receiver<Result<Snapshot<Pod>, NoSnapshot>> {

@@ -12,23 +12,22 @@ use crate::{
 };
 use derive_where::derive_where;
 
-/// The stored objects of one source (one list and watch of the informer) that a new list can reuse.
+/// The stored objects of one source (one list and watch) that a new list can reuse.
 #[derive_where(Clone)]
 pub(crate) struct KnownStates<K> {
     pub(crate) states: Arc<dyn Known<K> + Send + Sync>,
     pub(crate) source: SourceId,
     /// Epoch of `source` when the list started. Only stored objects of the same epoch are reused.
     ///
-    /// A source starts a new epoch when its server may have been restored from a backup. A restored server
-    /// may use the same revision again for another state.
+    /// A source starts a new epoch when its server may have been restored from a backup, because revisions
+    /// may repeat.
     pub(crate) epoch: Epoch,
 }
 
 impl<K> KnownStates<K> {
-    /// Returns the stored object whose name, uid and revision equal those of `identity`.
+    /// Returns the stored object with the same name, uid, revision, source and epoch.
     ///
-    /// Returns `None` if there is no such object, or if the object is from another source or another epoch.
-    /// The returned object may be broken, which means that it failed to decode earlier.
+    /// The object may be broken, which means that it failed to decode earlier.
     pub(super) fn unchanged(&self, identity: &Identity<'_>) -> Option<Object<K>> {
         let revision = ResourceVersion::of(identity);
         if revision.is_unset() {

@@ -13,10 +13,9 @@ use crate::{
 };
 
 impl<K: Resource + DeserializeOwned> Decoder<K> {
-    /// Creates an object from its saved JSON, with its saved name and revision.
+    /// Creates an object from JSON that was pruned and transformed before it was saved.
     ///
-    /// The saved JSON is already pruned and transformed. Returns `None` if the JSON is invalid, or if the
-    /// cache stores decoded objects and the JSON does not decode to `K`.
+    /// Returns `None` if the JSON is invalid, or does not decode to a `K` that the cache stores decoded.
     pub(crate) fn restored(
         &self,
         name: ObjectName,

@@ -34,28 +34,24 @@ use crate::{
 
 /// Function that returns the names of the objects on which an indexed object depends.
 pub(super) type DependsOn<K> = Box<dyn Fn(&K) -> Result<Vec<ObjectName>, String> + Send + Sync>;
-/// Function that returns the values under which an object is indexed.
-///
-/// The second argument contains the existing objects on which the indexed object depends.
+/// Computes an object's values from the object and the existing objects on which it depends.
 pub(super) type ValuesOf<K, O> =
     Box<dyn Fn(&K, &[Arc<O>]) -> Result<Vec<Arc<str>>, String> + Send + Sync>;
 
-/// The content of a derived index, and the names of the objects that a handler is currently evaluating.
-///
-/// The handlers of the index write the content, and readers copy parts of it.
+/// The content of a derived index, and the names of the objects that a handler is evaluating.
 #[derive(Default)]
 pub(super) struct Board {
     kept: Mutex<Kept>,
-    /// Wakes the handler that waits until the other handler releases its lock ([`Claim`]) on an object. The
-    /// index has two handlers, so at most one of them waits.
+    /// Wakes the handler that waits for a [`Claim`] of the other handler.
+    ///
+    /// The index has two handlers, so at most one waits.
     released: Notify,
 }
 
 #[derive(Default)]
 struct Kept {
     values: Postings,
-    /// Maps the name of each dependency to the indexed objects that depend on it, and each indexed object to
-    /// the names of its dependencies.
+    /// Maps each dependency to the objects that depend on it, and each object to its dependencies.
     dependencies: Postings,
     errors: BTreeMap<ObjectName, IndexError>,
     claimed: BTreeSet<ObjectName>,
@@ -63,7 +59,7 @@ struct Kept {
 }
 
 impl Board {
-    /// Returns a snapshot of the index content, which maps values to objects and objects to values.
+    /// Returns a snapshot of the index content.
     pub(super) fn values(&self) -> Postings {
         self.kept.lock().values.clone()
     }
@@ -89,7 +85,7 @@ impl Board {
     }
 }
 
-/// Lock of one handler on the index entries of one object. Dropping this value releases the lock.
+/// Lock of a handler on the index entries of one object, until this value is dropped.
 struct Claim {
     board: Arc<Board>,
     name: ObjectName,
@@ -135,23 +131,19 @@ impl Claim {
     }
 }
 
-/// Computes the values of indexed objects from the caches of the index's two informers, and stores the
-/// values in the [`Board`].
+/// Computes the values of indexed objects from two caches, and stores the values in the [`Board`].
 pub(super) struct Maintenance<K, O> {
     pub(super) name: Arc<str>,
     pub(super) objects: Indexer<K>,
     pub(super) others: Indexer<O>,
     pub(super) depends_on: DependsOn<K>,
     pub(super) values: ValuesOf<K, O>,
-    /// Weak reference to the content of the index. Once the last clone of the index has been dropped, the
-    /// methods of this type have no effect.
+    /// Weak reference to the index content. After the index was dropped, the methods have no effect.
     pub(super) board: Weak<Board>,
 }
 
 impl<K, O> Maintenance<K, O> {
-    /// Updates the index entries of every indexed object that depends on the object `other`.
-    ///
-    /// Must be called after `other` was added, changed or deleted in the cache.
+    /// Updates the index entries of all objects that depend on `other`, after `other` has changed.
     pub(super) async fn update_dependants(&self, other: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
@@ -166,10 +158,7 @@ impl<K, O> Maintenance<K, O> {
         }
     }
 
-    /// Computes the values of the object `name` from the caches of the index's two informers, and updates
-    /// the object's entries in the index.
-    ///
-    /// If an index function fails, the index omits the object and stores the error.
+    /// Updates the index entries of the object `name` from the caches.
     pub(super) async fn update(&self, name: &ObjectName) {
         let Some(board) = self.board.upgrade() else {
             return;
@@ -204,7 +193,7 @@ impl<K, O> Maintenance<K, O> {
     }
 }
 
-/// Handler of the indexed objects: for each event, updates the index entries of the event's object.
+/// Event handler for the indexed objects: updates the index entries of the event's object.
 pub(super) struct Objects<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Objects<K, O> {
@@ -215,10 +204,7 @@ impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<K> for Obj
     }
 }
 
-/// Handler of the objects on which indexed objects depend.
-///
-/// For each event, the handler updates the index entries of the indexed objects that depend on the event's
-/// object.
+/// Event handler for the objects on which indexed objects depend: updates the entries of the indexed objects.
 pub(super) struct Others<K, O>(pub(super) Arc<Maintenance<K, O>>);
 
 impl<K: Send + Sync + 'static, O: Send + Sync + 'static> EventHandler<O> for Others<K, O> {

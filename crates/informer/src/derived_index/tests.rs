@@ -31,7 +31,7 @@ fn meta(name: &str, label: &str, text: &str) -> ObjectMeta {
     }
 }
 
-/// Returns a pod whose label `nodes` contains the names of its nodes, one letter per node.
+/// Returns a pod whose label `nodes` contains its nodes' names, one letter each.
 fn pod(name: &str, nodes: &str) -> Pod {
     Pod {
         metadata: meta(name, "nodes", nodes),
@@ -71,10 +71,9 @@ enum Operation {
     DeletePod(usize),
     PutNode(usize, usize),
     DeleteNode(usize),
-    /// Polls the pending future of a handler once. The number is 0 for the pod handler and 1 for the node
-    /// handler.
+    /// Polls the future of the pod handler (0) or the node handler (1) once.
     ///
-    /// If the handler has no pending future, it first starts to handle its next event.
+    /// A handler without a pending future first starts to handle its next event.
     Poll(usize),
     /// Ends the current call of an index function, if there is one.
     Answer,
@@ -94,12 +93,11 @@ fn operations() -> impl Strategy<Value = VecDeque<Operation>> {
     prop::collection::vec(operation, 0..60).prop_map(VecDeque::from)
 }
 
-/// The state of one of the two handlers of the index: its undelivered events and its pending future.
+/// The undelivered events and the pending future of one handler of the index.
 #[derive(Default)]
 struct Handling {
     events: VecDeque<ObjectName>,
-    /// Future of the event that the handler is handling; `None` if there is none, or while it is being
-    /// polled.
+    /// Future of the event that the handler is handling; `None` while it is being polled.
     waiting: Option<BoxFuture<'static, ()>>,
     polled: bool,
 }
@@ -110,7 +108,7 @@ impl Handling {
     }
 }
 
-/// The state of one test: two stores, the two handlers of the index, and the remaining operations.
+/// The state of one test: two stores, the index's two handlers, and the remaining operations.
 struct World {
     script: VecDeque<Operation>,
     pods: IndexerWriter<Pod>,
@@ -126,7 +124,7 @@ fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }
 
-/// Runs the next operation of the test. Returns `false` if this operation is `Answer`, or if none remains.
+/// Runs the next operation. Returns `false` if it is `Answer`, or if none remains.
 fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     let mut guard = world.lock();
     let World {
@@ -162,8 +160,7 @@ fn go_on(world: &Shared, maintenance: &Weak<Kept>) -> bool {
     true
 }
 
-/// Polls the pending future of a handler once. If there is none, the handler first starts to handle its next
-/// event.
+/// Polls the handler's pending future once, or the future of its next event.
 fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     let mut waiting = {
         let mut world = world.lock();
@@ -197,10 +194,7 @@ fn poll(world: &Shared, maintenance: &Weak<Kept>, handler: usize) {
     handling.waiting = (!ended).then_some(waiting);
 }
 
-/// Creates the shared state of a test with the operations `script`, and the [`Maintenance`] and the [`Board`]
-/// of the tested index.
-///
-/// The index functions call [`meanwhile`], which runs some of these operations during the call.
+/// Creates the state of a test and the tested index, whose functions call [`meanwhile`].
 fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     let (pods, pod_writer) = indexer::new(Indexers::new()).unwrap();
     let (nodes, node_writer) = indexer::new(Indexers::new()).unwrap();
@@ -234,9 +228,7 @@ fn begin(script: VecDeque<Operation>) -> (Shared, Arc<Kept>, Arc<Board>) {
     (world, maintenance, board)
 }
 
-/// Computes the expected content of the index from both stores.
-///
-/// Returns the pod names for each zone, and the names of the pods for which an index function fails.
+/// Computes the expected index: the pods per zone, and the pods for which an index function fails.
 fn recomputed(world: &Shared) -> (BTreeMap<Arc<str>, Vec<ObjectName>>, Vec<ObjectName>) {
     let world = world.lock();
     let (pods, nodes) = (world.pods.snapshot(), world.nodes.snapshot());
@@ -294,7 +286,7 @@ proptest! {
     }
 }
 
-/// An index of many pods on the nodes `a` and `b`, with counters of the calls of the two index functions.
+/// An index of many pods on the nodes `a` and `b`, which counts function calls.
 struct Crowd {
     maintenance: Maintenance<Pod, Node>,
     board: Arc<Board>,
@@ -346,7 +338,7 @@ impl Crowd {
         crowd
     }
 
-    /// Returns the numbers of calls of `depends_on` and of `values` since the previous call of this method.
+    /// Returns and resets the numbers of calls of `depends_on` and `values`.
     fn calls(&self) -> [usize; 2] {
         [0, 1].map(|function| self.calls[function].swap(0, Ordering::Relaxed))
     }

@@ -21,8 +21,7 @@ use crate::{
     },
 };
 
-/// Default idle grace period: time for which an unused informer still runs after its last
-/// [`Hold`](super::Hold) is dropped. A request for the informer within this time needs no new list.
+/// Default time for which an unused informer keeps running, so that it can be requested without a new list.
 const IDLE_GRACE: Duration = Duration::from_secs(60);
 
 /// Configures a [`SharedInformerFactory`]: its client and the options of all its informers.

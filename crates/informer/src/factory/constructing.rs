@@ -8,8 +8,7 @@ use std::cell::RefCell;
 use super::registry::{Key, RegistryId};
 
 thread_local! {
-    /// Informers that constructors on this thread are creating, from the outermost constructor to the
-    /// innermost.
+    /// Informers that constructors on this thread are creating, outermost first.
     static CONSTRUCTING: RefCell<Vec<UnderConstruction>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -20,9 +19,7 @@ struct UnderConstruction {
     recursed: bool,
 }
 
-/// Guard that records one informer as under construction on this thread until the guard is dropped.
-///
-/// The record is also removed if the constructor panics.
+/// Marks one informer as under construction on this thread until dropped, also by a panic.
 pub(super) struct Constructing {
     /// Index of this informer in the thread's `CONSTRUCTING` list.
     depth: usize,
@@ -31,8 +28,7 @@ pub(super) struct Constructing {
 impl Constructing {
     /// Records that this thread is constructing the informer with the key `key`.
     ///
-    /// Returns `None` if this thread is already constructing that informer. The running constructor is then
-    /// recorded as having requested its own informer.
+    /// Returns `None`, and records the recursion, if this thread is already constructing this informer.
     pub(super) fn begin(registry: RegistryId, key: &Key) -> Option<Self> {
         if note(registry, key) {
             return None;
@@ -60,9 +56,7 @@ impl Drop for Constructing {
     }
 }
 
-/// Returns whether this thread is constructing the informer that `registry` and `key` identify.
-///
-/// If so, also records that the informer's constructor has requested its own informer.
+/// Returns whether this thread is constructing the informer, and records a recursion if so.
 pub(super) fn note(registry: RegistryId, key: &Key) -> bool {
     CONSTRUCTING.with_borrow_mut(|constructing| {
         let mut constructing = constructing.iter_mut();

@@ -21,7 +21,7 @@ use crate::{
     shared_informer::LoopOptions,
 };
 
-/// Error handler of a factory: called with the name of an informer and an error of its lists and watches.
+/// Error handler of a factory, called with an informer's name and an error of its lists or watches.
 pub(super) type FactoryErrorHandler = Arc<dyn Fn(&str, &Error) + Send + Sync>;
 
 pub(super) type MetadataTransform = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
@@ -34,12 +34,10 @@ pub(super) struct Defaults {
     pub(super) metadata: Option<MetadataTransform>,
     metadata_by_namespace: BTreeMap<String, Transform<ObjectMeta>>,
     by_type: ByType,
-    /// Options that a type inherits from another type of the same kind, stored under the inheriting type. For
-    /// example, `Pruned<Pod>` inherits from `Pod`.
+    /// Options that a type such as `Pruned<Pod>` inherits from a type of the same kind, such as `Pod`.
     ///
-    /// The first map contains the options that `Pruned<K>` and `PartialObjectMeta<K>` inherit from `K`. The
-    /// second map contains the options that `Pruned<PartialObjectMeta<K>>` inherits from `K`. Options in the
-    /// first map have precedence.
+    /// The first map, which has precedence, is for `Pruned<K>` and `PartialObjectMeta<K>`, and the second for
+    /// `Pruned<PartialObjectMeta<K>>`.
     inherited: [ByType; 2],
     pub(super) error_handler: Option<FactoryErrorHandler>,
     pub(super) metrics: Option<Arc<dyn Metrics>>,
@@ -70,8 +68,7 @@ impl Defaults {
         self.metadata_by_namespace = transforms;
     }
 
-    /// Sets default options of the type `K`. If an earlier call set the same option for `K`, this call
-    /// replaces it.
+    /// Sets default options of the type `K`, which replace earlier values of the same options.
     pub(super) fn set_type<K: 'static>(&mut self, options: InformerOptions<K>) {
         let options = match self.by_type.get::<K>() {
             Some(earlier) => options.or(earlier),
@@ -85,8 +82,7 @@ impl Defaults {
         self.by_type.set(options);
     }
 
-    /// Returns the default options for the type `K` in order of precedence. The options that are set for `K`
-    /// come before the options that `K` inherits from another type.
+    /// Returns the default options for the type `K`, own before inherited ones.
     fn of_type<K: 'static>(&self) -> impl Iterator<Item = &InformerOptions<K>> + Clone {
         let [near, far] = &self.inherited;
         [&self.by_type, near, far]
@@ -94,7 +90,7 @@ impl Defaults {
             .filter_map(ByType::get)
     }
 
-    /// Returns the scope (namespaces and selectors) of an informer that is requested with the options `own`.
+    /// Returns the namespaces and selectors of an informer that is requested with the options `own`.
     pub(super) fn scope<K: 'static>(&self, own: &InformerOptions<K>, is_namespaced: bool) -> Scope {
         let mut levels = vec![&own.level];
         levels.extend(self.of_type::<K>().map(|options| &options.level));
@@ -102,10 +98,9 @@ impl Defaults {
         Scope::resolve(&levels, is_namespaced)
     }
 
-    /// Returns the options `own` of an informer, completed with the defaults of the type and of all kinds.
+    /// Returns the options `own`, completed with the defaults of the type and of all kinds.
     ///
-    /// The result does not contain the final selectors, transforms, and options of list and watch requests.
-    /// These can differ between namespaces. [`Defaults::scope`] and [`Defaults::transform`] return them.
+    /// [`Defaults::scope`] and [`Defaults::transform`] return the options that can differ between namespaces.
     pub(super) fn complete<K: 'static>(&self, own: InformerOptions<K>) -> InformerOptions<K> {
         let of_type = self.of_type::<K>();
         let options = of_type.fold(own, InformerOptions::or);
@@ -115,11 +110,10 @@ impl Defaults {
         }
     }
 
-    /// Returns the function that transforms an informer's objects, or `None` if no transform is set.
+    /// Returns the function that transforms an informer's objects, if a transform is set.
     ///
-    /// The returned function first applies the transform of `transform_metadata`, and then one transform for
-    /// the object's namespace. A transform in `own` has precedence over one of the type `K`, and one of `K`
-    /// over one of all kinds.
+    /// The function first applies the transform of `transform_metadata`, and then the transform for the
+    /// object's namespace from `own`, the type `K` or all kinds, in order of precedence.
     pub(super) fn transform<K: Resource + 'static>(
         &self,
         own: &InformerOptions<K>,

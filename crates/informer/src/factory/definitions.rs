@@ -26,26 +26,21 @@ use crate::{
 /// A cached `CustomResourceDefinition`, of which only the metadata is stored.
 type Metadata = PartialObjectMeta<DynamicObject>;
 
-/// The two values that an informer keeps to receive changes of its kind's `CustomResourceDefinition`.
-///
-/// The first value keeps the informer of definitions running. The second value receives the state of the
-/// definition.
+/// A hold on the informer of definitions, and a receiver of the state of one definition.
 pub(super) type Followed = (Hold<Metadata>, watch::Receiver<Definition>);
 
 /// State for the `CustomResourceDefinition` objects that a factory watches for its informers.
 #[derive(Default)]
 pub(super) struct Definitions {
-    /// One sender per definition, which sends the definition's state to the informers of the defined kind.
-    /// The key is the definition's name, `<plural>.<group>`.
+    /// Sender of each definition's state, by the definition's name `<plural>.<group>`.
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
-    /// The informer of definitions at which the event handler is registered; `None` before the registration.
-    /// If this informer has stopped, the next registration uses a new informer.
+    /// The informer of definitions on which the event handler is registered, if it is registered.
     heard: Mutex<Option<SharedInformer<Metadata>>>,
 }
 
-/// Event handler that sends the state of a `CustomResourceDefinition` to the informers of the defined kind.
+/// Event handler that sends the state of a `CustomResourceDefinition` to the defined kind's informers.
 ///
-/// The state comes from the cache, so it is never older than the event.
+/// The state is read from the cache, so it is never older than the event.
 struct Hearing {
     followed: Arc<Mutex<BTreeMap<String, watch::Sender<Definition>>>>,
     definitions: Indexer<Metadata>,
@@ -107,12 +102,8 @@ impl Definitions {
 }
 
 impl SharedInformerFactory {
-    /// Returns a function that subscribes to the state of the `CustomResourceDefinition` of the kind in
-    /// `key`.
-    ///
-    /// An informer of this kind calls the function when the informer starts. The function starts the informer
-    /// of definitions if necessary. The function returns `None` if the option `follow_definitions` is not
-    /// set, if the kind cannot have a definition, or if the factory was shut down or dropped.
+    /// Returns a function that subscribes to the `CustomResourceDefinition` of the kind in `key`, if
+    /// possible.
     pub(super) fn will_follow(
         &self,
         key: &Key,

@@ -23,9 +23,7 @@ use crate::{
     },
 };
 
-/// Maximum duration of a discovery request.
-///
-/// The value equals the default of the API server's option `--request-timeout`.
+/// Maximum duration of a discovery request, as in the API server's default `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Path of the discovery document of the core group.
@@ -97,7 +95,7 @@ fn stale_groups_note(stale: &[String]) -> String {
     }
 }
 
-/// Requests discovery documents until one contains a kind with this name, and returns that kind.
+/// Requests discovery documents until one contains a kind with this name.
 ///
 /// See [`SharedInformerFactory::discover`](super::SharedInformerFactory::discover) for the precedence of
 /// names.
@@ -128,9 +126,7 @@ pub(super) async fn discover(
     })
 }
 
-/// Returns every kind that the server serves, in the server's order.
-///
-/// If a kind exists in several versions of its group, only the most preferred of these versions is returned.
+/// Returns every kind that the server serves, each only in its most preferred version.
 pub(super) async fn discover_all(
     client: &dyn ClientSource,
 ) -> Result<Vec<Discovered>, DiscoverError> {
@@ -145,8 +141,7 @@ pub(super) async fn discover_all(
     Ok(kinds)
 }
 
-/// One interpretation of a requested name such as `pods.v1.`: a resource name, and optionally a version and a
-/// group.
+/// One interpretation of a requested name such as `pods.v1.`.
 struct Wanted<'a> {
     resource: &'a str,
     version: Option<&'a str>,
@@ -156,10 +151,8 @@ struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// Returns the possible interpretations of a requested name, in order of precedence.
     ///
-    /// Examples of names are `pods`, `deployments.apps`, `deployments.v1.apps` and `pods.v1.`. The empty
-    /// group in `pods.v1.` is the core group. A name with two or more dots has two interpretations. For
-    /// example, `deployments.v1.apps` has the version `v1` and the group `apps`, or no version and the group
-    /// `v1.apps`. The result is empty if the name is empty or starts with a dot.
+    /// For example, `deployments.v1.apps` has the version `v1` and the group `apps`, or only the group
+    /// `v1.apps`.
     fn all(name: &'a str) -> Vec<Self> {
         if name.is_empty() || name.starts_with('.') {
             return Vec::new();
@@ -185,16 +178,14 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// The kinds in the discovery documents that one look-up has received.
-///
-/// The groups are in the server's order. Each group lists the kinds of its preferred version first.
+/// Kinds from discovery documents, in the server's order of groups and with preferred versions first.
 #[derive(Default)]
 struct Catalogue {
     kinds: Vec<Discovered>,
     stale: Vec<String>,
 }
 
-/// A decoded discovery response. The field `kind` shows whether it is an aggregated discovery document.
+/// A discovery response; `kind` shows whether it is aggregated.
 #[derive(Deserialize)]
 struct Document {
     kind: String,
@@ -250,7 +241,7 @@ impl Catalogue {
     }
 }
 
-/// Converts one entry of a discovery document. Returns `None` if the entry lacks a resource name or a kind.
+/// Converts one entry of a discovery document, or returns `None` if its name or kind is missing.
 fn discovered(group: &str, version: &str, served: APIResourceDiscovery) -> Option<Discovered> {
     let (plural, kind) = (served.resource?, served.response_kind?.kind?);
     let gvk = GroupVersionKind::gvk(group, version, &kind);
@@ -284,8 +275,7 @@ async fn fetch(client: &dyn ClientSource, path: &str) -> Result<Vec<u8>, transpo
     answered.inspect_err(|error| client.failed(error))
 }
 
-/// Returns the plural name of a kind with its group, such as `deployments.apps`, or `pods` for the core
-/// group.
+/// Returns a plural name with its group, such as `deployments.apps`, or `pods` for the core group.
 pub(super) fn qualified(plural: &str, group: &str) -> String {
     if group.is_empty() {
         plural.to_owned()

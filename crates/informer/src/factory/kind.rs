@@ -93,11 +93,10 @@ pub enum KindError {
     Options(#[from] OptionsConflict),
 }
 
-/// Checks whether a kind can have an informer. Sends no request to the server.
+/// Checks whether a kind can have an informer, without a request to the server.
 ///
 /// # Errors
-/// Returns [`KindError::Malformed`] if a name of the kind is missing or invalid, and
-/// [`KindError::NotWatchable`] if `kind` states that the server does not support list and watch.
+/// Returns [`KindError::Malformed`] for an invalid name, or [`KindError::NotWatchable`].
 pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
     let ApiResource {
         group,
@@ -132,9 +131,6 @@ pub(super) fn check(kind: &(impl KindRef + ?Sized)) -> Result<(), KindError> {
 }
 
 /// Returns whether a name can be used as a segment of a URL path without escaping.
-///
-/// A valid name consists of ASCII letters and digits. The characters `-` and `.` are also valid, except at
-/// the start and the end.
 fn is_segment(name: &str) -> bool {
     let bytes = name.as_bytes();
     let [first, .., last] = bytes else {

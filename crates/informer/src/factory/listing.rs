@@ -146,13 +146,12 @@ fn covered(section: &Section) -> CoveredNamespace {
     }
 }
 
-/// An informer in the registry of a factory, with the kind, coverage and options that the factory recorded.
+/// An informer in a factory's registry, with its kind, coverage and requested options.
 pub(super) struct Registered<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) kind: ApiResource,
     pub(super) coverage: Option<Coverage>,
-    /// Options with which the program requested the informer from the factory, without the factory's
-    /// defaults. `None` if the program created the informer itself.
+    /// Options of the request, without the factory's defaults; `None` if the program built the informer.
     pub(super) options: Option<InformerOptions<K>>,
 }
 

@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl SharedInformerFactory {
-    /// Returns the key of the requested informer in the registry: its Rust type, kind and scope.
+    /// Returns the key of the requested informer in the registry.
     pub(super) fn key<K: Resource + 'static>(&self, request: &Request<K>) -> Key {
         let defaults = &self.inner.defaults;
         Key {
@@ -100,8 +100,7 @@ impl SharedInformerFactory {
 
     /// Creates an informer with the options `complete`, which include the defaults of the factory.
     ///
-    /// `requested` contains only the options of the request. The transforms are computed from it, because
-    /// they can differ between namespaces.
+    /// `requested`, without the defaults, determines the transforms, which can differ between namespaces.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,
@@ -147,10 +146,9 @@ impl SharedInformerFactory {
         builder.build()
     }
 
-    /// Returns the [`ListWatch`] that sends the list and watch requests for one section of the informer's
-    /// scope.
+    /// Returns the [`ListWatch`] for one section of the informer's scope.
     ///
-    /// A section covers one namespace, or all namespaces that have no section of their own.
+    /// A section is one namespace, or all namespaces that have no section of their own.
     fn source<K: Resource>(&self, dyntype: &K::DynamicType, section: &Section) -> ListWatch<K> {
         let source = ListWatch::<K>::with_type(Arc::clone(&self.inner.client), dyntype)
             .namespace(&*section.namespace)
@@ -165,8 +163,7 @@ impl SharedInformerFactory {
 
 /// Returns the function that runs an informer until the factory ends it.
 ///
-/// `follow` is called when the informer starts. If `follow` returns a value, the informer reacts to changes
-/// of its kind's `CustomResourceDefinition`, and keeps the factory's informer of definitions running.
+/// If `follow` returns a value, the informer reacts to changes of its kind's `CustomResourceDefinition`.
 pub(super) fn run<K>(
     controller: Controller<K>,
     follow: impl FnOnce() -> Option<Followed> + Send + Sync + 'static,

@@ -47,10 +47,7 @@ impl<T> NamespaceOptions<T> {
     }
 }
 
-/// Splits the options of several namespaces into two maps, each with the namespace names as keys.
-///
-/// The first map contains each namespace's selectors and options of list and watch requests. The second map
-/// contains the transforms of the namespaces that have one.
+/// Splits options into selections and transforms, both with the namespace names as keys.
 pub(super) fn split<T, S: Into<String>>(
     namespaces: impl IntoIterator<Item = (S, NamespaceOptions<T>)>,
 ) -> (BTreeMap<String, Selection>, BTreeMap<String, Transform<T>>) {

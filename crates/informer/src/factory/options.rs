@@ -86,7 +86,7 @@ pub struct InformerOptions<K> {
     pub(super) keeping: Keeping<K>,
 }
 
-/// The transforms in one [`InformerOptions`] value: one for all namespaces, and one per named namespace.
+/// The transforms for all namespaces and for single namespaces.
 #[derive_where(Clone, Default)]
 pub(super) struct Transforms<K> {
     pub(super) everywhere: Option<Transform<K>>,
@@ -94,7 +94,7 @@ pub(super) struct Transforms<K> {
 }
 
 impl<K> Transforms<K> {
-    /// Returns the transform for a namespace, or the one for all namespaces if the namespace has none.
+    /// Returns the transform for a namespace, or else the one for all namespaces.
     pub(super) fn of(&self, namespace: &str) -> Option<&Transform<K>> {
         let here = self.by_namespace.get(namespace);
         here.or(self.everywhere.as_ref())
@@ -111,10 +111,7 @@ impl<K> Transforms<K> {
         }
     }
 
-    /// Returns the memory address of each transform, with the transform's namespace or `None` for all
-    /// namespaces.
-    ///
-    /// Two transforms are compared by address, because closures cannot be compared in another way.
+    /// Returns each transform's namespace and address, by which transforms are compared.
     fn addresses(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
         let everywhere = self.everywhere.iter().map(|transform| (None, transform));
         let by_namespace = self.by_namespace.iter();
@@ -180,10 +177,9 @@ impl<K> InformerOptions<K> {
 
     keeping_methods!(keeping);
 
-    /// Returns these options, in which each unset option is replaced by the value from `general`.
+    /// Returns these options, with each unset option from `general`.
     ///
-    /// The transforms for single namespaces are not merged. They come from these options if these options set
-    /// namespaces, and from `general` otherwise.
+    /// The transforms of single namespaces are not merged.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {
@@ -203,10 +199,7 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Returns the options that another type `T` of the same kind inherits from these options for `K`.
-    ///
-    /// `transform` converts a transform for `K` to a transform for `T`, or returns `None` if that is
-    /// impossible.
+    /// Returns the options that another type `T` of the same kind inherits.
     pub(super) fn inherited<T>(
         &self,
         transform: impl Fn(&Transform<K>) -> Option<Transform<T>>,
@@ -220,13 +213,10 @@ impl<K> InformerOptions<K> {
         }
     }
 
-    /// Returns an error if a request with the options `self` cannot share the informer that has the options
-    /// `has`.
-    ///
-    /// A request that sets no name can share the informer, whatever the informer's name is.
+    /// Checks that a request with these options can share the informer with the options `has`.
     ///
     /// # Errors
-    /// Returns [`OptionsConflict`], which names the first option that differs.
+    /// Returns [`OptionsConflict`] with the first option that differs.
     pub(super) fn must_equal(&self, has: &Self, kind: &str) -> Result<(), OptionsConflict> {
         let (named, queue) = (&self.name, |of: &Self| of.queue.unwrap_or_default());
         let own = [
@@ -252,8 +242,7 @@ impl<K> InformerOptions<Pruned<K>> {
     keep_method!(keeping);
 }
 
-/// Error of a request for an informer: the informer of this kind and scope exists with a different option
-/// value.
+/// Error of a request for an informer that exists with a different option value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the factory already has an informer of {kind} in this scope with another {option}; use the same options, or another factory"

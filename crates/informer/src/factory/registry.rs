@@ -30,26 +30,25 @@ use crate::{
     status::{InformerError, WaitForSync},
 };
 
-/// Identifies an informer in the registry by its Rust type, its kind and its scope.
+/// Identifies an informer in the registry.
 ///
 /// The Rust type determines whether the informer caches whole objects, pruned objects or metadata. The kind
-/// distinguishes informers whose Rust type is the same for all kinds, such as `DynamicObject`.
+/// distinguishes informers of types such as `DynamicObject`.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) type_id: TypeId,
-    /// Group, version, kind and plural name. Keys that differ in one of these identify different informers.
+    /// Group, version, kind and plural name.
     pub(super) kind: ApiResource,
     pub(super) scope: Scope,
 }
 
-/// Function that runs an informer until the informer must end.
+/// Function that runs an informer until the [`Lifetime`] signals its end.
 ///
-/// The [`Lifetime`] signals when the informer must end. The returned future drops the `Lifetime` after the
-/// informer's last task has ended. The registry calls the function without its lock, because the function may
-/// register another informer.
+/// The future drops the `Lifetime` after the informer's last task. The function may register another
+/// informer, so it must be called without the registry's lock.
 pub(super) type Run = Box<dyn FnOnce(Lifetime) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// An informer that is about to be spawned as a task: its run function and the argument of that function.
+/// An informer that is about to be spawned as a task.
 struct Begun {
     run: Run,
     lifetime: Lifetime,
@@ -62,41 +61,38 @@ pub(super) struct New<K> {
     pub(super) run: Option<Run>,
 }
 
-/// Result of a look-up in the registry: an informer, and the identity of its entry.
+/// An informer in the registry, and the identity of its entry.
 pub(super) struct Lookup<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) id: EntryId,
 }
 
-/// Identity of a registry: its address. Each factory has one registry.
+/// Identity of a factory's registry: its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RegistryId(usize);
 
-/// Identity of a registry entry. An informer that replaces another one under the same key has a new identity.
+/// Identity of a registry entry, different for an informer and its replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryId(u64);
 
 /// Determines how long a request for an informer keeps the informer running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Want {
-    /// The informer runs from the start of the factory until it is stopped or the factory is shut down.
+    /// The informer runs until it is stopped or the factory is shut down.
     Pinned,
-    /// The informer runs until its last [`Hold`](super::Hold) is dropped and the idle grace period has
-    /// passed.
+    /// The informer runs until the idle grace period after the drop of its last [`Hold`](super::Hold).
     Held,
 }
 
 /// Result of a request to end an informer.
 pub(super) enum Ending {
-    /// The informer is not in the registry, or the factory has been shut down. Nothing was changed.
+    /// The informer is not in the registry, or the factory has been shut down.
     NotHere,
-    /// The informer is not running in this factory, and was removed from the registry.
+    /// The informer did not run in this factory, and was removed from the registry.
     ///
-    /// The value is the run function of an informer that was never started. Dropping the function ends the
-    /// informer. `None` for an informer that the factory does not run.
+    /// The value runs an informer that was never started. Dropping the value ends the informer.
     Left(Option<Run>),
-    /// The informer was signalled to end through this channel. The channel closes when the informer's last
-    /// task has ended.
+    /// The informer must end; the channel closes when its last task has ended.
     Told(Arc<watch::Sender<Demand>>),
 }
 
@@ -104,7 +100,7 @@ pub(super) struct Registry {
     state: Mutex<State>,
     /// Time for which an unused informer runs after its last hold is dropped.
     idle_grace: Duration,
-    /// Sends the shutdown signal. Each running informer holds a receiver until its last task has ended.
+    /// Sends the shutdown signal to running informers; each holds a receiver until its last task has ended.
     stop: watch::Sender<bool>,
     /// Sends the error of the first informer that failed; `None` until an informer fails.
     pub(super) failure: watch::Sender<Option<InformerError>>,
@@ -164,11 +160,12 @@ impl Registry {
 
     /// Returns the informer of a key, and calls `make` to create it if there is none.
     ///
-    /// An informer that has ended or is ending is replaced, except after the shutdown. `accept` checks the
-    /// options of the existing or new informer. With [`Want::Held`], the informer is started if necessary.
+    /// Replaces an informer that has ended or is ending, except after the shutdown. Starts the informer if
+    /// `want` is [`Want::Held`].
     ///
     /// # Errors
-    /// Returns the error of `accept`. The request then neither pins nor holds the informer.
+    /// Returns the error of `accept`, which receives the informer's options; the informer is then not pinned
+    /// or held.
     pub(super) fn get_if_or_make<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -201,11 +198,10 @@ impl Registry {
         accepted.map(|()| Lookup { informer, id })
     }
 
-    /// Returns the informer of a key; `None` if there is none, or if it has ended or is ending. After the
-    /// shutdown, an informer that has ended is returned too.
+    /// Returns the informer of a key, unless it has ended or is ending and must be replaced.
     ///
     /// # Errors
-    /// Returns the error of `accept`, which receives the options of the informer.
+    /// Returns the error of `accept`, which receives the informer's options.
     pub(super) fn get_if<K: Send + Sync + 'static, E>(
         self: &Arc<Self>,
         key: &Key,
@@ -261,9 +257,7 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Removes the run function of an informer from `entry`, and returns it with its argument.
-    ///
-    /// Returns `None` if the informer was already started, or if the factory does not run the informer.
+    /// Removes the function that runs an informer from `entry`, and returns it with its argument.
     fn begin(self: &Arc<Self>, entry: &mut Entry) -> Option<Begun> {
         let run = entry.run.take()?;
         let lifetime = Lifetime {
@@ -288,10 +282,9 @@ impl Registry {
         }
     }
 
-    /// Returns one sync wait for each informer that was started or that the factory does not run.
+    /// Returns a sync wait for each informer except those that are ending.
     ///
-    /// Informers that were signalled to end are omitted. Before the first [`start`](Self::start), the result
-    /// also contains waits for the informers that are not started. These waits fail at once.
+    /// Waits for informers that are not started fail at once, and are omitted after [`start`](Self::start).
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());
@@ -333,7 +326,7 @@ impl Registry {
         self.stop.closed().await;
     }
 
-    /// Ends an informer: signals it to end if it runs, and removes it from the registry if it does not run.
+    /// Signals an informer to end, or removes it from the registry if it does not run.
     ///
     /// The next request for the informer's key creates a new informer.
     pub(super) fn end<K: 'static>(&self, informer: &SharedInformer<K>) -> Ending {
@@ -355,8 +348,6 @@ impl Registry {
         Ending::Told(Arc::clone(&entry.demand))
     }
 
-    /// Adds a hold to the informer with this identity. [`Hold`](super::Hold) calls this method when it is
-    /// cloned.
     pub(super) fn hold(self: &Arc<Self>, id: EntryId) {
         let mut state = self.state.lock();
         let begun = self.take(&mut state, id, Want::Held);
@@ -364,16 +355,14 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Returns the informer of a key; `None` if there is none, or if it has ended or is ending. After the
-    /// shutdown, an informer that has ended is returned too.
+    /// Returns the informer of a key, unless it has ended or is ending and must be replaced.
     pub(super) fn look<K: 'static>(&self, key: &Key) -> Option<SharedInformer<K>> {
         let state = self.state.lock();
         let (_, registered) = state.find::<K>(key)?;
         Some(registered.informer.clone())
     }
 
-    /// Removes one hold of an informer. If the informer has no pin and no other hold, its idle grace period
-    /// starts.
+    /// Removes a hold of an informer, and starts the idle grace period if it was the last need.
     pub(super) fn release(&self, id: EntryId) {
         let mut state = self.state.lock();
         let Some(entry) = state.entry(id) else {
@@ -401,8 +390,7 @@ impl Registry {
         true
     }
 
-    /// Removes an informer from the registry if it was signalled to end. The informer's [`Lifetime`] calls
-    /// this method when the informer has ended.
+    /// Removes an informer that has ended from the registry if it was signalled to end.
     pub(super) fn clear(&self, id: EntryId) {
         let mut state = self.state.lock();
         let ended = state.entry(id).is_some_and(|entry| entry.is_ending());
@@ -413,8 +401,7 @@ impl Registry {
 
     /// Adds a pin or a hold to an informer.
     ///
-    /// Returns the informer's run function if a hold was added and the informer was not started yet. The
-    /// caller must spawn this function.
+    /// Returns the informer if the hold starts it; the caller must spawn it.
     #[must_use = "it does not run until this is spawned"]
     fn take(self: &Arc<Self>, state: &mut State, id: EntryId, want: Want) -> Option<Begun> {
         let entry = state.entry(id)?;
@@ -431,9 +418,9 @@ impl Registry {
 }
 
 impl State {
-    /// Returns the informer of a key; `None` if there is none, or if the next request must replace it.
+    /// Returns the informer of a key, unless it has ended or is ending and must be replaced.
     ///
-    /// A request must replace an informer that has ended or is ending, unless the factory is shut down.
+    /// No informer is replaced after the shutdown.
     fn find<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         let has_ended = entry.informer.is_stopped() || entry.is_ending();
@@ -441,7 +428,7 @@ impl State {
         self.at(key).filter(|_| !is_replaceable)
     }
 
-    /// Returns the informer of a key, even if the informer has ended or is ending.
+    /// Returns the informer of a key, even if it has ended or is ending.
     fn at<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         Some((entry.id, entry.registered()?))
@@ -458,7 +445,7 @@ impl State {
 
     /// Inserts a new informer, and returns the entry that it replaces.
     ///
-    /// The caller must drop the returned entry without the registry's lock, because the drop runs user code.
+    /// The caller must drop the entry without the registry's lock, because the drop runs user code.
     fn insert<K: Send + Sync + 'static>(&mut self, key: &Key, new: New<K>) -> Option<Entry> {
         let id = EntryId(self.next_id);
         self.next_id += 1;

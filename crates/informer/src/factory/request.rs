@@ -7,7 +7,7 @@ use kube_core::Resource;
 
 use super::options::InformerOptions;
 
-/// A request to a factory for the informer of the kind `K` with the options that the caller has set.
+/// A request to a factory for the informer of a kind, with the caller's options.
 pub(super) struct Request<K: Resource> {
     pub(super) dyntype: K::DynamicType,
     pub(super) options: InformerOptions<K>,
@@ -22,10 +22,7 @@ impl<K: Resource + 'static> Request<K> {
         Self::of_kind(K::DynamicType::default(), options, None)
     }
 
-    /// Creates a request for a kind.
-    ///
-    /// If `is_namespaced` is `None`, the Rust type determines whether the kind is namespaced. A type without
-    /// a fixed scope, such as `DynamicObject`, counts as namespaced.
+    /// Creates a request. If `is_namespaced` is `None`, the Rust type determines the scope.
     pub(super) fn of_kind(
         dyntype: K::DynamicType,
         options: InformerOptions<K>,

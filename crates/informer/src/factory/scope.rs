@@ -11,9 +11,9 @@ use crate::{logs, reflector::RequestOptions, selector::Selector};
 /// Name of the section that covers all namespaces without a section of their own.
 const ALL: &str = "";
 
-/// Selectors, and options of list and watch requests, for one namespace or for all namespaces.
+/// Selectors and request options for one namespace or for all namespaces.
 ///
-/// If a field is not set, the value of a less specific [`Level`] applies. An empty selector counts as set.
+/// If a field is not set, a less specific [`Level`] applies. An empty selector counts as set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selection {
     pub(super) labels: Option<Selector>,
@@ -21,8 +21,7 @@ pub(super) struct Selection {
     pub(super) requests: RequestOptions,
 }
 
-/// Generates the setters of a [`Selection`] for a builder. The argument is the path of the builder's field
-/// that stores the selection.
+/// Generates the setters of a builder for the [`Selection`] in the field at the given path.
 macro_rules! selection_methods {
     ($($path:ident).+) => {
         /// Selects only objects that match this label selector. The empty selector selects all objects.
@@ -43,38 +42,34 @@ macro_rules! selection_methods {
 }
 pub(super) use selection_methods;
 
-/// The selections that are set at one level of precedence: for one informer, for one type, or for all kinds.
+/// The selections at one level of precedence: for one informer, one type, or all kinds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) everywhere: Selection,
-    /// Selections of single namespaces, by name. An empty map means all namespaces. `None` means that the
-    /// namespaces of a less specific level apply.
+    /// Selections of single namespaces; an empty map means all namespaces.
+    ///
+    /// `None` means the namespaces of a less specific level.
     pub(super) namespaces: Option<BTreeMap<String, Selection>>,
 }
 
 /// The namespaces of an informer, each with the selectors that apply to its objects.
-///
-/// A section covers one namespace, or all namespaces that have no section of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scope {
-    /// The sections of the scope, ordered by namespace. There is at least one section.
+    /// The sections, at least one, ordered by namespace.
     pub(super) sections: Vec<Section>,
 }
 
-/// One namespace of an informer's scope, with its selectors and its options of list and watch requests.
-///
-/// The informer lists and watches each section separately.
+/// One namespace of an informer's scope, which the informer lists and watches separately.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Name of the namespace that this section covers. Empty if this section covers all namespaces that have
-    /// no section of their own.
+    /// Name of the namespace; empty for all namespaces without a section of their own.
     pub(super) namespace: String,
     pub(super) labels: Selector,
     pub(super) fields: String,
     pub(super) requests: RequestOptions,
 }
 
-/// Compares the namespaces and selectors of two sections. The options of list and watch requests are ignored.
+/// Ignores the options of list and watch requests.
 impl PartialEq for Section {
     fn eq(&self, other: &Self) -> bool {
         let key = |of: &Self| (of.namespace.clone(), of.labels.clone(), of.fields.clone());
@@ -98,7 +93,7 @@ impl Selection {
 }
 
 impl Level {
-    /// Returns this level. Values that this level does not set come from the less specific level `general`.
+    /// Returns this level, completed with the values of the less specific level `general`.
     pub(super) fn or(self, general: Self) -> Self {
         Self {
             everywhere: self.everywhere.or(Some(&general.everywhere)),
@@ -106,19 +101,14 @@ impl Level {
         }
     }
 
-    /// Returns the selection that this level sets for a namespace.
-    ///
-    /// Each value that is not set for the namespace comes from the level's selection for all namespaces.
+    /// Returns the selection for a namespace, completed with the selection for all namespaces.
     fn of(&self, namespace: &str) -> Selection {
         let named = self.namespaces.as_ref();
         let here = named.and_then(|named| named.get(namespace)).cloned();
         here.unwrap_or_default().or(Some(&self.everywhere))
     }
 
-    /// Returns the name of an option of list and watch requests that differs between the two levels.
-    ///
-    /// Compares the selections for all namespaces first, and then the selections of single namespaces.
-    /// Returns `None` if no option differs.
+    /// Returns the name of a request option that differs between the two levels, if any.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let named = [self, other].map(|level| level.namespaces.iter().flatten());
         let mut named = named.into_iter().flatten();
@@ -130,11 +120,9 @@ impl Level {
 }
 
 impl Scope {
-    /// Combines the levels into a scope. The first one in `levels` is the most specific level.
+    /// Combines the levels into a scope; the most specific level is the first.
     ///
-    /// For each selector and each option of list and watch requests, the first level that sets it applies.
-    /// Within a level, the selection of the namespace has precedence over the selection for all namespaces. A
-    /// cluster-scoped kind has one section, and the namespaces of all levels are ignored.
+    /// Ignores the namespaces for a cluster-scoped kind.
     pub(super) fn resolve(levels: &[&Level], is_namespaced: bool) -> Self {
         let nothing = Selection::default;
         let selected = |namespace: &str| {
@@ -166,9 +154,7 @@ impl Scope {
         }
     }
 
-    /// Returns a default name for an informer of this scope, such as `pods in shop with labels app=web`.
-    ///
-    /// The name omits selectors that are not the same in all namespaces of the scope.
+    /// Returns a default name for an informer, such as `pods in shop with labels app=web`.
     pub(super) fn name(&self, plural: &str) -> String {
         let mut name = plural.to_owned();
         let namespaces = self.sections.iter().map(|section| &*section.namespace);
@@ -205,10 +191,7 @@ impl Section {
         }
     }
 
-    /// Adds conditions to this section's field selector that exclude the given namespaces.
-    ///
-    /// The section must be the one that covers all namespaces without a section of their own. Without these
-    /// conditions, the informer would list the objects in `namespaces` twice.
+    /// Excludes the given namespaces with the field selector, so they are not listed twice.
     fn leave_out(&mut self, namespaces: &[&str]) {
         let named = namespaces.iter().filter(|namespace| **namespace != ALL);
         let excluded = named.map(|namespace| format!("metadata.namespace!={namespace}"));

@@ -15,27 +15,20 @@ use super::{
 };
 use crate::object::ObjectName;
 
-/// Number of objects that the task of an [`IndexBuild`] indexes before it yields to other tasks.
+/// Number of objects that an [`IndexBuild`] indexes before it yields to other tasks.
 ///
-/// If an index function decodes packed objects, this number of objects takes about 2 ms.
+/// Indexing this many packed objects takes about 2 ms.
 const SLICE: usize = 100;
 
 /// A round of an [`IndexBuild`] is the last one if it indexes at most this number of objects.
-///
-/// The limit equals the maximum size of a batch that the store's writer applies. Usually, few objects change
-/// during the last round, and the writer indexes them.
 const NEAR: usize = crate::queue::BATCH;
 
-/// Maximum number of rounds of an [`IndexBuild`]. The first round indexes all objects of the store. Each
-/// later round indexes the objects that changed during the previous round.
+/// Maximum number of rounds of an [`IndexBuild`].
 ///
 /// Without this limit, the build would never end if objects change faster than the build indexes them.
 const ROUNDS: usize = 8;
 
-/// New indices that are not part of the store yet. They cover the objects of the snapshot in `base`.
-///
-/// Updating them to a later snapshot costs time in proportion to the number of changed objects, not to the
-/// size of the store.
+/// New indices, not yet in the store, of the objects in the snapshot `base`.
 pub(crate) struct IndexBuild<K> {
     base: Snapshot<K>,
     indices: Vec<Index<K>>,
@@ -46,8 +39,7 @@ impl<K> IndexBuild<K> {
     /// Creates one empty index for each index function in `indexers`.
     ///
     /// # Errors
-    /// Returns an error if two indices in `indexers` have the same name, or if one of them has the name of an
-    /// index of the store.
+    /// Returns an error if two indices have the same name, or if the store has an index with this name.
     pub(crate) fn new(indexers: Indexers<K>, store: &Snapshot<K>) -> Result<Self, DuplicateIndex> {
         store.root().check_names(indexers.names())?;
         Ok(Self {
@@ -57,11 +49,7 @@ impl<K> IndexBuild<K> {
         })
     }
 
-    /// Indexes the objects of a store that continues to change.
-    ///
-    /// Each round indexes the objects that have changed since the previous round. The future ends after a
-    /// round with at most [`NEAR`] objects, or after [`ROUNDS`] rounds. `now` returns the store's current
-    /// snapshot.
+    /// Indexes the objects of a store that continues to change. `now` returns its current snapshot.
     ///
     /// # Cancel safety
     /// Not cancel safe: after the future is dropped, the indices are incomplete and must be discarded.
@@ -86,9 +74,7 @@ impl<K> IndexBuild<K> {
         seen
     }
 
-    /// Indexes the objects of the store `root` that are not indexed yet, and returns the complete indices.
-    ///
-    /// Also returns one error for each object and index for which the index function failed.
+    /// Completes the indices for the store `root`, and returns the indices and the index functions' errors.
     pub(super) fn finish(mut self, root: &Root<K>) -> (Vec<Index<K>>, Vec<IndexError>) {
         let base = self.base.clone();
         for (name, entry) in base.root().entries.diff(&root.entries) {

@@ -67,9 +67,7 @@ pub enum Change<K> {
 }
 
 impl<K> Change<K> {
-    /// Returns the numbers of objects that this change adds, updates and deletes, for the metrics.
-    ///
-    /// Objects whose state has not changed are not counted.
+    /// Returns the numbers of objects that this change adds, updates and deletes, without unchanged objects.
     pub(crate) fn told(&self) -> Told {
         let mut told = Told::default();
         match self {
@@ -97,8 +95,7 @@ impl<K> Change<K> {
         told
     }
 
-    /// Sets the field `in_initial_list` to `initial` if this change is `Added`. Other changes are not
-    /// modified.
+    /// Sets `in_initial_list` to `initial` if this change is `Added`.
     pub(super) fn flagged(mut self, initial: bool) -> Self {
         if let Self::Added {
             in_initial_list, ..

@@ -6,14 +6,14 @@
 use crate::object::{Object, SourceId};
 use derive_where::derive_where;
 
-/// An object in a store, with the source (one list and watch) from which the informer received it.
+/// An object in a store, with the source (one list and watch) that received it.
 #[derive_where(Clone)]
 pub(super) struct Entry<K> {
     object: Object<K>,
     source: SourceId,
 }
 
-/// Two entries are equal if they share the same object in memory and have the same source.
+/// Entries are equal if they share the object in memory and have the same source.
 impl<K> PartialEq for Entry<K> {
     fn eq(&self, other: &Self) -> bool {
         self.object.is_same(&other.object) && self.source == other.source
@@ -43,8 +43,7 @@ impl<K> Entry<K> {
 
     /// Returns whether this entry already contains the state `object`, received from `source`.
     ///
-    /// The states are the same if their revision, epoch and uid are equal. The epoch identifies the period
-    /// between two restores of the server from a backup. An object that can't be decoded equals only itself.
+    /// An object that can't be decoded equals only itself.
     pub(super) fn is_same(&self, source: SourceId, object: &Object<K>) -> bool {
         let known = &self.object;
         known.is_same(object)

@@ -73,9 +73,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for IndexerFeed<K> {
     }
 }
 
-/// Reports decode errors and index errors of a store in the status of its reflector or informer.
-///
-/// Index errors are also logged.
+/// Reports decode errors and index errors of a store in the status, and logs index errors.
 #[derive_where(Debug)]
 pub(crate) struct StatusNotes {
     #[derive_where(skip)]

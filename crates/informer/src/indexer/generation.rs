@@ -14,11 +14,10 @@ use imbl::OrdMap;
 use super::{entry::Entry, index::Index, tree::Tree};
 use crate::object::{Object, ObjectName};
 
-/// Function that sends the large parts of a dropped root (an old state of a store) to another task, which
-/// frees them.
+/// Function that sends the large parts of a dropped root to another task.
 pub(super) type Free<K> = fn(Garbage<K>);
 
-/// The large parts of a dropped root (an old state of a store), which another task frees.
+/// The large parts of a dropped root, which another task frees.
 #[expect(dead_code, reason = "it is only dropped")]
 pub(super) struct Garbage<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
@@ -26,21 +25,16 @@ pub(super) struct Garbage<K> {
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
 }
 
-/// Decides which task frees a dropped root (an old state of a store).
+/// The roots of a store between two lists.
 ///
-/// All roots of a store between two lists share one `Generation`. These roots share most of their memory, so
-/// dropping one of them usually frees little. Dropping the last of them frees all entries that the next list
-/// has removed or replaced.
+/// Dropping one of these roots frees little memory, except for the last one.
 pub(super) struct Generation<K> {
-    /// Whether this generation has ended: a later list followed, or the store's writer was dropped.
+    /// Whether a later list followed, or the store's writer was dropped.
     is_over: AtomicBool,
     free: Free<K>,
 }
 
-/// Minimum number of entries at which another task frees a dropped root.
-///
-/// A root is an old state of a store. The task that drops a smaller root frees this root itself, in less than
-/// 1 ms.
+/// Minimum entries of a root that another task frees; freeing a smaller root takes under 1 ms.
 const FREED_IN_PLACE: usize = 1_000;
 
 impl<K> Generation<K> {
@@ -52,17 +46,12 @@ impl<K> Generation<K> {
     }
 
     /// Ends this generation, and returns the next one.
-    ///
-    /// The store calls this method before it applies a list, and when its writer is dropped.
     pub(super) fn end(&self) -> Self {
         self.is_over.store(true, Ordering::Relaxed);
         Self::new(self.free)
     }
 
-    /// Returns the function that sends a dropped root to another task, which frees the root.
-    ///
-    /// `entries` is the number of entries of the root. Returns `None` if the task that drops the root must
-    /// free it.
+    /// Returns the function for a dropped root of `entries` entries, if another task must free it.
     pub(super) fn frees(&self, entries: usize) -> Option<Free<K>> {
         let is_large = entries >= FREED_IN_PLACE && self.is_over.load(Ordering::Relaxed);
         is_large.then_some(self.free)

@@ -302,14 +302,14 @@ pub struct IndexError {
     pub reason: String,
 }
 
-/// One index of a store: its name, its function and its content in one state of the store.
+/// One index of a store: its name, function and content.
 #[derive_where(Clone)]
 pub(crate) struct Index<K> {
-    /// Name of the index. The memory address of this string identifies the index, because each [`IndexToken`]
-    /// of the index shares the string.
+    /// Name of the index. Its memory address identifies the index, because each [`IndexToken`] shares the
+    /// string.
     pub(super) name: Arc<str>,
     function: IndexFunc<K>,
-    /// Content of the index: for each value, the names of the objects that have this value.
+    /// For each value, the names of the objects that have this value.
     pub(super) postings: Postings,
 }
 
@@ -328,8 +328,7 @@ impl<K> Index<K> {
         IndexToken(Arc::clone(&self.name))
     }
 
-    /// Calls the index function with `object`, and returns the object's values, sorted and without
-    /// duplicates.
+    /// Returns the object's values, sorted and without duplicates.
     ///
     /// # Errors
     /// Returns an error if the index function fails or panics.
@@ -342,8 +341,7 @@ impl<K> Index<K> {
         Ok(sorted(values))
     }
 
-    /// Returns the size of the index: the number of distinct values, and the number of pairs of a value and
-    /// an object.
+    /// Returns the number of distinct values, and the number of pairs of a value and an object.
     pub(super) fn size(&self) -> IndexSample {
         let (values, entries) = self.postings.size();
         IndexSample {
@@ -354,7 +352,7 @@ impl<K> Index<K> {
     }
 }
 
-/// Calls an index function, and returns an error if the function panics or returns an error.
+/// Calls an index function, and converts a panic to an error.
 pub(crate) fn ask<V>(function: impl FnOnce() -> Result<V, String>) -> Result<V, String> {
     confined(function).unwrap_or_else(|Panicked| Err("the index function panicked".to_owned()))
 }

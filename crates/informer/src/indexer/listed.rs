@@ -10,12 +10,11 @@ use crate::object::{Object, ObjectName};
 )]
 type Positions = std::collections::HashMap<ObjectName, usize>;
 
-/// Finds duplicate names in one list, and stored objects that the list does not contain.
+/// Finds duplicates in one list, and stored objects missing from the list.
 pub(super) enum Listed {
     /// The list is sorted by name and has no duplicates.
     InOrder,
-    /// The list is not sorted, or has duplicates. The map contains the names that were passed to
-    /// [`Listed::position`], each with its position in the list without duplicates.
+    /// The list is unsorted or has duplicates. Contains name positions that [`Listed::position`] returned.
     Hashed(Positions),
 }
 
@@ -32,10 +31,9 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of `name` in the list after the removal of duplicates.
+    /// Returns the position of `name` in the list without duplicates.
     ///
-    /// Must be called for each name of the list, in order. `next` is the number of different names so far. A
-    /// repeated name has the position of its first occurrence.
+    /// Must be called for each name in order, with the number `next` of different names so far.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {
         match self {
             Self::InOrder => next,
@@ -43,9 +41,7 @@ impl Listed {
         }
     }
 
-    /// Returns the names in `known` that the list does not contain.
-    ///
-    /// `listed` contains the names of the list after the removal of duplicates. `known` must be sorted.
+    /// Returns the names in the sorted `known` that are not in the deduplicated `listed`.
     pub(super) fn gone<'n, T>(
         &self,
         listed: &[(ObjectName, T)],

@@ -28,16 +28,16 @@ use crate::{
 #[non_exhaustive]
 pub struct FieldNotIndexed(pub String);
 
-/// The conditions of a query. A search finds the objects that meet all of them.
+/// The conditions that an object must meet to match a query.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan {
     sets: Vec<Set>,
     tests: Vec<Test>,
 }
 
-/// A condition that an index can answer: the object's namespace or index value is one of a sorted list.
+/// The condition that the object's namespace or index value is one of a sorted list.
 ///
-/// The number in `Values` is the position of the index among the store's indices.
+/// The number in `Values` is the position of the index in the store.
 #[derive(Clone, Debug)]
 enum Set {
     Namespaces(Values),
@@ -46,16 +46,15 @@ enum Set {
 
 /// A condition that is checked for one object at a time.
 ///
-/// The number in `Not` and `Filled` is the position of an index among the store's indices.
+/// The number in `Not` and `Filled` is the position of the index in the store.
 #[derive(Clone, Debug)]
 enum Test {
     NotInNamespace(String),
     /// The object must not have this value in the index.
     Not(usize, Arc<str>),
-    /// If the flag is true, the object must have a non-empty value in the index. If the flag is false, the
-    /// object must have no value or only the empty value.
+    /// The index value must be non-empty if the flag is true, and otherwise empty or absent.
     Filled(usize, bool),
-    /// The object's `metadata.name` must equal this name if the flag is true, and differ if it is false.
+    /// The object's name must equal this name if the flag is true, and otherwise differ.
     Named(String, bool),
 }
 
@@ -96,8 +95,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds the condition that objects are in this namespace. The empty namespace means cluster-scoped
-    /// objects.
+    /// Adds the condition that objects are in this namespace; empty means cluster-scoped.
     pub(crate) fn in_namespace(&mut self, namespace: &str) {
         self.sets
             .push(Set::Namespaces([Arc::from(namespace)].into()));
@@ -106,8 +104,7 @@ impl Plan {
     /// Adds the condition that objects match a field selector.
     ///
     /// # Errors
-    /// Returns an error if the store has no index with the name of a field in the selector. The fields
-    /// `metadata.name` and `metadata.namespace` need no index.
+    /// Returns an error if a field other than `metadata.name` and `metadata.namespace` has no index.
     pub(super) fn select<K>(
         &mut self,
         fields: &FieldSelector,
@@ -138,8 +135,7 @@ impl Plan {
 
     /// Returns the first object after the name `last` that meets all conditions.
     ///
-    /// If `last` is `None`, the search starts at the first object. `root` must have the same indices as the
-    /// state of the store for which the plan was created, because the plan contains positions of indices.
+    /// `root` must have the same indices as the store for which the plan was created.
     pub(super) fn after<'a, K>(
         &self,
         root: &'a Root<K>,
@@ -156,10 +152,9 @@ impl Plan {
         }
     }
 
-    /// Visits the next objects after the name `last` that meet all conditions, at most [`SLICE`] objects.
+    /// Visits at most [`SLICE`] matching objects after `last`, and returns those that `selects` accepts.
     ///
-    /// Returns the visited objects for which `selects` returns true. If more objects may follow, also returns
-    /// the last visited name, which the caller passes as `last` to continue.
+    /// Also returns the last visited name if more objects may follow.
     pub(super) fn slice<K>(
         &self,
         root: &Root<K>,
@@ -189,7 +184,7 @@ impl Plan {
         }
     }
 
-    /// Returns the first name, starting at the bound `from`, that meets all conditions in the field `sets`.
+    /// Returns the first name from `from` on that meets all conditions in `sets`.
     fn agreed<'a, K>(&self, root: &'a Root<K>, from: Bound<&ObjectName>) -> Option<Step<'a, K>> {
         let Some((first, others)) = self.sets.split_first() else {
             let mut entries = root.entries.range(from, |_| true);
@@ -213,8 +208,7 @@ impl Plan {
 
 /// Maximum number of objects that one call of [`Plan::slice`] visits.
 ///
-/// A search in the store costs about as much as visiting some dozens of objects. With a much smaller maximum,
-/// most of the time would be spent on searches.
+/// A search in the store costs about as much as visiting some dozens of objects.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(
@@ -233,7 +227,7 @@ fn selected<'a, K: 'a>(
     (found, None)
 }
 
-/// Result of a search: an object name, and the object's entry if the search has read the entry.
+/// A found object name, and the object's entry if the search has read the entry.
 type Step<'a, K> = (&'a ObjectName, Option<&'a Entry<K>>);
 
 impl Set {

@@ -18,12 +18,12 @@ pub(crate) fn sorted(mut values: Vec<Arc<str>>) -> Values {
     values.into()
 }
 
-/// The content of one index: the names of the objects for each value, and the values of each object.
+/// One index: the object names of each value, and the values of each object.
 ///
-/// A clone costs about as much as a clone of an `Arc`. Later changes of the original do not affect the clone.
+/// A clone costs about as much as a clone of an `Arc`.
 #[derive(Clone, Default)]
 pub(crate) struct Postings {
-    /// Pairs of a value and an object name, sorted by value and then by name.
+    /// Pairs sorted by value and then by name.
     pairs: OrdSet<Pair>,
     /// The values of each object that has at least one value.
     values: OrdMap<ObjectName, Values>,
@@ -36,12 +36,12 @@ struct Pair {
 }
 
 impl Postings {
-    /// Returns the values of an object, or an empty slice if the object is not in the index.
+    /// Returns the values of an object, or an empty slice if it is not in the index.
     pub(crate) fn values(&self, object: &ObjectName) -> &[Arc<str>] {
         self.values.get(object).map_or(&[], |values| values)
     }
 
-    /// Replaces the values of an object. If `values` is empty, removes the object from the index.
+    /// Replaces the values of an object; empty `values` remove the object from the index.
     pub(crate) fn set_values(&mut self, object: &ObjectName, values: &Values) {
         let old = if values.is_empty() {
             self.values.remove(object)
@@ -69,7 +69,7 @@ impl Postings {
         self.names_from(&Arc::from(value), Bound::Unbounded)
     }
 
-    /// Returns the names of the objects that have this value, sorted, starting at the bound `from`.
+    /// Returns the sorted names of the objects with this value, starting at `from`.
     pub(super) fn names_from<'a>(
         &'a self,
         value: &Arc<str>,
@@ -78,10 +78,7 @@ impl Postings {
         self.pairs_from(value, from).map(|pair| &pair.object)
     }
 
-    /// Returns the string equal to `value` that the index already contains, or `value` itself if there is
-    /// none.
-    ///
-    /// If callers store the returned string, all objects with an equal value share one string in memory.
+    /// Returns the equal string in the index, so that objects share it, or `value` if there is none.
     pub(crate) fn shared(&self, value: Arc<str>) -> Arc<str> {
         let found = self.pairs_from(&value, Bound::Unbounded).next();
         found.map_or(value, |pair| Arc::clone(&pair.value))
@@ -106,12 +103,11 @@ impl Postings {
         pairs.take_while(move |pair| pair.value == value)
     }
 
-    /// Returns the number of objects in the index, which are the objects with at least one value.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Returns the number of distinct values in the index, and the number of pairs of a value and an object.
+    /// Returns the numbers of distinct values, and of pairs of a value and an object.
     pub(super) fn size(&self) -> (usize, usize) {
         let mut values = 0;
         let mut last: Option<&Arc<str>> = None;

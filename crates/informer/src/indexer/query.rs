@@ -79,7 +79,7 @@ impl<K> Snapshot<K> {
         Ok(query)
     }
 
-    /// Adds the conditions of a field selector to a plan of a query on this snapshot.
+    /// Adds the conditions of a field selector to the plan of a query.
     ///
     /// # Errors
     /// Returns an error if the store has no index with the name of a field in the selector.
@@ -91,10 +91,10 @@ impl<K> Snapshot<K> {
         plan.select(fields, self.root())
     }
 
-    /// Finds up to 64 objects that meet the conditions of a plan, and returns those that `selects` accepts.
+    /// Finds up to 64 objects that match the plan, and returns those that `selects` accepts.
     ///
-    /// The search starts after the name `last`, or at the first object if `last` is `None`. If more objects
-    /// may follow, also returns the name to pass as `last` to continue the search.
+    /// Starts after the name `last`. If more objects may follow, also returns the name to pass as `last`
+    /// next.
     pub(crate) fn slice(
         &self,
         plan: &Plan,

@@ -19,38 +19,30 @@ use super::{
 };
 use crate::object::{Object, ObjectName, ResourceVersion, SourceId, UnreadMoment};
 
-/// One state of a store: its objects, indices and revisions.
-///
-/// A clone costs a few increments of reference counts.
+/// One state of a store: its objects, indices and revisions, cheap to clone.
 #[derive_where(Clone)]
 pub(super) struct Root<K> {
     pub(super) entries: Tree<ObjectName, Entry<K>>,
     pub(super) indices: Arc<Vec<Index<K>>>,
-    /// Revision that the store has reached for the first source (one list and watch of the informer).
+    /// Revision that the store has reached for the first source, a list and watch of the informer.
     ///
-    /// Most informers have only this source. This separate field avoids a copy of the map `revisions` on each
-    /// write.
+    /// Most informers have only this source. The separate field avoids a copy of `revisions` on each write.
     first_revision: ResourceVersion,
-    /// Revisions that the store has reached for all sources except the first one. Most informers have only
-    /// one source.
+    /// Revisions that the store has reached for all sources except the first.
     revisions: Arc<BTreeMap<SourceId, ResourceVersion>>,
-    /// Number of rollbacks of all sources. A rollback is a decrease of a source's revision, or a detected
-    /// restore of the source's server from a backup.
+    /// Number of revision decreases and detected backup restores, over all sources.
     pub(super) rollbacks: u64,
-    /// Names of the entries whose object can't be decoded. The value is the last valid state of the object
-    /// that handlers have received; `None` if there is no such state.
+    /// Entries that can't be decoded, each with the last state that handlers have received, if any.
     pub(super) broken: OrdMap<ObjectName, Option<Object<K>>>,
     /// Number of times that the field `broken` has changed.
     pub(super) broken_version: u64,
-    /// Number of bytes that the server sent for the objects that are now in the store.
+    /// Number of bytes that the server sent for the stored objects.
     pub(super) wire_bytes: u64,
     /// Number of entries of each source, including broken entries.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
-    /// Decides which task frees this root when it is dropped. `None` in a store without an informer, where
-    /// the task that drops a root frees it.
+    /// Decides which task frees a dropped root; `None` in a store without an informer.
     generation: Option<Arc<Generation<K>>>,
-    /// Counter of the entries that have not been decoded; `None` if the store does not decode objects on
-    /// demand.
+    /// Counter of undecoded entries; `None` if the store does not decode on demand.
     pub(super) unread: Option<Arc<UnreadMoment>>,
 }
 
@@ -90,16 +82,13 @@ impl<K> Root<K> {
         self.entries.len() - self.broken.len()
     }
 
-    /// Returns a filter that accepts all entries except broken ones, whose object can't be decoded.
+    /// Returns a filter that accepts all entries except broken ones.
     pub(super) fn is_shown(&self) -> impl Fn(&&Entry<K>) -> bool + use<K> {
         let are_all_live = self.broken.is_empty();
         move |entry| are_all_live || entry.is_live()
     }
 
-    /// Returns the last state of an object that handlers have received. `entry` is the object's entry.
-    ///
-    /// If the stored object can't be decoded, this is the object's last valid state. Returns `None` if
-    /// handlers have received no state.
+    /// Returns the last state of an object that handlers have received, if any.
     pub(super) fn told<'a>(
         &'a self,
         name: &ObjectName,
@@ -123,9 +112,7 @@ impl<K> Root<K> {
         self.revisions.get(&source).cloned().unwrap_or_default()
     }
 
-    /// Records that the store contains all changes of a source up to `revision`.
-    ///
-    /// A revision that is older than the recorded one has no effect.
+    /// Raises the revision that the store has reached for `source`, if `revision` is newer.
     pub(super) fn advance(&mut self, source: SourceId, revision: ResourceVersion) {
         let reached = if source == SourceId::default() {
             Some(&self.first_revision)
@@ -137,10 +124,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// Sets the revision of a source, unless `revision` is unset.
-    ///
-    /// Counts a rollback if `revision` is lower than the previous revision, or if a restore of the server
-    /// from a backup was detected between the two revisions.
+    /// Sets a source's revision, unless `revision` is unset, and counts rollbacks.
     pub(super) fn set_revision(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -167,7 +151,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the position of an index in the field `indices`; `None` for the built-in index by namespace.
+    /// Returns the position in `indices`, or `None` for the built-in index by namespace.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -183,9 +167,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the entries of one namespace from the bound `from` on, including broken entries.
-    ///
-    /// The empty namespace contains the cluster-scoped objects.
+    /// Returns all entries of a namespace from the bound `from`; the empty namespace is cluster scope.
     pub(super) fn in_namespace<'a, 'n>(
         &'a self,
         namespace: &'n str,
@@ -209,16 +191,12 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Sets the function `free`, which frees the large parts of this root and of later roots of the store.
-    ///
-    /// `free` is called when a root with at least 1,000 entries is dropped, if its generation has ended.
+    /// Sets the function `free`, which frees large dropped roots of ended generations.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the current generation, which is the set of all roots since the last list.
-    ///
-    /// The writer calls this method before it applies a list, and when it is dropped.
+    /// Ends the current generation: the set of all roots since the last list.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

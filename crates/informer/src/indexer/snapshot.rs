@@ -104,8 +104,7 @@ impl<K> Snapshot<K> {
         unread.map_or(0, |unread| unread.count())
     }
 
-    /// Returns a number that increases with each change of the set of broken objects or of their decode
-    /// errors. Broken objects are those that failed to decode.
+    /// Returns a number that increases whenever the objects that fail to decode, or their errors, change.
     pub(crate) fn broken_version(&self) -> u64 {
         self.root.broken_version
     }
@@ -136,8 +135,9 @@ impl<K> Snapshot<K> {
         self.root.revision(source)
     }
 
-    /// Returns the number of rollbacks of all sources. The number never decreases. A rollback is a decrease
-    /// of a source's revision, or a detected restore of the source's server from a backup.
+    /// Returns the number of rollbacks of all sources, which never decreases.
+    ///
+    /// A rollback is a decrease of a source's revision, or a detected restore of the server from a backup.
     pub(crate) fn rollbacks(&self) -> u64 {
         self.root.rollbacks
     }
@@ -214,8 +214,7 @@ impl<K> Snapshot<K> {
             .collect())
     }
 
-    /// Returns the values of `object` in an index, or no values if the index function fails. The store need
-    /// not contain `object`.
+    /// Returns the values of `object` in an index, or no values if the index function fails.
     ///
     /// # Errors
     /// Returns an error if the store does not have this index.
@@ -274,8 +273,7 @@ impl<K> Snapshot<K> {
         own.chain([Arc::from(NAMESPACE)]).collect()
     }
 
-    /// Returns the sizes of the store and of its indices, for metrics. The cost is linear in the number of
-    /// objects and index entries.
+    /// Returns the sizes of the store and its indices. The cost is linear in the number of entries.
     pub(crate) fn size(&self) -> StoreSample {
         let objects = || self.root.entries.values().map(Entry::object);
         let shared = objects().find_map(Object::shared_bytes);
@@ -289,15 +287,13 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns whether the store has more than `limit` objects of `source`, none of which has this name.
-    ///
-    /// Objects that failed to decode are included.
+    /// Returns whether the store has more than `limit` objects of `source`, none of which is `name`.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()
     }
 
-    /// Returns the object with this name and the object's source, even if the object failed to decode.
+    /// Returns the object `name`, even if it failed to decode, and its source.
     pub(crate) fn entry(&self, name: &ObjectName) -> Option<(SourceId, &Object<K>)> {
         let entry = self.root.entries.get(name)?;
         Some((entry.source(), entry.object()))
@@ -309,18 +305,15 @@ impl<K> Snapshot<K> {
         entries.map(|entry| (entry.source(), entry.object()))
     }
 
-    /// Returns the first object after `name` in the order of the snapshot, or the first object if `name` is
-    /// `None`. Objects that failed to decode are skipped.
+    /// Returns the first decoded object after `name` in the snapshot's order, or the first if `name` is
+    /// `None`.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         let (_, entry) = entries.find(|(_, entry)| entry.is_live())?;
         Some(entry.object())
     }
 
-    /// Returns the next object that handlers have received, in the state that they received last.
-    ///
-    /// The search starts after `name`, or at the first object if `name` is `None`. If the stored state of an
-    /// object failed to decode, the returned state is an older one.
+    /// Returns the object after `name`, or the first one, as handlers last received it.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         entries.find_map(|(name, entry)| self.root.told(name, entry))
@@ -334,14 +327,12 @@ impl<K> Snapshot<K> {
         self.root.entries.range(from, |_| true)
     }
 
-    /// Returns the last state of this object that handlers have received, or `None` if handlers have not
-    /// received the object. If the stored state failed to decode, the returned state is an older one.
+    /// Returns the state of an object that handlers last received, or `None` if they received none.
     pub(crate) fn told(&self, name: &ObjectName) -> Option<&Object<K>> {
         self.root.told(name, self.root.entries.get(name)?)
     }
 
-    /// Returns the data of an index. Returns `None` for the built-in index by namespace, which needs no data
-    /// because the objects are ordered by namespace.
+    /// Returns the data of an index, or `None` for the built-in index by namespace.
     fn find(&self, index: &(impl IndexRef + ?Sized)) -> Result<Option<&Index<K>>, NoSuchIndex> {
         let slot = self.root.find(index)?;
         Ok(slot.map(|slot| &self.root.indices[slot]))

@@ -21,8 +21,7 @@ use crate::{
 };
 
 impl<K> Root<K> {
-    /// Stores a new state of one object. Returns the change for handlers, or `None` if the new state failed
-    /// to decode.
+    /// Stores a new state of one object, and returns the change for handlers, if any.
     pub(super) fn put(
         &mut self,
         source: SourceId,
@@ -64,9 +63,7 @@ impl<K> Root<K> {
         })
     }
 
-    /// Removes one object if the store received it from `source`. Returns the deletion for handlers.
-    ///
-    /// Returns `None` if the object was not removed, or if handlers have never received the removed object.
+    /// Removes one object if `source` delivered it, and returns the deletion for handlers, if any.
     pub(super) fn remove(&mut self, source: SourceId, deleted: Deleted<K>) -> Option<Change<K>> {
         let name = deleted.object_name();
         if self.entries.get(name)?.source() != source {
@@ -84,8 +81,8 @@ impl<K> Root<K> {
         }))
     }
 
-    /// Replaces all objects of one source with the objects of a list. Returns the names of the removed
-    /// objects, and the names of the listed objects.
+    /// Replaces the objects of one source with a list. Returns the names of the removed and the listed
+    /// objects.
     ///
     /// If `keeps` is true, an object whose revision has not changed is not replaced.
     pub(super) fn replace(
@@ -135,7 +132,7 @@ impl<K> Root<K> {
     /// Checks that the names of new indices are unused.
     ///
     /// # Errors
-    /// Returns an error if an existing index has one of the names, or if `new` contains a name twice.
+    /// Returns an error if an index has one of the names, or if `new` contains a name twice.
     pub(super) fn check_names<'n>(
         &self,
         new: impl IntoIterator<Item = &'n str>,
@@ -158,10 +155,9 @@ impl<K> Root<K> {
         Ok(Arc::make_mut(&mut self.indices).remove(slot))
     }
 
-    /// Fills an empty store with the objects of a list. The list must be ordered by name and contain each
-    /// name once.
+    /// Fills an empty store with a list, which must be ordered by name and contain each name once.
     ///
-    /// Returns the name of each object, with the flag `true`, because each object is new to the store.
+    /// Returns each name with `true`, because each object is new to the store.
     fn fill(
         &mut self,
         source: SourceId,
@@ -190,8 +186,9 @@ impl<K> Root<K> {
         names.map(|name| (name, true)).collect()
     }
 
-    /// Stores a state of an object in place of its previous state. Returns the stored state, and the newest
-    /// earlier state that handlers have received, if any.
+    /// Stores a state of an object.
+    ///
+    /// Returns the stored state, and the newest earlier state that handlers have received, if any.
     fn write(
         &mut self,
         source: SourceId,
@@ -220,8 +217,7 @@ impl<K> Root<K> {
         (kept, told)
     }
 
-    /// Updates the indices with a new state of an object. If the object fails to decode when an index
-    /// function reads it, this method also marks `object` as broken.
+    /// Updates the indices with a new state of an object. Marks `object` as broken if decoding fails.
     fn place_in_indices(&mut self, object: &mut Object<K>, errors: &mut Vec<IndexError>) {
         self.reindex(object.object_name(), Some(object), errors);
         if let Some(broken) = object.found_broken() {
@@ -230,8 +226,8 @@ impl<K> Root<K> {
         }
     }
 
-    /// Marks the object with this name as broken if a reader has read its stored state and this state failed
-    /// to decode. Returns whether the object was marked.
+    /// Marks an object as broken if a reader failed to decode the stored state. Returns whether it was
+    /// marked.
     ///
     /// Handlers receive no event when an object is marked.
     pub(super) fn find_broken(&mut self, name: &ObjectName) -> bool {
@@ -247,19 +243,17 @@ impl<K> Root<K> {
         Arc::make_mut(&mut self.counts).entry(source).or_default()
     }
 
-    /// Removes an object. Returns the last state of the object that handlers have received, or `None` if
-    /// there is no such state.
+    /// Removes an object, and returns its last state that handlers have received, if any.
     fn take(&mut self, name: &ObjectName) -> Option<Object<K>> {
         let old = self.entries.remove(name)?;
         self.reindex(name, None, &mut Vec::new());
         self.forget(name, old, true)
     }
 
-    /// Updates the counts after the entry `old` was removed or replaced. Returns the last state of the object
-    /// that handlers have received.
+    /// Updates the counts after `old` was removed or replaced. Returns the last state that handlers have
+    /// received.
     ///
-    /// `by_source` is false if an entry of the same source replaced `old`. The number of objects of the
-    /// source then stays the same.
+    /// `by_source` is false if an entry of the same source replaced `old`.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();
@@ -273,8 +267,7 @@ impl<K> Root<K> {
         self.broken.remove(name).flatten()
     }
 
-    /// Updates the values of an object in all indices. If `state` is `None`, removes the object from all
-    /// indices.
+    /// Updates the object's values in all indices, or removes the object if `state` is `None`.
     fn reindex(
         &mut self,
         name: &ObjectName,
@@ -294,8 +287,7 @@ impl<K> Root<K> {
     }
 }
 
-/// Returns the values of an object in an index. If the index function fails, this function adds the error to
-/// `errors` and returns no values.
+/// Returns the values of an object. If the index function fails, adds the error to `errors`.
 pub(super) fn values_of<K>(
     index: &Index<K>,
     object: &Object<K>,

@@ -27,12 +27,10 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The object type of the tests. The label `colours` of an object lists the values of the object in the index
-/// `colour`.
+/// The objects of the tests, with the values of the index `colour` in the label `colours`.
 type K = ConfigMap;
 
-/// Parses text such as `namespace/name@revision colour,colour` as a config map. All parts except the name are
-/// optional.
+/// Parses text such as `namespace/name@revision colour,colour`; only the name is required.
 fn map(text: &str) -> K {
     let (text, colours) = text.split_once(' ').unwrap_or((text, ""));
     let (name, revision) = text.split_once('@').unwrap_or((text, ""));
@@ -81,7 +79,7 @@ fn by_colour() -> (Indexer<K>, IndexerWriter<K>) {
     new(Indexers::new().with("colour", colours)).unwrap()
 }
 
-/// Formats the content of an index as text: each value with the names of the objects that have this value.
+/// Formats an index as text: each value with the names of its objects.
 fn index(snapshot: &Snapshot<K>, index: &str) -> String {
     let values = snapshot.index_values(index).unwrap();
     let lines = values.iter().map(|value| {
@@ -128,8 +126,7 @@ fn missing(text: &str) -> DeltaKind<K> {
     })
 }
 
-/// Runs a script, and compares the reported changes and the final store with `trace`. Each line of the script
-/// is one batch.
+/// Runs a script, one batch per line, and compares the changes and the final store with `trace`.
 ///
 /// ```text
 /// add a/x@1 red; update a/x@2      two deltas of source 0
@@ -137,8 +134,8 @@ fn missing(text: &str) -> DeltaKind<K> {
 /// list 9: a/x@2 red | a/y@1        a complete list of two objects at revision 9
 /// ```
 ///
-/// A script may also contain the deltas `relisted`, `delete`, `missing`, `resync` and `bookmark`. A leading
-/// `!` marks an object that failed to decode.
+/// Other deltas are `relisted`, `delete`, `missing`, `resync` and `bookmark`. A leading `!` marks an object
+/// that failed to decode.
 fn check(script: &str, trace: &Expect) {
     let (indexer, mut writer) = by_colour();
     let mut lines = Vec::new();

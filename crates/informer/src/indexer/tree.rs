@@ -13,15 +13,14 @@ use std::{cmp::Ordering, mem, ops::Bound, slice, sync::Arc};
 use derive_where::derive_where;
 mod diff;
 
-/// An ordered map with cheap clones. A node of the tree contains at most `WIDTH` entries or children.
+/// An ordered map with cheap clones, and with at most `WIDTH` entries or children per node.
 #[derive_where(Clone, Default)]
 pub(crate) struct Tree<K, V, const WIDTH: usize = 16> {
     root: Arc<Node<K, V>>,
     len: usize,
 }
 
-/// A node of a [`Tree`]. All leaves of a tree have the same depth. Only the root of an empty tree has no
-/// entries.
+/// A node of a [`Tree`]. All leaves have the same depth; only an empty tree's root has no entries.
 #[derive_where(Clone; V)]
 #[derive_where(Default)]
 enum Node<K, V> {
@@ -30,7 +29,7 @@ enum Node<K, V> {
     Branch(Branch<K, V>),
 }
 
-/// A leaf of the tree: sorted keys, and the value of each key at the same position.
+/// A leaf of the tree: sorted keys, and their values at the same positions.
 #[derive_where(Clone; V)]
 #[derive_where(Default)]
 struct Leaf<K, V> {
@@ -38,19 +37,16 @@ struct Leaf<K, V> {
     values: Vec<V>,
 }
 
-/// An inner node of a [`Tree`]. An inner node has one more child than keys.
+/// An inner node of a [`Tree`], with one more child than keys.
 ///
-/// The key at position `n` is greater than all keys in the subtrees of the children `0` to `n`. The same key
-/// is less than or equal to the first key in the subtree of child `n + 1`.
+/// Key `n` is greater than all keys below child `n`, and at most the first key below child `n + 1`.
 #[derive_where(Clone)]
 struct Branch<K, V> {
     keys: Arc<Vec<K>>,
     children: Vec<Arc<Node<K, V>>>,
 }
 
-/// Result of an insertion into a node: `None` if the node was not split.
-///
-/// If the node was split, the value is the new right node, and the key that separates it from the left node.
+/// The new right node and the key that separates it from the left node, if the node was split.
 type Split<K, V> = Option<(K, Arc<Node<K, V>>)>;
 
 impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
@@ -81,11 +77,10 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// Returns the entries from the lower bound `from` on, in the order of their keys. The iteration ends at
-    /// the first key for which `within` returns false.
+    /// Returns the entries from `from` on, until `within` returns false for a key.
     ///
-    /// The keys for which `within` returns true must be contiguous, because `within` is usually called only
-    /// for the last key of each leaf.
+    /// The keys for which `within` returns true must be contiguous, because it is usually called only for the
+    /// last key of each leaf.
     pub(crate) fn range<W: Fn(&K) -> bool>(&self, from: Bound<&K>, within: W) -> Iter<'_, K, V, W> {
         let mut iter = Iter {
             pending: Vec::new(),
@@ -118,8 +113,7 @@ impl<K: Ord, V, const WIDTH: usize> Tree<K, V, WIDTH> {
 }
 
 impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
-    /// Builds a tree from entries with strictly ascending keys. All nodes are full, except the last one of
-    /// each level.
+    /// Builds a tree with full nodes from entries with strictly ascending keys.
     pub(crate) fn from_ordered(entries: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut entries = entries.into_iter();
         let (mut len, mut level) = (0, Vec::new());
@@ -140,7 +134,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
             .map_or_else(Self::default, |(_, root)| Self { root, len })
     }
 
-    /// Inserts an entry, or replaces the value of an existing key. Returns the previous value of the key.
+    /// Inserts a key or replaces its value, and returns the previous value.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let root = Arc::make_mut(&mut self.root);
         let (old, split) = root.insert::<WIDTH>(key, value, true);
@@ -155,7 +149,7 @@ impl<K: Ord + Clone, V: Clone, const WIDTH: usize> Tree<K, V, WIDTH> {
         old
     }
 
-    /// Removes a key and returns its value. If the tree does not contain the key, this method copies no node.
+    /// Removes a key and returns its value. Copies no node if the key is absent.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         self.get(key)?;
         let old = Arc::make_mut(&mut self.root).remove::<WIDTH>(key);
@@ -184,7 +178,7 @@ impl<K: Ord, V> Branch<K, V> {
 }
 
 impl<K, V> Node<K, V> {
-    /// Returns the number of entries of a leaf, or the number of children of a branch.
+    /// Returns the number of entries or children.
     fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.values.len(),
@@ -194,8 +188,7 @@ impl<K, V> Node<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> Node<K, V> {
-    /// Inserts an entry into the subtree of this node. Returns the previous value of the key, and the new
-    /// right node if this node was split.
+    /// Inserts an entry into this subtree. Returns the previous value, and the result of a split.
     ///
     /// `is_last` is true if this node is the rightmost node of its level.
     fn insert<const WIDTH: usize>(
@@ -256,8 +249,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Appends the content of `right` to this node. `right` is the next node on the same level, and `key` is
-    /// the key that separates the two nodes.
+    /// Appends `right`, the next node on the same level, which `key` separates from this node.
     fn append(&mut self, key: K, right: Self) {
         match (self, right) {
             (Self::Leaf(left), Self::Leaf(right)) => {
@@ -297,10 +289,7 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
         (between, Arc::new(Node::Branch(Self { keys, children })))
     }
 
-    /// Repairs this node after an entry was removed from the child at position `at`.
-    ///
-    /// An empty child is removed. A child that is at most a quarter full is merged with a neighbor, if the
-    /// merged node is at most three quarters full.
+    /// Removes the child at position `at` if it is empty, or merges it if it is small.
     fn mend<const WIDTH: usize>(&mut self, at: usize) {
         let len = self.children[at].len();
         if len == 0 {
@@ -323,8 +312,7 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
     }
 }
 
-/// Reads at most `width` entries from the iterator `entries`, and returns their keys and their values as two
-/// vectors. Returns `None` if the iterator has no more entries.
+/// Returns the keys and the values of the next entries, of at most `width` entries.
 fn some_of<K, V>(
     entries: &mut impl Iterator<Item = (K, V)>,
     width: usize,
@@ -339,11 +327,9 @@ fn some_of<K, V>(
     (!keys.is_empty()).then(|| (Arc::new(keys), values))
 }
 
-/// Returns the position of a key, or the position at which the key must be inserted, like
-/// `slice::binary_search`.
+/// Returns the position of a key, like `slice::binary_search`.
 ///
-/// Unlike the standard library's search, this search uses conditional branches, because the processor can
-/// then load the next key before the current comparison ends.
+/// Uses conditional branches, unlike the standard library, so the processor can load the next key early.
 fn search<K: Ord>(keys: &[K], key: &K) -> Result<usize, usize> {
     let (mut low, mut high) = (0, keys.len());
     while low < high {
@@ -381,9 +367,9 @@ fn split_exact<T>(vec: &mut Vec<T>, at: usize) -> Vec<T> {
     right
 }
 
-/// Iterator over the entries of a [`Tree`] in the order of their keys. [`Tree::range`] creates it.
+/// Iterator over the entries of a [`Tree`] in the order of their keys.
 pub(crate) struct Iter<'a, K, V, W> {
-    /// For each level from the root down, the nodes that the iterator has not visited yet.
+    /// The nodes not visited yet, for each level from the root down.
     pending: Vec<slice::Iter<'a, Arc<Node<K, V>>>>,
     leaf: std::iter::Zip<slice::Iter<'a, K>, slice::Iter<'a, V>>,
     within: W,
@@ -400,7 +386,7 @@ impl<'a, K, V, W: Fn(&K) -> bool> Iter<'a, K, V, W> {
         self.leaf = keys[..end].iter().zip(&values[..end]);
     }
 
-    /// Advances to the next leaf. Returns `None` if there is no further leaf.
+    /// Advances to the next leaf, if there is one.
     #[cold]
     fn advance(&mut self) -> Option<()> {
         let mut node = loop {

@@ -34,10 +34,7 @@ use crate::{
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// Old states of the store that a list has replaced and that readers still use. The writer drops each of
-    /// these states when no reader uses the state any more.
-    ///
-    /// Without these references, the last reader of an old state would have to free all objects of the state.
+    /// Replaced states of the store that readers use, kept so that no reader has to free all their objects.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -68,7 +65,7 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Moves the work of freeing old states of the store to Tokio's pool of blocking threads.
+    /// Frees old states of the store on Tokio's blocking threads.
     pub(crate) fn freeing_offloaded(&mut self)
     where
         K: Send + Sync + 'static,
@@ -77,26 +74,23 @@ impl<K> IndexerWriter<K> {
         self.publish();
     }
 
-    /// Sets the counter of objects that have not been decoded, for a store that decodes objects on the first
-    /// read. The store must be empty.
+    /// Counts the undecoded objects of this store in `unread`; the store must be empty.
     pub(crate) fn count_unread(&mut self, unread: &Arc<UnreadCount>) {
         let first = UnreadMoment::first(Arc::clone(unread));
         self.root.unread = Some(Arc::new(first));
         self.publish();
     }
 
-    /// Freezes [`Snapshot::unread_count`], the number of undecoded objects, of all existing snapshots.
+    /// Freezes [`Snapshot::unread_count`] of all existing snapshots.
     ///
-    /// Must be called before the objects of the store change. Later changes of the counter refer to objects
-    /// that the existing snapshots do not contain.
+    /// Must be called before the objects of the store change.
     fn begin(&mut self) {
         if let Some(moment) = &self.root.unread {
             self.root.unread = Some(Arc::new(moment.next()));
         }
     }
 
-    /// Marks each of the named objects as broken if a reader has read its stored state and this state failed
-    /// to decode. Returns whether any object was marked.
+    /// Marks those of the named objects that readers failed to decode, and returns whether any were found.
     pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
         self.begin();
         let mut found = false;
@@ -243,13 +237,11 @@ impl<K> IndexerWriter<K> {
         Ok(self.install(build)?.1)
     }
 
-    /// Adds indices that another task has filled with the objects of an earlier snapshot.
-    ///
-    /// First updates the indices with the objects that have changed since that snapshot. Returns the tokens
-    /// of the indices and the errors of index functions.
+    /// Adds indices that another task built from an earlier snapshot, and updates them to the current
+    /// objects.
     ///
     /// # Errors
-    /// Returns an error if an index with one of these names exists. No index is then added.
+    /// Returns an error, and adds no index, if an index with one of these names exists.
     pub(crate) fn install(
         &mut self,
         build: IndexBuild<K>,
@@ -271,11 +263,10 @@ impl<K> IndexerWriter<K> {
         self.take_index(index).map(drop)
     }
 
-    /// Removes an index and returns it. The caller can choose the thread that frees the index.
+    /// Removes and returns an index, which the caller can free on another thread.
     ///
     /// # Errors
-    /// Returns an error if the store does not have this index, or if the index is the built-in
-    /// [`NAMESPACE`](super::NAMESPACE).
+    /// Returns an error if the index is not in this store or is the built-in [`NAMESPACE`](super::NAMESPACE).
     pub(crate) fn take_index(
         &mut self,
         index: &(impl IndexRef + ?Sized),
@@ -285,10 +276,9 @@ impl<K> IndexerWriter<K> {
         Ok(removed)
     }
 
-    /// Adds the objects of a saved store. Must be called before any other change.
+    /// Adds saved objects without reporting changes; the first list replaces them.
     ///
-    /// The method reports no changes and sets no revision. The first list replaces each saved object, even if
-    /// the listed object has the same revision.
+    /// Must be called before any other change.
     pub(crate) fn put_known(&mut self, known: Vec<Object<K>>) {
         self.begin();
         for object in known {

@@ -8,11 +8,9 @@ use memchr::memchr2;
 
 use super::scanner::value_end;
 
-/// Reads JSON without white space from the start of a byte slice. The field contains the bytes that have not
-/// been read.
+/// Reads JSON without white space from the start of a byte slice, which contains the unread bytes.
 ///
-/// Each method reads one JSON value and removes its bytes from the slice. If a method does not support the
-/// input, it returns `None`, and the caller uses a parser instead.
+/// Each method reads and removes one JSON value, or returns `None` for unsupported input.
 pub(crate) struct CompactReader<'a>(&'a [u8]);
 
 impl<'a> CompactReader<'a> {
@@ -20,10 +18,9 @@ impl<'a> CompactReader<'a> {
         Self(json)
     }
 
-    /// Reads a JSON object. Calls `read` once for each member.
+    /// Reads a JSON object, and calls `read` with each key and this reader.
     ///
-    /// The arguments of `read` are the member's key, and this reader, which is at the start of the member's
-    /// value. `read` must read this value.
+    /// `read` must read the member's value.
     pub(crate) fn members(
         &mut self,
         mut read: impl FnMut(&'a str, &mut Self) -> Option<()>,
@@ -42,8 +39,7 @@ impl<'a> CompactReader<'a> {
         }
     }
 
-    /// Reads a JSON string and returns its text. Returns `None` if the next value is not a string, or if the
-    /// string contains an escape.
+    /// Reads a JSON string without escapes, and returns its text.
     pub(crate) fn text(&mut self) -> Option<&'a str> {
         self.byte(b'"')?;
         let end = memchr2(b'"', b'\\', self.0)?;
@@ -56,8 +52,7 @@ impl<'a> CompactReader<'a> {
         std::str::from_utf8(text).ok()
     }
 
-    /// Reads an object or array and returns its bytes. Returns `None` if the next value is a string or
-    /// another scalar.
+    /// Reads an object or array, and returns its bytes.
     pub(crate) fn nested(&mut self) -> Option<&'a [u8]> {
         let value = self.value()?;
         matches!(value[0], b'{' | b'[').then_some(value)

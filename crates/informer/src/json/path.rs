@@ -4,19 +4,17 @@
 
 use std::fmt::Write;
 
-/// An array or object around the position of the error, with the item or member at this position.
+/// An array or object around the error, with the index or key at the error.
 enum Container<'a> {
     /// The index, or `None` before the first item.
     Array(Option<usize>),
-    /// The key with its quotes, or `None` before the first key and after a comma.
+    /// The key with its quotes, or `None` before a key.
     Object(Option<&'a [u8]>),
 }
 
-/// Returns the path of the value that ends or begins at the position of `error`, such as `spec.ports[0].port`.
+/// Returns the path of the value at the position of `error`, such as `spec.ports[0].port`.
 ///
-/// The path of the outermost value is `.`. For a missing field, the result is the path of the object that
-/// misses the field. For an invalid first item of an array, the result may be the path of the array. If
-/// `json` is not valid JSON, the path is approximate.
+/// The path of a missing field is that of its object.
 pub(crate) fn failed_path(json: &[u8], error: &serde_json::Error) -> String {
     let containers = containers(json, offset(json, error));
     let mut path = String::new();
@@ -38,7 +36,7 @@ pub(crate) fn failed_path(json: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Returns the number of bytes before the position of `error`. It is 0 if the error has no position.
+/// Returns the number of bytes before the position of `error`, or 0 if it has none.
 fn offset(json: &[u8], error: &serde_json::Error) -> usize {
     let Some(lines_before) = error.line().checked_sub(1) else {
         return 0;
@@ -48,7 +46,7 @@ fn offset(json: &[u8], error: &serde_json::Error) -> usize {
     json.len().min(before + error.column())
 }
 
-/// Returns the arrays and objects that begin before the byte position `end` and have not ended there.
+/// Returns the arrays and objects that are open at the byte position `end`.
 fn containers(json: &[u8], end: usize) -> Vec<Container<'_>> {
     let mut containers = Vec::new();
     let mut at = 0;
@@ -79,7 +77,7 @@ fn containers(json: &[u8], end: usize) -> Vec<Container<'_>> {
     containers
 }
 
-/// Returns the length in bytes of the string at the start of `json`, with its quotes.
+/// Returns the length in bytes of the string at the start of `json`, including its quotes.
 fn string_length(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|&byte| {

@@ -11,39 +11,33 @@ use std::sync::LazyLock;
 use fearless_simd::{Level, Simd, dispatch, prelude::*, u8x64};
 use memchr::memchr2;
 
-/// Finds the end of one JSON value in a sequence of chunks.
-///
-/// The scanner tracks only strings, nesting, and the end of a scalar. It does not check that the value is
-/// valid JSON. The caller decodes the value and detects errors.
+/// Finds the end of one JSON value in chunks, without a check that the value is valid.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueScanner {
     depth: u32,
     in_string: bool,
     escaped: bool,
     scalar: bool,
-    /// Number of objects and arrays that the scanner has found so far. Includes the value itself if it is
-    /// one.
+    /// Number of objects and arrays found so far, including the value itself.
     opened: usize,
-    /// Number of objects and arrays that have ended so far and are direct children of the outermost object or
-    /// array.
+    /// Number of ended objects and arrays directly inside the outermost one.
     pub(crate) closed_inside: u32,
 }
 
 /// Whether the value ends in the scanned bytes of a chunk.
 enum Step {
-    /// The value ends in this chunk. Contains the index of the first byte after the value.
+    /// The value ends in this chunk, before the byte with this index.
     Ends(usize),
     GoesOn(usize),
 }
 
-/// Number of bytes that are scanned together as one block. Each byte corresponds to one bit of a 64-bit mask.
+/// Number of bytes in a block, one per bit of a 64-bit mask.
 const BLOCK: usize = 64;
 
 /// The vector instructions that this processor supports.
 static LEVEL: LazyLock<Level> = LazyLock::new(Level::new);
 
-/// Positions of quotes, backslashes and brackets in a block of 64 bytes, as bit masks. The lowest bit of a
-/// mask represents the first byte of the block.
+/// Bit masks of quotes, backslashes and brackets in a block; the lowest bit is the first byte.
 struct Marks {
     quotes: u64,
     escapes: u64,
@@ -69,8 +63,7 @@ impl Marks {
 
 /// Returns a mask of the bytes inside strings, for a block that starts outside of a string.
 ///
-/// `bits` is a mask of the unescaped quotes. An opening quote is inside its string, and a closing quote is
-/// not.
+/// `bits` is a mask of unescaped quotes. A string includes its opening quote, but not its closing one.
 #[inline(always)]
 fn odd(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
@@ -79,11 +72,9 @@ fn odd(mut bits: u64) -> u64 {
     bits
 }
 
-/// Returns a mask of the escaped bytes in a block, and whether the first byte of the next block is escaped.
+/// Returns a mask of the escaped bytes, and whether the next block's first byte is escaped.
 ///
-/// A byte is escaped if an unescaped backslash precedes it. `escapes` is a mask of all backslashes in the
-/// block. `first` is true if a backslash at the end of the previous block escapes the first byte of this
-/// block.
+/// `escapes` is a mask of backslashes, and `first` is whether this block's first byte is escaped.
 #[inline(always)]
 fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -100,23 +91,20 @@ fn escaped(escapes: u64, first: bool) -> (u64, bool) {
     ((EVEN ^ (runs << 1)) & behind, goes_on)
 }
 
-/// Returns the number of objects and arrays in a JSON value, including the value itself if it is an object or
-/// array.
+/// Returns the number of objects and arrays in a JSON value, including the value itself.
 pub(crate) fn parts(value: &[u8]) -> usize {
     let mut scanner = ValueScanner::default();
     scanner.scan(value);
     scanner.parts()
 }
 
-/// Returns the index of the first byte after the JSON value at the start of `bytes`. Returns `None` if the
-/// value is incomplete. This function does not check that the value is valid JSON.
+/// Returns the index after the JSON value at the start of `bytes`, without a check of its validity.
 pub(super) fn value_end(bytes: &[u8]) -> Option<usize> {
     ValueScanner::default().scan(bytes)
 }
 
 impl ValueScanner {
-    /// Scans the next chunk of the value. Returns the index of the first byte after the value, or `None` if
-    /// the value does not end in this chunk.
+    /// Scans the next chunk, and returns the index after the value if its end is found.
     pub(crate) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         self.scan_with(*LEVEL, bytes)
     }
@@ -136,8 +124,7 @@ impl ValueScanner {
         None
     }
 
-    /// Scans whole blocks while the scanner is inside an object or array. Stops before a block that must be
-    /// scanned byte by byte because it has a backslash outside of a string, and before an incomplete block.
+    /// Scans whole blocks inside an object or array, until a block that needs a scan by bytes.
     #[inline(always)]
     fn scan_blocks<S: Simd>(&mut self, simd: S, bytes: &[u8]) -> Step {
         let mut at = 0;
@@ -156,8 +143,7 @@ impl ValueScanner {
 
     /// Scans one block, until the block or the value ends.
     ///
-    /// If the block contains a backslash outside of a string, the method changes no state and returns `None`.
-    /// The caller must then scan the block byte by byte.
+    /// Returns `None` without a state change if the block has a backslash outside of strings.
     #[inline(always)]
     fn scan_block(&mut self, marks: &Marks) -> Option<Step> {
         let (escaped, escapes_next) = escaped(marks.escapes, self.escaped);
@@ -183,8 +169,7 @@ impl ValueScanner {
         Some(Step::GoesOn(BLOCK))
     }
 
-    /// Updates the nesting depth at each bracket of a block. If the value ends in the block, returns the
-    /// index in the block of the first byte after the value.
+    /// Updates the depth at each bracket, and returns the index after the value if it ends.
     fn follow(&mut self, opening: u64, closing: u64) -> Option<usize> {
         let mut brackets = opening | closing;
         while brackets != 0 {
@@ -205,10 +190,9 @@ impl ValueScanner {
         None
     }
 
-    /// Scans the chunk byte by byte from index `from`, for at most the length of a block.
+    /// Scans at most a block's length from index `from`, byte by byte.
     ///
-    /// Stops at the end of the value or of the chunk. Also stops after the bracket that opens the outermost
-    /// object or array, because the caller scans the following bytes in blocks.
+    /// Stops after the outermost opening bracket, so that blocks can follow.
     fn scan_bytes(&mut self, bytes: &[u8], from: usize) -> Step {
         let mut at = from;
         while at < bytes.len().min(from + BLOCK) {
@@ -251,8 +235,7 @@ impl ValueScanner {
         Step::GoesOn(at)
     }
 
-    /// Skips the rest of a string from index `at`. Returns the index of the first byte after the closing
-    /// quote, or `None` if the string continues in the next chunk.
+    /// Skips the rest of a string from `at`, and returns the index after the closing quote, if found.
     fn skip_string(&mut self, bytes: &[u8], mut at: usize) -> Option<usize> {
         if std::mem::take(&mut self.escaped) {
             at += 1;
@@ -272,13 +255,12 @@ impl ValueScanner {
         None
     }
 
-    /// Returns the number of objects and arrays that the scanner has found so far, including those that have
-    /// ended.
+    /// Returns the number of objects and arrays found so far.
     pub(crate) fn parts(&self) -> usize {
         self.opened
     }
 
-    /// Returns whether the scanner is inside an object, an array or a string. The value is then incomplete.
+    /// Returns whether the scanner is inside an object, an array or a string.
     pub(crate) fn is_nested(&self) -> bool {
         self.depth > 0 || self.in_string
     }
@@ -290,8 +272,7 @@ mod tests {
 
     use super::*;
 
-    /// Scans a chunk only byte by byte, to test the scan by blocks. Returns the index of the first byte after
-    /// the value, or `None` if the value does not end in this chunk.
+    /// Scans a chunk only byte by byte, for comparison with the scan by blocks.
     fn plainly(scanner: &mut ValueScanner, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
@@ -303,8 +284,7 @@ mod tests {
         None
     }
 
-    /// Returns the instruction sets to test, from the baseline of the architecture to the best set of this
-    /// processor.
+    /// Returns the instruction sets to test, from the baseline to the processor's best.
     fn levels() -> Vec<Level> {
         let best = Level::new();
         let mut levels = vec![Level::baseline(), best];
@@ -359,7 +339,7 @@ mod tests {
         }
     }
 
-    /// Scans only the whole blocks of a chunk, with the best vector instructions of this processor.
+    /// Scans only the whole blocks of a chunk.
     fn by_blocks(scanner: &mut ValueScanner, bytes: &[u8]) -> Step {
         dispatch!(*LEVEL, simd => scanner.scan_blocks(simd, bytes))
     }

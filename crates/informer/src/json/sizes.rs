@@ -20,13 +20,10 @@ use super::tape;
 pub(crate) struct Measured<K> {
     pub(crate) value: K,
     /// Estimated size in bytes of the value's heap memory.
-    ///
-    /// Strings, array elements and boxes are counted exactly. A map is counted as the nodes of a `BTreeMap`.
-    /// If the type converts a value after decoding, the size before the conversion is counted.
     pub(crate) heap_bytes: usize,
 }
 
-/// Decodes a value, and estimates the heap memory of the value in bytes.
+/// Decodes a value, and estimates its heap memory.
 ///
 /// # Errors
 /// Returns the same errors as [`serde_json::from_slice`].
@@ -40,7 +37,7 @@ pub(crate) fn measured<K: DeserializeOwned>(json: &[u8]) -> Result<Measured<K>, 
     Ok(measured)
 }
 
-/// Decodes a value with any deserializer, and estimates its heap memory in bytes.
+/// Decodes a value with any deserializer, and estimates its heap memory.
 ///
 /// # Errors
 /// Returns the errors of the deserializer.
@@ -68,10 +65,9 @@ impl Heap {
     }
 }
 
-/// Returns the number of heap bytes of a `BTreeMap` with `entries` entries that were inserted in the order of
-/// their keys.
+/// Returns the heap bytes of a `BTreeMap` with `entries` entries, inserted in key order.
 ///
-/// In such a map, each node has room for eleven entries and contains six, except the last node of each level.
+/// Each node has room for eleven entries and contains six, except the last node of each level.
 fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     const NODE: usize = 11;
     const PER_SPLIT: usize = 7;
@@ -91,14 +87,13 @@ fn map_bytes(entries: usize, entry_bytes: usize) -> usize {
     (leaves + inner) * (NODE * entry_bytes + LINKS) + inner * EDGES
 }
 
-/// Wraps a deserializer, a visitor or a seed of `serde`, and counts the heap memory of the decoded values.
-/// Values are passed on unchanged.
+/// Counts the heap memory of values that the wrapped deserializer, visitor or seed decodes.
 struct Counting<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Number of bytes that are already counted for the value to decode, because its container includes them.
+    /// Number of bytes that are already counted for the value, as part of its container.
     ///
-    /// A struct that is larger than `room` must be in a `Box`. Its size is then counted as heap memory.
+    /// A larger struct must be in a `Box`, so its size is counted as heap memory.
     room: usize,
 }
 
@@ -108,7 +103,7 @@ impl<'h, T> Counting<'h, T> {
         Self { inner, heap, room }
     }
 
-    /// Wraps a seed. The `room` of this wrapper is not used.
+    /// Wraps a seed, for which `room` is not used.
     #[inline]
     fn seed(inner: T, heap: &'h Heap) -> Self {
         Self::new(inner, heap, 0)
@@ -142,8 +137,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Implements methods of `Deserializer` that wrap the visitor in a `Counting` before they pass it to the
-/// inner deserializer.
+/// Implements methods of `Deserializer` that pass a counting visitor to the inner deserializer.
 macro_rules! watched {
     ($($method:ident($($name:ident: $of:ty),*))*) => {$(
         #[inline]
@@ -181,12 +175,9 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
-    /// Decodes a value of a type that converts text to another form, and estimates the heap bytes of the
-    /// result.
+    /// Decodes a value that is converted from text, and estimates its heap bytes.
     ///
-    /// The estimate is three quarters of the text's length, as for bytes in base64. It is zero for a type
-    /// that is smaller than a `Vec`, such as a time, because such a type has no heap memory. A type that
-    /// stores the text, such as `String`, calls `deserialize_string` instead of this method.
+    /// The estimate is three quarters of the text, as for base64, or zero for types smaller than a `Vec`.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

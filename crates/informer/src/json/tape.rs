@@ -22,18 +22,14 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 use self::value::{Reading, Refused, Value};
 
 /// Maximum length in bytes of a JSON text after which the thread keeps its decoding buffers.
-///
-/// After a longer text, the buffers are freed.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// Maximum length in bytes of a JSON text that `simd-json` decodes. Longer texts are decoded with
-/// `serde_json`, because `simd-json` uses many times the memory of the text.
+/// Maximum length in bytes of a JSON text that `simd-json` decodes, using many times this memory.
 const TEXT_MAX: usize = 16 << 20;
 
 /// Decoding buffers of a thread, which are reused for the next JSON text.
 struct Scratch {
-    /// A copy of the JSON text that is being decoded. `simd-json` replaces the escapes of strings in this
-    /// copy.
+    /// A copy of the JSON text, in which `simd-json` replaces the escapes of strings.
     text: Vec<u8>,
     buffers: Buffers,
     tape: Tape<'static>,
@@ -53,8 +49,7 @@ thread_local! {
     static SCRATCH: RefCell<Option<Scratch>> = const { RefCell::new(None) };
 }
 
-/// Writes a JSON text to a tape, and calls the function `read` to decode a value from the tape. Returns
-/// `None` if the caller must decode the text with `serde_json`.
+/// Decodes a text with `simd-json` and `read`, or returns `None` if `serde_json` must decode it.
 pub(super) fn read<T>(
     json: &[u8],
     read: impl FnOnce(Value<'_, '_>) -> Result<T, Refused>,
@@ -83,12 +78,10 @@ pub(super) fn read<T>(
 /// The largest integer with 18 digits. `simd-json` and `serde_json` decode integers up to this one equally.
 const CERTAIN: u64 = 999_999_999_999_999_999;
 
-/// Returns whether `serde_json` may reject the number in this node, or decode it to a different number than
-/// `simd-json`.
-///
-/// `simd-json` accepts any bytes after a number of 19 or more digits. It also rounds some fractions
-/// differently, and decodes `-0` as an integer.
+/// Returns whether `serde_json` may reject this number, or decode it to another number than `simd-json`.
 fn is_uncertain(node: &Node<'_>) -> bool {
+    // `simd-json` accepts any bytes after 19 digits, rounds some fractions differently, and decodes `-0` as
+    // an integer.
     match node {
         Node::Static(StaticNode::U64(number)) => *number > CERTAIN,
         Node::Static(StaticNode::I64(number)) => *number == 0 || number.unsigned_abs() > CERTAIN,
@@ -98,16 +91,13 @@ fn is_uncertain(node: &Node<'_>) -> bool {
 }
 
 /// Returns whether a JSON text may contain an error that `simd-json` accepts.
-///
-/// `simd-json` accepts unpaired surrogate escapes. It also treats a zero byte after a number or literal as
-/// white space.
 fn is_odd(json: &[u8]) -> bool {
+    // `simd-json` accepts unpaired surrogates, and a zero byte after a number or literal.
     // Most texts contain neither byte, so one search is enough.
     memchr2(0, b'\\', json).is_some() && (memchr(0, json).is_some() || has_surrogates(json))
 }
 
-/// Returns whether a JSON text may contain the escape of a surrogate. `simd-json` accepts unpaired
-/// surrogates.
+/// Returns whether a JSON text may contain the escape of a surrogate.
 fn has_surrogates(json: &[u8]) -> bool {
     let mut escapes = memmem::find_iter(json, b"\\u");
     escapes.any(|at| matches!(json.get(at + 2), Some(b'd' | b'D')))

@@ -29,7 +29,7 @@ use crate::object::ObjectName;
 #[derive_where(Clone)]
 pub struct Shared<K> {
     object: Arc<K>,
-    /// Copy of the metadata that the first call of `meta_mut` has created; `None` before this call.
+    /// Copy of the metadata, created by the first call of `meta_mut`.
     own: Option<Box<ObjectMeta>>,
 }
 
@@ -66,8 +66,7 @@ impl<K> Deref for Shared<K> {
     }
 }
 
-/// Formats the name and the revision of the object. The output has no other content of the object, because
-/// the object may be a Secret.
+/// Formats only the name and the revision, because the object may be a Secret.
 impl<K: Resource> fmt::Debug for Shared<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let revision = self.object.meta().resource_version.as_deref();
@@ -75,8 +74,7 @@ impl<K: Resource> fmt::Debug for Shared<K> {
     }
 }
 
-/// Decodes an object into a new handle. kube requires `Deserialize` of every type that a `Controller`
-/// reconciles, but this library does not call this implementation.
+/// Decodes an object into a new handle; only the bounds of kube's `Controller` require this.
 impl<'de, K: Deserialize<'de>> Deserialize<'de> for Shared<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         K::deserialize(deserializer).map(|object| Arc::new(object).into())

@@ -98,19 +98,17 @@ impl<K> Stream for Watcher<K> {
     }
 }
 
-/// Converts events of an informer to kube's events, one by one.
+/// Converts an informer's events to kube's events.
 ///
-/// An informer of several namespaces may report a deletion before `InitDone`. kube's stores accept no
-/// deletion before `InitDone`, so this type delivers the deletion after `InitDone`.
+/// kube's stores accept no deletion before `InitDone`, so such a deletion is delivered after it.
 #[derive_where(Default)]
 struct Words<K> {
     synced: bool,
-    /// Last states of the objects that were deleted before `InitDone`, by name. Their deletions are delivered
-    /// after `InitDone`.
+    /// Last states of the objects that were deleted before `InitDone`.
     gone: BTreeMap<ObjectName, Shared<K>>,
-    /// For each object that the cache decodes on the first read, the last state that kube has received.
+    /// Last state delivered to kube of each object that the cache decodes on the first read.
     ///
-    /// kube's deletion event contains this state if the final state of the object does not decode.
+    /// A deletion event contains this state if the final one does not decode.
     given: BTreeMap<ObjectName, Object<K>>,
 }
 
@@ -148,8 +146,7 @@ impl<K> Words<K> {
         }
     }
 
-    /// Returns the next deletion that was deferred until after `InitDone`. Returns `None` before `InitDone`,
-    /// and if no such deletion is left.
+    /// Returns the next deferred deletion, but `None` before `InitDone`.
     fn late(&mut self) -> Option<Told<Shared<K>>> {
         if !self.synced {
             return None;
@@ -159,8 +156,7 @@ impl<K> Words<K> {
     }
 }
 
-/// Returns a handle to the object for kube, or `None` if the object does not decode. If the object has not
-/// been decoded yet, this function decodes it.
+/// Returns the object for kube, decoded if necessary, or `None` if it does not decode.
 fn shared<K>(object: &Object<K>) -> Option<Shared<K>> {
     object.get().ok().map(Shared::from)
 }

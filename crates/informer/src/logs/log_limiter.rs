@@ -8,30 +8,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Maximum number of log lines with the same message that are written per minute.
+/// Maximum number of log lines with the same message per minute.
 ///
-/// It is also the maximum number of log lines per list about objects that fail to decode.
+/// Also the maximum number of log lines per list about objects that fail to decode.
 pub(crate) const LINES_PER_WINDOW: usize = 10;
 
-/// Length of a window, which is the period to which [`LINES_PER_WINDOW`] applies. A window starts with the
-/// first line after the end of the previous window.
+/// Length of the window to which [`LINES_PER_WINDOW`] applies.
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Counts the log lines with one message in the current window of one minute.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
-    /// Time of the first line in the current window; `None` if no line was counted since the last window
-    /// ended.
+    /// Time of the first line in the current window, if any.
     began: Option<Instant>,
     lines: usize,
 }
 
 impl LogLimiter {
-    /// Ends the window if it has expired. Returns the number of lines above the limit in this window, which
-    /// were not written. Returns 0 if the window has not expired.
+    /// Ends an expired window. Returns the number of its lines above the limit, or 0 if no window expired.
     ///
-    /// Call this method before each call of [`line`](Self::line), because only this method ends an expired
-    /// window.
+    /// Must be called before each call of [`line`](Self::line).
     pub(crate) fn left_out(&mut self, now: Instant) -> usize {
         let is_over = |began| now.duration_since(began) >= WINDOW;
         if !self.began.is_some_and(is_over) {
@@ -41,8 +37,7 @@ impl LogLimiter {
         lines.saturating_sub(LINES_PER_WINDOW)
     }
 
-    /// Counts one line in the current window, and returns whether the caller may write the line. Without a
-    /// current window, the line starts a window.
+    /// Counts one line, and returns whether the caller may write the line.
     pub(crate) fn line(&mut self, now: Instant) -> bool {
         self.began.get_or_insert(now);
         self.lines += 1;

@@ -15,27 +15,23 @@ use tokio::time::Instant;
 use super::{InformerIdentity, InformerMetrics, InformerSampler, Metrics, Observed, Sampled, Told};
 use crate::panics::confined;
 
-/// Reports the events of one informer to the program's metrics collector. The field is `None` if there is no
-/// collector.
+/// Reports the events of one informer to the program's metrics collector, if there is one.
 ///
-/// The informer's tasks share clones of the meter. The collector's [`InformerMetrics`] are dropped with the
-/// last clone.
+/// The collector's [`InformerMetrics`] are dropped with the last clone.
 #[derive(Clone, Default)]
 pub(crate) struct Meter(Option<Arc<Inner>>);
 
 struct Inner {
     series: Box<dyn InformerMetrics>,
     queued: Arc<AtomicUsize>,
-    /// Provides the values that the collector reads through its [`InformerSampler`]. The sampler has only a
-    /// weak reference, so the meter owns this value until the informer ends.
+    /// Owns the values that the [`InformerSampler`] reads through a weak reference.
     _sampled: Arc<dyn Sampled>,
 }
 
 impl Meter {
     /// Registers an informer with a collector, and creates the meter.
     ///
-    /// `sampled` receives a counter of the changes in the informer's queue, which [`Meter::queued`] updates.
-    /// Its result provides the values that the collector reads through its [`InformerSampler`].
+    /// `sampled` receives the counter of queued changes, which [`Meter::queued`] updates.
     pub(crate) fn new(
         metrics: Option<&Arc<dyn Metrics>>,
         identity: &InformerIdentity,
@@ -63,15 +59,13 @@ impl Meter {
         self.0.is_some().then(Instant::now)
     }
 
-    /// Calls `observed`, and reports the returned event to the collector. Without a collector, `observed` is
-    /// not called.
+    /// Reports the event that `observed` returns, if there is a collector.
     pub(crate) fn observe(&self, observed: impl FnOnce() -> Observed) {
         let Some(inner) = &self.0 else { return };
         guarded(|| inner.series.observe(observed()));
     }
 
-    /// Reports the numbers of changes that were passed to handlers. Nothing is reported if all numbers are
-    /// zero.
+    /// Reports the numbers of changes passed to handlers, unless all are zero.
     pub(crate) fn told(&self, told: impl FnOnce() -> Told) {
         if self.0.is_none() {
             return;
@@ -82,18 +76,16 @@ impl Meter {
         }
     }
 
-    /// Sets the number of changes in the informer's queue. The caller must call this method after every push
-    /// and pop.
+    /// Records the length of the informer's queue after a push or pop.
     pub(crate) fn queued(&self, changes: usize) {
         if let Some(inner) = &self.0 {
             inner.queued.store(changes, Ordering::Relaxed);
         }
     }
 
-    /// Starts to measure a batch. Returns `None` without a collector.
+    /// Starts to measure a batch, if there is a collector.
     ///
-    /// `batch` returns the number of changes in the batch, and the time at which the oldest watch event of
-    /// the batch was received. The time is `None` if the batch contains no watch event.
+    /// `batch` returns the number of changes, and the receipt time of the oldest watch event, if any.
     pub(crate) fn batch(
         &self,
         batch: impl FnOnce() -> (usize, Option<Instant>),
@@ -108,8 +100,7 @@ impl Meter {
         })
     }
 
-    /// Reports a batch to the collector. Must be called after the batch was passed to the buffers of the
-    /// handlers.
+    /// Reports a batch to the collector, after the batch has reached the handlers' buffers.
     pub(crate) fn batch_ended(&self, timer: Option<BatchTimer>) {
         let Some(timer) = timer else { return };
         self.observe(|| Observed::Batch {
@@ -120,18 +111,16 @@ impl Meter {
     }
 }
 
-/// Runs a call of a metrics collector, and catches a panic of the collector. The calling informer or worker
-/// then continues.
+/// Calls a metrics collector, and catches its panics.
 pub(crate) fn guarded(observe: impl FnOnce()) {
     if confined(observe).is_err() {
         tracing::error!("a collector of metrics panicked");
     }
 }
 
-/// Measures one batch of changes: the time to apply the batch, and the lag.
+/// Measures the time to apply one batch of changes, and the lag.
 ///
-/// The lag is the time from the receipt of the oldest watch event in the batch until readers can see the
-/// batch.
+/// The lag is the time from the receipt of the oldest watch event until readers see the batch.
 pub(crate) struct BatchTimer {
     began: Instant,
     changes: usize,
@@ -140,7 +129,7 @@ pub(crate) struct BatchTimer {
 }
 
 impl BatchTimer {
-    /// Records the lag of the batch. Must be called when the batch becomes visible to readers.
+    /// Records the lag when the batch becomes visible to readers.
     pub(crate) fn visible(&mut self) {
         self.lag = self.received.map(|received| received.elapsed());
     }

@@ -95,9 +95,7 @@ pub struct Prometheus {
     work_queues: SharedSeries<Arc<str>, WorkQueueSeries>,
 }
 
-/// Map from labels to the series with these labels.
-///
-/// The `usize` is the number of informers or queues that share the series.
+/// Series by labels, each with the number of informers or queues that share it.
 type SharedSeries<L, S> = Arc<Mutex<BTreeMap<L, (usize, Arc<S>)>>>;
 
 impl Prometheus {
@@ -166,7 +164,7 @@ impl Collector for Prometheus {
     }
 }
 
-/// Returns a copy of the map's entries, so that the map is not locked during a scrape.
+/// Returns a copy of the entries, so that a scrape does not lock the map.
 fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
     let all_series = all_series.lock();
     let series = all_series.iter();
@@ -175,10 +173,7 @@ fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
         .collect()
 }
 
-/// One informer or work queue, which records into the series with its labels.
-///
-/// Members with equal labels share these series. Dropping the last of these members removes the series from
-/// `all_series`.
+/// One informer or work queue; dropping the last with equal labels removes their series.
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,

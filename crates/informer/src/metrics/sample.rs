@@ -129,20 +129,17 @@ pub struct InformerSampler(Weak<dyn Sampled>);
 #[derive(Clone, Debug)]
 pub struct WorkQueueSampler(Weak<dyn SampledWorkQueue>);
 
-/// Provides the values that an [`InformerSampler`] returns.
-///
-/// An informer and a standalone reflector implement this trait.
+/// Provides the values of an informer or a standalone reflector for an [`InformerSampler`].
 pub(crate) trait Sampled: Send + Sync {
     fn sample(&self) -> InformerSample;
 }
 
-/// Provides the values that a [`WorkQueueSampler`] returns. A work queue implements this trait.
+/// Provides the values of a work queue for a [`WorkQueueSampler`].
 pub(crate) trait SampledWorkQueue: Send + Sync {
     fn sample(&self) -> WorkQueueSample;
 }
 
-/// Returns the values of a standalone reflector. They contain only the reflector's status, because a
-/// standalone reflector has no cache and no handlers.
+/// A standalone reflector has only a status, because it has no cache and no handlers.
 impl Sampled for StatusReader {
     fn sample(&self) -> InformerSample {
         InformerSample {

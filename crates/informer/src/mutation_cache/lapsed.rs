@@ -77,9 +77,7 @@ impl Stream for Lapsed {
     }
 }
 
-/// The registered [`Lapsed`] streams of one overlay.
-///
-/// `waiting` maps the identifier of each stream to the object names that the stream has not delivered yet.
+/// The registered [`Lapsed`] streams, each with its undelivered object names.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     next: u64,
@@ -108,7 +106,7 @@ impl Listeners {
     }
 }
 
-/// Registration of one [`Lapsed`] stream in its overlay. Dropping the value removes the registration.
+/// Registration of one [`Lapsed`] stream, which is removed on drop.
 struct Listener<K> {
     overlay: MutationCache<K>,
     id: u64,

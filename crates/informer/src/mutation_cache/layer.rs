@@ -20,7 +20,7 @@ use crate::{
     shared_informer::reached,
 };
 
-/// Whether readers of a `MutationCache` see the local write of an object that the cache does not contain.
+/// Whether the overlay shows a local write of an object that the cache does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absent {
     Shown,
@@ -30,7 +30,7 @@ pub(super) enum Absent {
 /// The state that readers of a `MutationCache` see for one object name.
 #[derive(Debug)]
 pub(super) enum View<K> {
-    /// Readers see the object in the cache, or no object if the cache does not contain the name.
+    /// Readers see the state in the cache.
     Cache,
     /// Readers see this local write.
     Written(Object<K>),
@@ -38,15 +38,14 @@ pub(super) enum View<K> {
     Gone,
 }
 
-/// Configuration of a `MutationCache`: its capacity, and the lifetime and visibility of its local writes and
-/// deletions.
+/// Configuration of a `MutationCache`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Maximum number of local writes, and also the maximum number of local deletions.
     pub(super) capacity: usize,
     pub(super) ttl: Duration,
     pub(super) absent: Absent,
-    /// Number of the cache's reflectors. Each reflector has its own list and watch.
+    /// Number of reflectors that fill the cache.
     pub(super) sources: u32,
 }
 
@@ -54,43 +53,38 @@ pub(super) struct Layer<K> {
     limits: Limits,
     /// The newest local write of each object, by the object's name.
     written: BTreeMap<ObjectName, PendingWrite<K>>,
-    /// The objects that were deleted through the overlay, by name and uid, with the time of each deletion.
+    /// The locally deleted objects, by name and uid.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Number of writes and deletions that were ever added. The newest one has this number as its `order`.
+    /// Number of writes and deletions that were ever added, which is the newest one's `order`.
     came: u64,
-    /// Value of [`Snapshot::rollbacks`] in the last snapshot that the layer received.
-    ///
-    /// A greater value in the next snapshot means that the server's revision has decreased.
+    /// [`Snapshot::rollbacks`] of the last snapshot; it grows when the server's revision decreases.
     rollbacks: u64,
     /// Objects of the local writes that the layer rejected or dropped.
     ///
-    /// The caller must drop these objects after it has released the overlay's lock, because the destructor of
-    /// an object may call the overlay.
+    /// The caller must drop these objects without the overlay's lock, because a destructor may call the
+    /// overlay.
     pub(super) released: Vec<Object<K>>,
-    /// Names of the objects whose write or deletion lapsed since the last call of [`Layer::take_lapsed`]. A
-    /// write or deletion lapses if it ends although the cache never contained its result.
+    /// Names of the objects whose write or deletion ended although the cache never contained its result.
     lapsed: Vec<ObjectName>,
 }
 
 /// The reason why a local write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The cache contains the written state or a newer state. This reason also applies if the cache contained
-    /// the object after the write, and no longer contains it.
+    /// The cache contains the written state or a newer state, or no longer contains the object.
     Seen,
-    /// The cache reached the revision of the write, but contains neither the written state nor a newer state.
+    /// The cache reached the write's revision, but never contained the written state or a newer state.
     Lapsed,
 }
 
 struct PendingWrite<K> {
     object: Object<K>,
     since: Since,
-    /// Whether any snapshot of the cache since the write contained an object with the uid of `object`. If
-    /// that object is missing in a later snapshot, it was deleted and the write ends.
+    /// Whether a snapshot since the write contained the object, which is then deleted if it is missing.
     cached: bool,
 }
 
-/// Time at which a write or deletion was added to the layer, and its position in the order of all additions.
+/// Time of an addition to the layer, and its position in the order of all additions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
     order: u64,
@@ -128,7 +122,7 @@ impl<K> Layer<K> {
         self.written.is_empty() && self.gone.is_empty()
     }
 
-    /// Returns the earliest time at which a write or deletion expires; `None` if the layer is empty.
+    /// Returns the earliest time at which a write or deletion expires.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         let written = self.written.values().map(|written| written.since.at);
         let first = written
@@ -139,9 +133,9 @@ impl<K> Layer<K> {
 }
 
 impl<K: Resource> Layer<K> {
-    /// Adds a local write. Rejects the write if the layer contains a newer write of the same name, or a
-    /// deletion of the same name and uid. If the layer then exceeds its capacity, its oldest write is
-    /// dropped.
+    /// Adds a local write, unless the layer has a newer write or a deletion of the object.
+    ///
+    /// Above the capacity, the oldest write is dropped.
     pub(super) fn put(&mut self, object: Object<K>, cache: &Snapshot<K>) {
         self.settle(cache);
         let name = object.object_name().clone();
@@ -170,8 +164,9 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Adds a local deletion of the object with this name and uid, and drops the local write of the object.
-    /// If the layer then exceeds its capacity, its oldest deletion is dropped.
+    /// Adds a local deletion of the object, and drops the object's local write.
+    ///
+    /// Above the capacity, the oldest deletion is dropped.
     pub(super) fn delete(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         self.settle(cache);
         let written = self.written.get(&name);
@@ -189,16 +184,14 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops expired writes and deletions, and returns the state that readers of the overlay see for this
-    /// name.
+    /// Drops outdated writes and deletions, and returns the state that readers see for `name`.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
         self.look(name, cache)
     }
 
-    /// Returns the names and states of all objects for which readers of the overlay see another state than
-    /// the cached one.
+    /// Returns the states of all objects for which readers see another state than the cached one.
     pub(super) fn views(&mut self, cache: &Snapshot<K>) -> BTreeMap<ObjectName, View<K>> {
         self.settle(cache);
         let gone = self.gone.keys().map(|(name, _)| name);
@@ -241,10 +234,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops expired writes and deletions.
-    ///
-    /// If the server's revision has decreased since the last call of this method, drops all writes and
-    /// deletions.
+    /// Drops expired writes and deletions, or all of them if the server's revision has decreased.
     fn forget(&mut self, cache: &Snapshot<K>) {
         let went_back = cache.rollbacks() != self.rollbacks;
         self.rollbacks = cache.rollbacks();
@@ -281,8 +271,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops the local write of the object, and adds the object's name to the names that
-    /// [`take_lapsed`](Self::take_lapsed) returns. Does nothing if the layer has no write of the object.
+    /// Drops the object's local write, if any; [`take_lapsed`](Self::take_lapsed) then returns its name.
     fn lapse(&mut self, name: &ObjectName) {
         if self.written.contains_key(name) {
             self.lapsed.push(name.clone());
@@ -290,8 +279,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops a local deletion. If the cache still contains the object, also adds the object's name to the
-    /// names that [`take_lapsed`](Self::take_lapsed) returns.
+    /// Drops a local deletion; [`take_lapsed`](Self::take_lapsed) returns the name of an object still cached.
     fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
         if hidden {
@@ -315,9 +303,9 @@ impl<K: Resource> Layer<K> {
 }
 
 impl<K: Resource> PendingWrite<K> {
-    /// Returns the reason why this local write has ended; `None` if it has not ended.
+    /// Returns the reason why the local write of `name` has ended, if it has ended.
     ///
-    /// `name` is the name of the written object, and `sources` is the number of the cache's reflectors.
+    /// `sources` is the number of the cache's reflectors.
     fn end(&mut self, name: &ObjectName, cache: &Snapshot<K>, sources: u32) -> Option<End> {
         let cached = cache.get(name);
         let same = cached.is_some_and(|cached| cached.uid() == self.object.uid());

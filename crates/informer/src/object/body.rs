@@ -29,9 +29,7 @@ use crate::codec::{Encoded, Identity, Unfit};
 /// A function that decodes the bytes of one object into `K`.
 pub(crate) type Decode<K> = fn(Encoded<'_>) -> Result<K, Unfit>;
 
-/// A callback that receives the decode error of an object.
-///
-/// The cache calls the callback once per object, on the first read for which decoding fails.
+/// A callback that receives the decode error of an object, once per object.
 pub(crate) type OnBroken = Box<dyn Fn(&DecodeError) + Send + Sync>;
 
 /// The content of one object, stored in the form that the cache uses.
@@ -62,8 +60,7 @@ pub(super) struct Broken {
 pub(super) const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 impl<K> Body<K> {
-    /// Returns the object, and decodes it first if the body stores bytes. If `is_kept` is true, a lazy body
-    /// replaces its bytes with the decoded object.
+    /// Returns the decoded object. A lazy body keeps it instead of its bytes if `is_kept` is true.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         match self {
             Self::Live(live) => Ok(Arc::clone(&live.object)),
@@ -74,8 +71,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns a reference to the object if the object was decoded before it was stored. Returns `None` for a
-    /// packed or lazy body, and for an object that failed to decode.
+    /// Returns the object if it was decoded before it was stored.
     pub(super) fn live(&self) -> Option<&K> {
         match self {
             Self::Live(live) => Some(&live.object),
@@ -94,9 +90,7 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Returns whether the body is packed and was decoded so recently that a weak reference remains.
-    ///
-    /// The decoded object may already have been dropped.
+    /// Returns whether a packed body was decoded recently. The decoded object may have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {
         match self {
             #[cfg(feature = "packed")]
@@ -105,8 +99,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Decodes the object of a packed body ahead of a read, and returns the decoded object. Returns `None` if
-    /// the body is not packed or if decoding fails.
+    /// Decodes the object of a packed body; `None` for other bodies and after an error.
     pub(super) fn prefetched(&self, name: &ObjectName) -> Option<Arc<K>> {
         #[cfg(not(feature = "packed"))]
         let _ = name;
@@ -117,7 +110,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the estimated size of the body in bytes, including the size of a stored decoded object.
+    /// Returns the estimated size of the body in bytes, including a decoded object that it stores.
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Live(live) => COUNTS_BYTES + size_of::<K>() + live.heap_bytes as usize,
@@ -128,9 +121,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the size in bytes of the compression dictionaries and training samples of a packed cache.
-    ///
-    /// All packed objects of the cache share them. Returns `None` if the body is not packed.
+    /// Returns the size in bytes of a packed cache's shared dictionaries and samples.
     pub(super) fn shared_size(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "packed")]
@@ -139,8 +130,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Calls `read` with the encoded bytes of the object, and returns the result of `read`. Returns `None`
-    /// and does not call `read` if the body stores a decoded object or a decode error.
+    /// Calls `read` with the encoded object and returns the result, or `None` if the body stores no bytes.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match self {
             #[cfg(feature = "packed")]
@@ -150,8 +140,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the flags that record whether this body was decoded, and the counter of the cache's objects
-    /// that have not been decoded yet. Returns `None` for a body that is never decoded on demand.
+    /// Returns the decoding flags of this body and the cache's [`UnreadCount`], if it is decoded on demand.
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
         match self {
             #[cfg(feature = "packed")]
@@ -161,8 +150,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the decode error with the object's uid and labels, if a read of this body failed to decode it.
-    /// Returns `None` if the body was decoded successfully or was not read yet.
+    /// Returns the decode error of a failed read, with the object's uid and labels.
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {
             #[cfg(feature = "packed")]
@@ -201,7 +189,7 @@ impl<K: Resource> Body<K> {
     }
 }
 
-/// The form in which a cache stores its objects, as selected in the informer's options.
+/// The form in which a cache stores its objects, from the informer's options.
 #[derive_where(Clone, Copy, Default)]
 pub(crate) enum FormOptions<K> {
     #[derive_where(default)]
@@ -213,8 +201,8 @@ pub(crate) enum FormOptions<K> {
 
 #[cfg(feature = "packed")]
 impl<K: crate::pruning::Storable> FormOptions<K> {
-    /// Selects the packed form, which stores objects as compressed bytes. `objects` is the number of objects
-    /// from which each compression dictionary is trained; `None` selects the default number.
+    /// Selects the packed form. `objects` is the number of objects per dictionary training, if not the
+    /// default.
     pub(crate) fn packed(objects: Option<usize>) -> Self {
         Self::Packed(objects.map_or_else(PackOptions::default, PackOptions::new))
     }
@@ -222,8 +210,6 @@ impl<K: crate::pruning::Storable> FormOptions<K> {
 
 impl<K> FormOptions<K> {
     /// Returns `self` or `general`, whichever form takes less memory.
-    ///
-    /// A packed cache takes less memory than a lazy cache, and a lazy cache takes less than a decoded one.
     pub(crate) fn or(self, general: Self) -> Self {
         if self.rank() >= general.rank() {
             self
@@ -250,7 +236,7 @@ impl<K> FormOptions<K> {
     }
 }
 
-/// The form in which one cache stores its objects, with the decoder that all objects of the cache share.
+/// The form in which one cache stores its objects, with the shared decoder.
 #[derive_where(Clone)]
 pub(crate) enum Form<K> {
     Decoded,
@@ -277,10 +263,9 @@ impl<K> Form<K> {
         }
     }
 
-    /// Returns this form in the variant in which events do not wait for compression.
+    /// Returns this form, but a packed cache stores received objects uncompressed at first.
     ///
-    /// A packed cache in this variant stores received objects uncompressed, and [`Housekeeping`] compresses
-    /// them later. The decoded form and the lazy form have no such variant and are returned unchanged.
+    /// [`Housekeeping`] compresses these objects later, so that events do not wait for compression.
     pub(crate) fn urgent(self) -> Self {
         match self {
             Self::Decoded | Self::Lazy(_) => self,
@@ -297,14 +282,12 @@ impl<K> Form<K> {
         matches!(self, Self::Decoded)
     }
 
-    /// Returns whether the cache stores an object as bytes even if a transform changed the decoded object.
-    /// The result is true for the packed form only.
+    /// Returns whether the cache stores bytes even of objects that a transform changed, as in packed form.
     pub(crate) fn always_keeps_bytes(&self) -> bool {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
 
-    /// Returns the counter of the cache's objects that have not been decoded yet. Returns `None` for the
-    /// decoded form, which decodes each object on receipt.
+    /// Returns the counter of objects that are not decoded yet, or `None` for the decoded form.
     pub(crate) fn unread(&self) -> Option<&Arc<UnreadCount>> {
         match self {
             Self::Decoded => None,
@@ -314,8 +297,7 @@ impl<K> Form<K> {
         }
     }
 
-    /// Creates an [`Object`] that stores the bytes of `encoded` and decodes them on demand. Returns `None`
-    /// for the decoded form.
+    /// Creates an [`Object`] that decodes `encoded` on demand, or returns `None` for the decoded form.
     pub(crate) fn keep(
         &self,
         name: ObjectName,
@@ -337,20 +319,17 @@ impl<K> Form<K> {
         Some(Object::with_body(name, identity, wire_bytes, body))
     }
 
-    /// Converts a decoded object to this form. Called for an object that a transform has changed.
-    ///
-    /// The packed form encodes the object again. The lazy form and the decoded form return the object
-    /// unchanged.
+    /// Converts a decoded object, which a transform has changed, to this form.
     pub(crate) fn convert(&self, object: Object<K>) -> Object<K> {
         match self {
+            // The lazy form also stores a changed object decoded.
             Self::Decoded | Self::Lazy(_) => object,
             #[cfg(feature = "packed")]
             Self::Packed { decoder, .. } => decoder.convert(object),
         }
     }
 
-    /// Creates the [`Housekeeping`] that does this form's background work for one store. Returns `None` if
-    /// the form has no background work.
+    /// Creates the [`Housekeeping`] of one store, or returns `None` if the form has no background work.
     pub(crate) fn housekeeping(&self) -> Option<Box<dyn Housekeeping<K>>>
     where
         K: Send + Sync + 'static,
@@ -362,10 +341,9 @@ impl<K> Form<K> {
         }
     }
 
-    /// Trains a compression dictionary if one is needed, and compresses `objects` with it.
+    /// Trains a dictionary if necessary, and compresses `objects`, which are not in a store yet. Blocks.
     ///
-    /// The call blocks until the objects are compressed. The objects are not in a store yet. `more_comes` is
-    /// whether the caller will load more objects. The decoded form and the lazy form do nothing.
+    /// `more_comes` is whether the caller will load more objects.
     pub(crate) fn keep_house(&self, objects: &[Vec<Object<K>>], more_comes: bool) {
         match self {
             Self::Decoded | Self::Lazy(_) => {}
@@ -378,29 +356,22 @@ impl<K> Form<K> {
 }
 
 /// A function that returns the objects of a list that the reflector is still receiving.
-///
-/// The store does not contain these objects yet.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
-/// A function that returns the object that follows the given name in the order of names. If the name is
-/// `None`, the function returns the first object.
+/// A function that returns the object after the given name, or the first object.
 pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<Object<K>>;
 
-/// The background work, such as compression, for the objects of one store. The reflector calls these methods.
+/// The background work, such as compression, for the objects of one store.
 pub(crate) trait Housekeeping<K>: Send {
-    /// Accepts one added or updated object for background work. The reflector calls this method before it
-    /// adds the object to the informer's queue.
+    /// Accepts one added or updated object for background work, before the object is queued.
     fn handed_on(&mut self, object: &Object<K>);
 
-    /// Starts the compression of all objects that were passed to [`handed_on`](Self::handed_on). The
-    /// reflector calls this method when it receives a bookmark.
+    /// Starts the compression of all objects that were passed to [`handed_on`](Self::handed_on).
     fn paused(&mut self);
 
-    /// Trains a compression dictionary if one is needed. The reflector calls this method after it has decoded
-    /// bytes of a response.
+    /// Trains a compression dictionary if necessary.
     ///
-    /// `staged` returns the objects of a list that the reflector is still receiving. `more_comes` is whether
-    /// the response will contain more objects of that list.
+    /// `more_comes` is whether the response will contain more objects of the list in `staged`.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,
@@ -411,7 +382,5 @@ pub(crate) trait Housekeeping<K>: Send {
     fn has_work(&self) -> bool;
 
     /// Compresses some objects of the store. One call takes about half a millisecond.
-    ///
-    /// `after` returns the object that follows a given name in the order of names.
     fn step(&mut self, after: ObjectAfter<'_, K>);
 }

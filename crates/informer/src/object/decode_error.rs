@@ -27,8 +27,7 @@ struct DecodeErrorInner {
 }
 
 impl DecodeError {
-    /// Creates the error for the object `name`, with the path of the invalid `field` and the `reason`. Texts
-    /// longer than [`MESSAGE_BYTES`] bytes are truncated, because a server may send map keys of any length.
+    /// Creates the error, with `field` and `reason` truncated to [`MESSAGE_BYTES`] bytes each.
     pub(crate) fn new(name: Option<ObjectName>, field: &str, reason: &str) -> Self {
         Self {
             inner: Arc::new(DecodeErrorInner {

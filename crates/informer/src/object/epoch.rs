@@ -4,38 +4,35 @@
 /// Number of a period in a server's history. A new period starts when the server is restored from a backup.
 ///
 /// A restored server uses the same revisions again for other states, so a revision identifies a state only
-/// together with its epoch. A reflector assigns its current epoch to the revisions of all objects that it
-/// delivers.
+/// together with its epoch.
 ///
-/// A reflector starts a new epoch when it detects a restore ([`after_rollback`](Self::after_rollback)), or
-/// when a restore is possible but not certain ([`after_suspicion`](Self::after_suspicion)). If it detects the
-/// same restore several times before the next list, it starts only one new epoch.
+/// A reflector starts one new epoch when it detects ([`after_rollback`](Self::after_rollback)) or suspects
+/// ([`after_suspicion`](Self::after_suspicion)) a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epoch {
     /// Number of restores of the server that the reflector has detected.
     rollbacks: u16,
-    /// Number of times that the reflector found a restore of the server possible but not certain.
+    /// Number of restores of the server that the reflector has only suspected.
     suspicions: u16,
 }
 
 impl Epoch {
-    /// The first epoch of a reflector. It is also the default for objects that no reflector has delivered.
+    /// The first epoch of a reflector, and the epoch of objects without a reflector.
     pub(crate) const FIRST: Self = Self {
         rollbacks: 0,
         suspicions: 0,
     };
 
-    /// The epoch of objects that were loaded from a saved store. The first list has another epoch, and
-    /// therefore replaces these objects even if their revisions are equal.
+    /// The epoch of objects loaded from a saved store, all of which the first list replaces.
     pub(crate) const NONE: Self = Self {
         rollbacks: u16::MAX,
         suspicions: u16::MAX,
     };
 
-    /// Returns the epoch that starts when the reflector detects a restore of the server.
+    /// Returns the epoch after a detected restore of the server.
     ///
-    /// `known` is the epoch of the objects in the store, which changes only with the next list. If the same
-    /// restore is detected again before that list, the result is the same epoch.
+    /// `known` is the epoch of the stored objects. Until the next list, the result for the same restore is
+    /// the same.
     pub(crate) fn after_rollback(self, known: Self) -> Self {
         Self {
             rollbacks: known.rollbacks.wrapping_add(1),
@@ -43,10 +40,10 @@ impl Epoch {
         }
     }
 
-    /// Returns the epoch that starts when a restore of the server is possible but not certain.
+    /// Returns the epoch after a suspected restore of the server.
     ///
-    /// `known` is the epoch of the objects in the store, which changes only with the next list. If the same
-    /// restore is suspected again before that list, the result is the same epoch.
+    /// `known` is the epoch of the stored objects. Until the next list, the result for the same restore is
+    /// the same.
     pub(crate) fn after_suspicion(self, known: Self) -> Self {
         Self {
             suspicions: known.suspicions.wrapping_add(1),
@@ -54,8 +51,7 @@ impl Epoch {
         }
     }
 
-    /// Returns whether a restore of the server was detected, and not only suspected, between the `earlier`
-    /// epoch and this epoch.
+    /// Returns whether a restore was detected, and not only suspected, since the `earlier` epoch.
     pub(crate) fn rolled_back_since(self, earlier: Self) -> bool {
         self.rollbacks != earlier.rollbacks
     }

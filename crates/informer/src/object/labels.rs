@@ -22,16 +22,14 @@ enum Repr<'a> {
     Set(&'a Joined),
 }
 
-/// A set of labels that objects with equal labels share. Used for objects that the cache stores as bytes.
+/// A label set that objects with equal labels share.
 pub(super) type LabelSet = Arc<Joined>;
 
-/// A set of labels, ordered by key, with each key once. All keys and values are concatenated in one string,
-/// which saves an allocation for each key and value.
+/// A set of labels, ordered by key, in one string to save allocations.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Joined {
     text: Box<str>,
-    /// Byte positions in `text` at which the keys and values end, alternating between the end of a key and
-    /// the end of its value.
+    /// Byte positions in `text` at which keys and values end, alternately.
     ends: Box<[u32]>,
 }
 
@@ -53,8 +51,7 @@ impl Joined {
         self.ends.len() / 2
     }
 
-    /// Returns the key or value with this number. The key of label `n` has the number `2n`, and the value of
-    /// label `n` has the number `2n + 1`.
+    /// Returns the key (`number` is 2n) or the value (2n + 1) of label n.
     fn text(&self, number: usize) -> &str {
         let end = |number: usize| self.ends.get(number).map_or(0, |&end| end as usize);
         let from = number.checked_sub(1).map_or(0, end);
@@ -113,20 +110,15 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The label sets of a cache that stores objects as bytes.
-///
-/// Objects with equal labels, such as those of one workload, share one set.
+/// The label sets of a cache that stores objects as bytes, shared by objects with equal labels.
 #[derive(Default)]
 pub(super) struct LabelSets(Mutex<Sets>);
 
 #[derive(Default)]
 struct Sets {
-    /// The label sets that objects can share, by the hash of their labels.
-    ///
-    /// If two different sets have the same hash, the map contains only the set that was added first.
+    /// The shared label sets by hash. Of two sets with the same hash, only the first is shared.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// Number of entries in `known`, but at least [`SETS_MIN`], at which unused entries are removed. An entry
-    /// is unused if no object uses its label set.
+    /// Number of entries in `known` at which entries without objects are removed.
     full_at: usize,
 }
 
@@ -134,8 +126,7 @@ struct Sets {
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {
-    /// Returns the label set that all objects with these labels share. If a key occurs more than once in
-    /// `labels`, the set contains the key's last value.
+    /// Returns the shared label set of these labels; a repeated key has its last value.
     pub(super) fn shared<'l>(&self, labels: impl Iterator<Item = (&'l str, &'l str)>) -> LabelSet {
         let mut labels: Vec<_> = labels.collect();
         if !labels.is_sorted_by(|(a, _), (b, _)| a < b) {

@@ -66,7 +66,7 @@ impl ObjectName {
         self.text.get(..(self.name_at as usize).checked_sub(1)?)
     }
 
-    /// Returns the namespace and name from the metadata in `identity`; `None` if the metadata has no name.
+    /// Returns the namespace and name from `identity`, if it has a name.
     pub(crate) fn of(identity: &Identity<'_>) -> Option<Self> {
         let IdentityMetadata {
             name, namespace, ..
@@ -74,8 +74,7 @@ impl ObjectName {
         (!name.is_empty()).then(|| Self::new(namespace.as_deref(), name))
     }
 
-    /// Returns whether the library accepts this name from a server. Namespace and name must each have at most
-    /// [`NAME_BYTES`] bytes and no control characters.
+    /// Returns whether namespace and name have at most [`NAME_BYTES`] bytes each and no control characters.
     pub(crate) fn is_fit(&self) -> bool {
         let namespace = self.namespace().unwrap_or_default();
         // A shortcut for printable ASCII, which nearly all names are.

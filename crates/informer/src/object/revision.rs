@@ -27,8 +27,7 @@ use crate::{
 #[derive(Clone, Default)]
 pub struct ResourceVersion(Repr);
 
-/// The content of a revision: unset, a number, or any other text. A number or a text also has an epoch, which
-/// identifies the period between two restores of the server from a backup.
+/// A revision with its epoch, the period between two restores of the server from a backup.
 #[derive(Clone, Default)]
 enum Repr {
     #[default]
@@ -73,8 +72,7 @@ impl ResourceVersion {
         *self > Self::ZERO
     }
 
-    /// Returns whether the library accepts a text from a server as the revision of an object or a list. The
-    /// text must have at most [`REVISION_BYTES`] bytes and no control characters.
+    /// Returns whether the text has at most [`REVISION_BYTES`] bytes and no control characters.
     pub(crate) fn is_fit(text: &str) -> bool {
         is_fit(text, REVISION_BYTES)
     }
@@ -89,10 +87,7 @@ impl ResourceVersion {
         matches!(self.0, Repr::Number(_, 0))
     }
 
-    /// Returns this revision with the epoch `current`. An epoch is a period between two restores of the
-    /// server.
-    ///
-    /// An unset revision has no epoch and is returned unchanged.
+    /// Returns this revision in the epoch `current`; an unset revision is unchanged.
     pub(crate) fn in_epoch(mut self, current: Epoch) -> Self {
         if let Repr::Number(epoch, _) | Repr::Text(epoch, _) = &mut self.0 {
             *epoch = current;
@@ -100,9 +95,7 @@ impl ResourceVersion {
         self
     }
 
-    /// Returns the epoch that was assigned to this revision. An epoch is a period between two restores of the
-    /// server from a backup. Returns [`Epoch::FIRST`] for an unset revision, and for a revision to which no
-    /// reflector has assigned an epoch.
+    /// Returns the epoch that a reflector has assigned, or [`Epoch::FIRST`] by default.
     pub(crate) fn epoch(&self) -> Epoch {
         match self.0 {
             Repr::Unset => Epoch::FIRST,
@@ -110,11 +103,9 @@ impl ResourceVersion {
         }
     }
 
-    /// Returns whether this revision is lower than `reached`.
-    ///
-    /// Returns false if the revisions have different epochs. The numbers then can't be compared, because the
-    /// server may have been restored from a backup after it issued one of the two revisions.
+    /// Returns whether this revision is lower than `reached`; false if their epochs differ.
     pub(crate) fn is_behind(&self, reached: &Self) -> bool {
+        // A server may assign lower numbers after it was restored from a backup.
         self.epoch() == reached.epoch() && self < reached
     }
 
@@ -141,10 +132,7 @@ impl Hash for ResourceVersion {
     }
 }
 
-/// Compares two revisions as decimal numbers. Revisions with the same text are equal.
-///
-/// Returns `None` if the texts differ and at least one of them is not a number. The unset revision and texts
-/// with leading zeros are not numbers.
+/// Compares decimal numbers; any other texts are equal or incomparable.
 impl PartialOrd for ResourceVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         fn digits(text: &str) -> Option<(usize, &str)> {

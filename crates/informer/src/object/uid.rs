@@ -5,13 +5,12 @@ use std::hash::{DefaultHasher, Hasher};
 
 use kube_core::Resource;
 
-/// A four-byte hash of an object's uid; 0 if the uid is unknown. Two different uids have the same hash with a
-/// probability of one in four billion.
+/// A four-byte hash of an object's uid; 0 if the uid is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UidHash(u32);
 
 impl UidHash {
-    /// Returns the hash of a uid. An empty uid has the hash 0, which means that the uid is unknown.
+    /// Returns the hash of a uid, or 0 for an empty uid.
     pub(crate) fn of(uid: &str) -> Self {
         if uid.is_empty() {
             return Self::default();
@@ -29,8 +28,7 @@ impl UidHash {
         Self::of(object.meta().uid.as_deref().unwrap_or_default())
     }
 
-    /// Returns whether both hashes can be from the same uid: the hashes are equal, or one of the uids is
-    /// unknown.
+    /// Returns whether the hashes are equal or one of the uids is unknown.
     pub(crate) fn may_be(self, other: Self) -> bool {
         self == other || self == Self::default() || other == Self::default()
     }

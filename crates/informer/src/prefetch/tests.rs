@@ -15,8 +15,7 @@ use crate::{
 
 const OBJECTS: usize = 200;
 
-/// Creates [`OBJECTS`] packed objects, each with `bytes` bytes of data. Returns the objects, and the events
-/// of one notification that delivers all of them.
+/// Returns [`OBJECTS`] packed objects with `bytes` bytes of data, and the events that deliver them.
 fn deliver(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
     let form = Form::new(FormOptions::packed(None), open, Box::new(|_| {}));
     let decoder = Decoder::<ConfigMap>::new(&(), None).keeping(form);
@@ -37,8 +36,7 @@ fn deliver(bytes: usize) -> (Vec<Object<ConfigMap>>, Expansion<ConfigMap>) {
     (objects, Expansion::new(Notification::Join(snapshot)))
 }
 
-/// Delivers the next event to a handler, which reads the event's object if `reads` is true. Returns the
-/// number in the object's name, or `None` after the last event.
+/// Returns the number of the next event's object, after reading the object if `reads` is true.
 fn next(prefetch: &mut Prefetch<ConfigMap>, reads: bool) -> Option<usize> {
     let event = prefetch.next()?;
     let object = now(&event).unwrap();

@@ -24,16 +24,17 @@ use crate::{
     offload::{OFFLOADED_MIN, offload},
 };
 
-/// Number of waiting notifications above which a `Grow` or `Block` buffer logs a warning. Equal to
-/// client-go's `initialBufferSize`.
+/// Queue length above which a `Grow` or `Block` buffer logs a warning.
+///
+/// Equal to client-go's `initialBufferSize`.
 const WARN_DEPTH: usize = 1024;
 
 /// Determines what a closed buffer does with its waiting notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
-    /// Waiting notifications are discarded. The callback in progress runs to its end.
+    /// Waiting notifications are discarded, but the callback in progress completes.
     Discard,
-    /// Waiting notifications are delivered until this deadline. New notifications are rejected.
+    /// Waiting notifications are delivered until this deadline, and new ones are rejected.
     Drain(Instant),
 }
 
@@ -41,17 +42,17 @@ pub(crate) struct Buffer<K> {
     state: Mutex<State<K>>,
     policy: ListenerBuffer,
     name: Arc<str>,
-    /// The task or thread that calls the handler. Unset until that task or thread has started.
+    /// The task or thread that calls the handler, once started.
     caller: OnceLock<Caller>,
     /// Wakes the listener when a notification was pushed or the buffer was closed.
     ready: Notify,
-    /// Wakes tasks that wait until the listener has handled a certain notification, or until it has ended.
+    /// Wakes tasks that wait until the listener has handled a notification or has ended.
     idle: Notify,
     /// Wakes the controller when a full buffer can accept a notification again.
     room: Arc<Notify>,
 }
 
-/// Identifies the task that calls a handler, or the thread if the caller is not a tokio task.
+/// The tokio task, or otherwise the thread, that calls a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     Task(task::Id),
@@ -66,8 +67,9 @@ impl Caller {
 
 struct State<K> {
     waiting: Waiting<K>,
-    /// Summary of the waiting notifications while a thread of the pool for blocking work splits them into
-    /// single events; otherwise `None`. Meanwhile, the listener receives no notification.
+    /// Summary of the waiting notifications while another thread splits them into single events.
+    ///
+    /// The listener receives no notification during the split.
     unfolding: Option<Unfolding>,
     /// The notification whose events the listener is delivering to the handler; `None` between notifications.
     call: Option<CallInProgress>,
@@ -80,15 +82,13 @@ struct State<K> {
     discarded: u64,
     panics: u64,
     warned: bool,
-    /// Number of tasks that wait on `idle`. If this number is 0, `idle` need not be notified.
+    /// Number of tasks that wait on `idle`.
     watchers: usize,
 }
 
-/// Registration of one task that waits on [`Buffer::idle`], counted in [`State::watchers`]. Dropping the
-/// value removes the registration.
+/// Counts one task in [`State::watchers`] until dropped.
 ///
-/// A task must register before it reads the state. Otherwise it could miss a change between its read and its
-/// registration.
+/// A task must register before it reads the state. Otherwise it could miss a change.
 struct Watching<'a, K>(&'a Buffer<K>);
 
 impl<'a, K> Watching<'a, K> {
@@ -104,11 +104,10 @@ impl<K> Drop for Watching<'_, K> {
     }
 }
 
-/// Summary of the notifications that a thread of the pool for blocking work splits into single events.
+/// Summary of the notifications that another thread splits into single events.
 struct Unfolding {
     messages: usize,
-    /// Sequence number of the oldest waiting notification, and the time at which its changes were applied to
-    /// the cache.
+    /// Sequence number of the oldest waiting notification, and when the cache received its changes.
     oldest: Option<(u64, Instant)>,
     has_resync: bool,
 }
@@ -128,8 +127,7 @@ impl<K> State<K> {
         }
     }
 
-    /// Returns the sequence number of the oldest notification that is not delivered completely, and the time
-    /// at which its changes were applied to the cache.
+    /// Returns the number of the oldest undelivered notification, and when the cache received its changes.
     fn oldest(&self) -> Option<(u64, Instant)> {
         let call = self.call.as_ref().map(|call| (call.number, call.since));
         let unfolding = self.unfolding.as_ref();
@@ -190,8 +188,7 @@ impl<K> Buffer<K> {
         self.push_all([notification], Instant::now());
     }
 
-    /// Appends notifications in order, and wakes the listener. `since` is the time at which the changes in
-    /// these notifications were applied to the cache.
+    /// Appends notifications, whose changes were applied to the cache at `since`.
     pub(super) fn push_all(
         &self,
         notifications: impl IntoIterator<Item = Notification<K>>,
@@ -224,9 +221,9 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Appends notifications like [`push_all`](Self::push_all). A `Coalesce` buffer splits a long list into
-    /// single events on the pool for blocking work. The caller must not push other notifications until the
-    /// future completes.
+    /// Appends notifications; a `Coalesce` buffer splits a long list on another thread.
+    ///
+    /// The caller must not push other notifications until the future completes.
     ///
     /// # Cancel safety
     /// Dropping the future before the split starts loses the notifications.
@@ -290,13 +287,12 @@ impl<K> Buffer<K> {
         let _ = self.caller.set(Caller::here());
     }
 
-    /// Returns whether the current task or thread is the one that calls the handler of this buffer.
+    /// Returns whether the current task or thread is the caller of this buffer's handler.
     pub(crate) fn is_told_here(&self) -> bool {
         self.caller.get() == Some(&Caller::here())
     }
 
-    /// Returns the number of notifications that the buffer can still accept. Returns `usize::MAX` if the
-    /// buffer has no limit or is closed, or if the listener has ended.
+    /// Returns how many notifications the buffer can still accept; `usize::MAX` if unlimited.
     pub(crate) fn room(&self) -> usize {
         match self.policy {
             ListenerBuffer::Grow | ListenerBuffer::Coalesce => usize::MAX,
@@ -310,7 +306,7 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Waits for the next notification, and returns its events. Returns `None` when the listener must end.
+    /// Waits for the next notification and returns its events, or `None` if the listener must end.
     ///
     /// Each call also records that the previous notification has been delivered.
     ///
@@ -357,7 +353,8 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Returns whether the next event may be delivered. If it may, the call counts the event as delivered.
+    /// Returns whether the next event may be delivered, and counts the event as delivered if so.
+    ///
     /// If the result is false, the caller must discard the remaining events.
     pub(crate) fn may_tell(&self) -> bool {
         let mut state = self.state.lock();
@@ -366,8 +363,7 @@ impl<K> Buffer<K> {
         may
     }
 
-    /// Records that the notification in progress has been delivered completely, and wakes the tasks that wait
-    /// for the listener's progress.
+    /// Records that the notification in progress is delivered, and wakes the waiting tasks.
     pub(crate) fn finish(&self) {
         self.state.lock().finish();
         self.idle.notify_waiters();
@@ -387,7 +383,7 @@ impl<K> Buffer<K> {
         self.state.lock().discarded += events;
     }
 
-    /// Returns whether the buffer is closed. A closed buffer may still deliver its waiting notifications.
+    /// Returns whether the buffer is closed to new notifications.
     pub(super) fn is_closed(&self) -> bool {
         self.state.lock().closing.is_some()
     }
@@ -408,8 +404,7 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// Records that the listener has ended, and wakes the tasks and the controller that wait for the
-    /// listener.
+    /// Records that the listener has ended, and wakes the tasks that wait for the listener.
     pub(crate) fn ended(&self) {
         let mut state = self.state.lock();
         state.ended = true;
@@ -419,8 +414,7 @@ impl<K> Buffer<K> {
         self.room.notify_one();
     }
 
-    /// Returns the number of notifications that are not delivered completely, including the notification in
-    /// progress.
+    /// Returns the number of undelivered notifications, including the one in progress.
     pub(crate) fn depth(&self) -> usize {
         self.state.lock().depth()
     }
@@ -454,8 +448,7 @@ impl<K> Buffer<K> {
             || state.call.as_ref().is_some_and(|call| call.is_resync)
     }
 
-    /// Waits until the listener has handled all notifications that were pushed before this call, or has
-    /// ended.
+    /// Waits until the listener has ended or has handled all notifications pushed before this call.
     pub(crate) async fn until_idle(&self) {
         let _watching = Watching::new(self);
         let pushed = self.state.lock().waiting.pushed();

@@ -14,12 +14,10 @@ use crate::{
     panics::panic_message,
 };
 
-/// Delay between a panic of the handler and the delivery of the next event, equal to the delay in client-go.
+/// Delay between a panic of the handler and the next event, as in client-go.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
 
-/// Duration above which a callback is logged as slow, equal to the duration in client-go.
-///
-/// A slow callback is logged only if other events wait for the handler. The rate of these logs is limited.
+/// Duration above which a callback is logged as slow if other events wait, as in client-go.
 const SLOW: Duration = Duration::from_millis(100);
 
 /// Owns one handler and calls it with one event after the other.
@@ -38,10 +36,7 @@ impl<H> Calls<H> {
         }
     }
 
-    /// Calls the handler with an event, and waits until the handler has completed or panicked.
-    ///
-    /// After a panic, the method also waits for [`AFTER_PANIC`], unless `buffer` is closed and discards its
-    /// remaining events.
+    /// Calls the handler with an event, and waits for [`AFTER_PANIC`] if the handler panics.
     pub(super) async fn call<K>(&mut self, event: Event<K>, buffer: &Buffer<K>)
     where
         K: Send + Sync + 'static,

@@ -40,33 +40,25 @@ pub(crate) struct ListenerId(pub(crate) u64);
 /// Determines which changes a listener receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// The listener first receives all objects of the cache, then each changed object.
-    ///
-    /// If a list or a resync contains unchanged objects, the listener receives them only if its resync period
-    /// has elapsed.
+    /// The cache's objects, then each changed object; unchanged objects only if a resync is due.
     Changes,
-    /// The listener receives each changed object, and all objects of every list, even unchanged ones.
-    ///
-    /// It does not receive the objects that are in the cache when the listener is added. It receives a resync
-    /// only if its resync period has elapsed.
+    /// Each changed object and every object of a list, but not the cache's initial objects.
     All,
 }
 
-/// The sending end of a listener's buffer, which the processor owns. Dropping this end closes the buffer.
+/// The sending end of a listener's buffer, owned by the processor; dropping it closes the buffer.
 pub(crate) struct Listener<K> {
     pub(crate) id: ListenerId,
     pub(crate) buffer: Arc<Buffer<K>>,
     /// Resync period that the handler requested; `None` selects the informer's default period.
     pub(crate) resync: Option<Duration>,
     pub(crate) delivery: Delivery,
-    /// Whether a task of the informer receives from the buffer. If false, the owner of a subscription
-    /// receives from the buffer.
+    /// Resync period that the handler requested, or `None` for the informer's default.
     pub(crate) has_task: bool,
 }
 
 impl<K> Listener<K> {
-    /// Adds the initial notifications to the buffer: the objects of the cache for [`Delivery::Changes`], then
-    /// `Synced` if the informer has synced.
+    /// Adds the initial notifications to the buffer: the cache's objects, and `Synced`.
     pub(super) fn join(&self, cache: Snapshot<K>, synced: bool) {
         if cache.told_after(None).is_some() && self.delivery == Delivery::Changes {
             self.buffer.push(Notification::Join(cache));
@@ -76,15 +68,12 @@ impl<K> Listener<K> {
         }
     }
 
-    /// Returns whether the listener receives the unchanged objects of a list. `is_due` is whether the
-    /// listener's resync period has elapsed.
+    /// Returns whether the listener receives a list's unchanged objects; `is_due` refers to its resync.
     pub(super) fn hears_unchanged(&self, is_due: bool) -> bool {
         self.delivery == Delivery::All || is_due
     }
 
-    /// Returns the event for a change of one object; `None` if the listener does not receive the change.
-    ///
-    /// `is_due` is whether the listener's resync period has elapsed.
+    /// Returns the listener's event for a change, if any; `is_due` refers to the resync.
     pub(super) fn event(&self, change: &Change<K>, is_due: bool) -> Option<Event<K>> {
         match change {
             Change::Added {
@@ -121,8 +110,7 @@ impl<K> Drop for Listener<K> {
     }
 }
 
-/// The receiving end of a listener's buffer, which the handler's task or the subscription owns. Dropping this
-/// end ends the listener.
+/// The receiving end of a listener's buffer; dropping it ends the listener.
 pub(crate) struct Listening<K, E = Expansion<K>> {
     buffer: Arc<Buffer<K>>,
     /// The events of the notification in progress that have not been delivered yet.
@@ -137,13 +125,10 @@ impl<K: Send + Sync + 'static, E: Events<K> + Send> Listening<K, E> {
         }
     }
 
-    /// Waits for the next event, and returns it. Returns `None` when the buffer is closed and the listener
-    /// must end.
-    ///
-    /// With each call, the caller confirms that it has handled the previous event.
+    /// Returns the next event, or `None` at the end; confirms that the previous event was handled.
     ///
     /// # Cancel safety
-    /// This method is cancel safe: no event is lost.
+    /// Cancel safe: no event is lost.
     pub(crate) async fn next(&mut self) -> Option<Event<K>> {
         loop {
             match self.events.next() {
@@ -165,8 +150,6 @@ impl<K, E> Drop for Listening<K, E> {
 }
 
 /// Reports to a handler's registration that the handler has handled the `Synced` event.
-///
-/// This event follows the handler's initial state.
 pub(crate) struct SyncReport {
     /// Whether the handler has handled its initial state.
     handled: Arc<AtomicBool>,
@@ -184,10 +167,7 @@ impl SyncReport {
     }
 }
 
-/// Calls a handler with each event from its buffer, until the buffer is closed and delivers no more events.
-///
-/// After the handler has handled the `Synced` event, the function reports this through `synced` to the
-/// handler's registration.
+/// Calls a handler with each event of its buffer, and reports the handled `Synced` event.
 pub(crate) async fn listen<K, E, H>(
     handler: H,
     listening: Listening<K, E>,

@@ -13,17 +13,14 @@ use crate::{
     object::{Deleted, ObjectName},
 };
 
-/// A message in a listener's buffer, with the events of one object or of many objects.
-///
-/// A list or a resync of any size is one message.
+/// A message in a listener's buffer, with the events of an object, a list or a resync.
 pub(crate) enum Notification<K> {
     One(Event<K>),
-    /// A deletion of an object and a later addition of an object with the same name, in this order.
+    /// A deletion of an object, and a later addition with the same name.
     Both(Event<K>, Event<K>),
-    /// The initial state of a listener: all objects that were in the cache when the listener was added.
+    /// The initial state of a listener: the objects in the cache when it was added.
     Join(Snapshot<K>),
-    /// The changes from a list that was applied to the cache. `old` is the cache before the list, and `new`
-    /// after it.
+    /// The changes of the cache by a list, from the state `old` to the state `new`.
     Replaced {
         old: Snapshot<K>,
         new: Snapshot<K>,
@@ -49,7 +46,7 @@ impl<K> Notification<K> {
         )
     }
 
-    /// Returns an upper limit for the number of events in this message. The call does not visit the events.
+    /// Returns an upper limit for the number of events in this message, in constant time.
     pub(super) fn events_max(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -59,8 +56,7 @@ impl<K> Notification<K> {
         }
     }
 
-    /// Returns the name of the object whose events this message contains. Returns `None` for a list, a
-    /// resync, an initial state or `Synced`.
+    /// Returns the object's name if all events of this message are of one object.
     pub(super) fn object_name(&self) -> Option<&ObjectName> {
         match self {
             Self::One(event) | Self::Both(event, _) => event.object_name(),
@@ -68,8 +64,9 @@ impl<K> Notification<K> {
         }
     }
 
-    /// Returns the number of events in this message. Objects that failed to decode are counted, although they
-    /// are not delivered.
+    /// Returns the number of events in this message.
+    ///
+    /// Objects that failed to decode are counted, although they are not delivered.
     pub(super) fn events(&self) -> u64 {
         let events = match self {
             Self::Replaced {
@@ -85,14 +82,12 @@ impl<K> Notification<K> {
     }
 }
 
-/// Iterates over the events of notifications, one notification after the other. An implementation may decode
-/// objects ahead of their delivery.
+/// Iterates over the events of notifications, one notification after the other.
 pub(crate) trait Events<K> {
-    /// Starts the iteration over a new notification, and drops the remaining events of the previous
-    /// notification.
+    /// Starts the iteration over a new notification, and drops the rest of the previous one.
     fn begin(&mut self, expansion: Expansion<K>);
 
-    /// Returns the next event of the notification; `None` after the last event.
+    /// Returns the next event of the notification.
     ///
     /// With each call, the caller confirms that the previous event has been delivered.
     fn next(&mut self) -> Option<Event<K>>;
@@ -101,14 +96,12 @@ pub(crate) trait Events<K> {
     fn rest(&self) -> u64;
 }
 
-/// Iterator over the events of one notification. The default value has no events.
 #[derive_where(Default)]
 pub(crate) struct Expansion<K> {
     notification: Option<Notification<K>>,
-    /// Index of the next event. Used only for [`Notification::Both`] and [`Notification::Replaced`].
+    /// Index of the next event of a [`Notification::Both`] or [`Notification::Replaced`].
     ///
-    /// For [`Notification::Join`] and [`Notification::Resync`], `after` contains the name of the last
-    /// returned object.
+    /// The other notifications continue after the object name in `after`.
     at: usize,
     after: Option<ObjectName>,
     /// Number of events that have been returned.
@@ -213,7 +206,7 @@ impl<K> Events<K> for Expansion<K> {
     }
 }
 
-/// Returns the deletion event for an object that is in the snapshot `old`, but not in a later list.
+/// Returns the deletion event for an object that is in `old` but not in a later list.
 ///
 /// Returns `None` if handlers never received the object.
 fn gone<K>(old: &Snapshot<K>, name: &ObjectName) -> Option<Event<K>> {

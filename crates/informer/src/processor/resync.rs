@@ -12,16 +12,14 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// Minimum resync period, equal to client-go's `minimumResyncPeriod`. A shorter requested period is raised to
-/// this period.
+/// Minimum resync period, equal to client-go's `minimumResyncPeriod`.
 const MINIMUM: Duration = Duration::from_secs(1);
 
-/// Resync period of each listener of one informer, and the time of the listener's next resync.
+/// Resync period of each listener of one informer, and the time of the next resync.
 ///
-/// All listeners share one timer with one interval, the check period. The check period is the shortest of the
-/// informer's default resync period and the periods that listeners requested before the informer started. If
-/// a listener requests a shorter period after the start, it receives resyncs at the check period. If the
-/// default period is zero, resyncs are disabled for all listeners.
+/// All listeners share one timer. Its interval, the check period, is the shortest of the default resync
+/// period and the periods that listeners requested before the informer started. If the default period is
+/// zero, resyncs are disabled.
 #[derive(Debug)]
 pub(super) struct Schedule<Id> {
     default: Duration,
@@ -34,7 +32,7 @@ pub(super) struct Schedule<Id> {
 #[derive(Debug)]
 struct Period {
     requested: Duration,
-    /// Resync period in effect for the listener. Zero if the listener receives no resyncs.
+    /// Resync period in effect for the listener, or zero if resyncs are disabled.
     every: Duration,
     next: Instant,
 }
@@ -100,13 +98,12 @@ impl<Id: Ord + Copy> Schedule<Id> {
         }
     }
 
-    /// Returns the time of the timer's next tick; `None` before the start or if resyncs are disabled.
+    /// Returns the time of the timer's next tick, if the timer runs.
     pub(super) fn next_tick(&self) -> Option<Instant> {
         self.ticks_at
     }
 
-    /// Returns the listeners whose resync period has elapsed at the time `now`, and starts a new period for
-    /// each of them.
+    /// Returns the listeners whose resync period has elapsed at `now`, and starts their next period.
     pub(super) fn tick(&mut self, now: Instant) -> BTreeSet<Id> {
         self.ticks_at = self.ticks_at.map(|_| clock::after(now, self.check));
         let mut due = BTreeSet::new();
@@ -120,8 +117,7 @@ impl<Id: Ord + Copy> Schedule<Id> {
     }
 }
 
-/// Returns the resync period in effect for a listener: the longer of the requested period and the check
-/// period, or zero if either period is zero.
+/// Returns the longer of `requested` and `check`, or zero if either period is zero.
 fn effective(requested: Duration, check: Duration) -> Duration {
     if requested.is_zero() || check.is_zero() {
         return Duration::ZERO;

@@ -82,7 +82,7 @@ fn buffer(policy: ListenerBuffer) -> (Arc<Buffer<Pod>>, Arc<Notify>) {
     (Arc::new(buffer), room)
 }
 
-/// Receives all waiting events of a buffer, and returns them as one line of text.
+/// Receives all waiting events of a buffer, as one line of text.
 fn received(buffer: &Buffer<Pod>) -> String {
     let mut events = Vec::new();
     while let Some(Some(mut expansion)) = buffer.next().now_or_never() {
@@ -93,7 +93,7 @@ fn received(buffer: &Buffer<Pod>) -> String {
     events.join(", ")
 }
 
-/// A store, and a processor that distributes the changes of the store like the controller does.
+/// A store, and a processor that distributes the store's changes.
 struct World {
     writer: IndexerWriter<Pod>,
     processor: Processor<Pod>,
@@ -146,8 +146,7 @@ impl World {
         self.apply(kind, in_initial_list);
     }
 
-    /// Updates objects of the store in one batch, and distributes the changes to the listeners. Each element
-    /// of `objects` is the name and the new revision of one object.
+    /// Updates the named objects to these revisions in one batch, and distributes the changes.
     fn update(&mut self, objects: &[(&str, u64)]) {
         let updated = |(name, at): &(&str, u64)| {
             let kind = DeltaKind::Updated(object(name, *at));

@@ -25,10 +25,7 @@ pub(super) struct Slot<K> {
     pub(super) notification: Notification<K>,
 }
 
-/// A queue of the messages that wait for delivery to one listener.
-///
-/// A queue created with [`each`](Self::each) keeps every message. A queue created with
-/// [`merged`](Self::merged) merges messages about the same object.
+/// The messages that wait for one listener, either all of them or merged by object.
 pub(super) struct Waiting<K> {
     /// Number of messages pushed since the queue was created.
     pushed: u64,
@@ -64,13 +61,9 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Adds a message to the end of the queue.
+    /// Adds a message, or merges it with waiting messages about the same objects.
     ///
-    /// A queue created with [`merged`](Self::merged) instead merges the message with waiting messages about
-    /// the same objects. `since` is the time at which the oldest change in the message was applied to the
-    /// cache.
-    ///
-    /// Returns the number of events that merging eliminated, which the handler never receives.
+    /// `since` is when the oldest change was applied. Returns the number of events that merging eliminated.
     pub(super) fn push(&mut self, notification: Notification<K>, since: Instant) -> u64 {
         let number = self.pushed;
         self.pushed += 1;
@@ -101,10 +94,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns an upper limit for the number of events that a [`push`](Self::push) of `pushed` merges.
-    ///
-    /// The caller uses the number to estimate the cost of the call. Each event of a list or resync counts.
-    /// The result is 0 if `push` would not merge `pushed`.
+    /// Returns an upper limit for the events that a [`push`](Self::push) of `pushed` merges.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -175,26 +165,20 @@ impl<K> Waiting<K> {
 )]
 type Positions = std::collections::HashMap<ObjectName, Position>;
 
-/// Position of a message in the queue. The first number is the sequence number of the pushed message.
-///
-/// If a pushed list or resync was split into single events, the second number is the index of the event.
-/// Otherwise, the second number is 0.
+/// Position in the queue: message number, and index of the event in an expanded message, or 0.
 type Position = (u64, u64);
 
-/// A queue that contains at most one message per object.
+/// A queue with at most one message per object.
 ///
-/// A bulk message (a list, a resync, or the initial objects of a listener) is kept as one message until
-/// another message about objects is pushed. The bulk message is then expanded into single events, because
-/// only events of single objects can be merged.
+/// A bulk message (a list, a resync, or initial objects) is expanded into events when the next message about
+/// objects is pushed.
 #[derive_where(Default)]
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the bulk message, such as a list, that is not expanded; `None` if no bulk message waits.
-    ///
-    /// While it waits, the queue contains no message about a single object.
+    /// Position of the waiting bulk message, beside which no single-object message waits.
     whole: Option<Position>,
-    /// Number of waiting messages that are periodic resyncs or single events of an expanded resync.
+    /// Number of waiting resyncs and single events of expanded resyncs.
     resyncs: usize,
 }
 
@@ -244,11 +228,7 @@ impl<K> Merged<K> {
         whole.map_or(0, |slot| self.unfold(slot))
     }
 
-    /// Expands a message into its single events, and adds each event to the queue. An event about an object
-    /// with a waiting message is merged with that message. All other events are inserted at the position of
-    /// the expanded message.
-    ///
-    /// Returns the number of events that merging eliminated, which the handler never receives.
+    /// Adds the single events of a message to the queue, and returns how many events merging eliminated.
     fn unfold(&mut self, slot: Slot<K>) -> u64 {
         let (number, since) = (slot.number, slot.since);
         let mut events = Expansion::new(slot.notification);
@@ -267,10 +247,9 @@ impl<K> Merged<K> {
         never_told
     }
 
-    /// Adds one event to the queue. If a message about the same object waits, the event is merged with that
-    /// message. Otherwise, the event is inserted at `position`.
+    /// Adds an event at `position`, or merges it with the object's waiting message.
     ///
-    /// Returns the number of events that merging eliminated, which the handler never receives.
+    /// Returns the number of events that merging eliminated.
     fn take_in(&mut self, position: Position, slot: Slot<K>) -> u64 {
         let Some(name) = slot.notification.object_name().cloned() else {
             self.insert(position, slot);

@@ -150,15 +150,13 @@ pub struct Fields(pub(super) Cuttable);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cuttable {
-    /// Only managed fields and annotations can be pruned, because objects of the type can be written back to
-    /// the server.
+    /// Only managed fields and annotations, because the objects can be written back to the server.
     Dispensable,
-    /// All fields can be pruned except those that identify the object or that selectors read.
+    /// All fields except those that identify the object or that selectors read.
     AllButIdentity,
 }
 
-/// An argument of [`Storable::write`]. Only the library can construct this argument, so other code can't call
-/// the method.
+/// An argument of [`Storable::write`] that only the library can construct, so other code can't call it.
 #[doc(hidden)]
 #[expect(
     unnameable_types,
@@ -187,8 +185,7 @@ impl<K: Serialize> Storable for Pruned<K> {
     }
 }
 
-/// A wrapper that serializes an object, even a [`Pruned`] one, so that the library can store it as bytes in a
-/// cache or in a file.
+/// Serializes an object, even a [`Pruned`] one, for storage in a cache or a file.
 pub(crate) struct Stored<'a, K>(pub(crate) &'a K);
 
 impl<K: Storable> Serialize for Stored<'_, K> {

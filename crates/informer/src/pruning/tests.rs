@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::codec::Codec;
 
-/// Creates a [`Pruning`] that removes the fields at these paths.
-///
-/// The paths must be those of managed fields or annotations.
+/// Creates a [`Pruning`] that removes the managed fields or annotations at these paths.
 fn pruning(paths: &[&str]) -> Pruning {
     pruning_of::<Value>(paths).unwrap()
 }
@@ -344,10 +342,7 @@ fn object() -> impl Strategy<Value = Value> {
     map(value)
 }
 
-/// Prunes a parsed JSON tree. The tests compare the result with the pruning of JSON text.
-///
-/// Removes each member whose path is in `pruned`. If `kept` is not empty, keeps only the members at the paths
-/// in `kept`, with their content and with the members that contain them.
+/// Removes the members at the paths `pruned`, and those outside of `kept` unless it is empty.
 fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kept: &[Vec<String>]) {
     let Value::Object(members) = value else {
         return;

@@ -52,11 +52,12 @@ pub struct DeltaFifo<K> {
     /// Total number of queued deltas over all keys.
     waiting: usize,
     population: Population,
-    /// Sources whose first list was popped completely, but is not reported in [`Batch::completes`] yet. A
-    /// batch reports only one source.
+    /// Sources whose first list was popped, but is not reported in [`Batch::completes`] yet.
+    ///
+    /// A batch reports only one source.
     completed: VecDeque<SourceId>,
     key: Option<KeyFunc<K>>,
-    /// Whether the objects of a list are queued as `Sync` deltas; if false, as `Replaced` deltas.
+    /// Whether listed objects are queued as `Sync` deltas instead of `Replaced` deltas.
     emits_sync: bool,
 }
 
@@ -67,11 +68,10 @@ type KeyFunc<K> = Box<
         + Sync,
 >;
 
-/// An entry of the queue: a key, whose deltas are stored in `items`, or a bookmark.
+/// An entry of the queue: a key with deltas in `items`, or a bookmark.
 enum Slot {
     Key(ObjectName),
-    /// A bookmark: the store reaches this revision of the source once all entries before the bookmark are
-    /// popped and applied.
+    /// The store reaches this revision of the source once all earlier entries are popped and applied.
     Bookmark(SourceId, ResourceVersion),
 }
 
@@ -261,11 +261,7 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues a bookmark: the store reaches this revision of the source once all entries that are queued now
-    /// are popped and applied.
-    ///
-    /// If the source already has a bookmark after the last queued key, the method raises the revision of that
-    /// bookmark instead.
+    /// Queues a bookmark, or raises the source's bookmark after the last queued key.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;
@@ -298,8 +294,7 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Returns the queued keys of the source that are not in `listed`. Each key is returned with the deletion
-    /// that the caller must queue. The deletion contains the newest queued state of the object.
+    /// Returns the source's queued keys that are not in `listed`, each with the deletion to queue.
     fn queued_and_gone(
         &self,
         source: SourceId,
@@ -317,8 +312,7 @@ impl<K> DeltaFifo<K> {
         .collect()
     }
 
-    /// Queues the objects of a list. Returns the keys of the queued objects, and an error for each object for
-    /// which the key function fails.
+    /// Queues the objects of a list. Returns the queued keys, and the errors of the key function.
     fn queue_items(
         &mut self,
         source: SourceId,

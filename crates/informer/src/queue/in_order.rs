@@ -82,10 +82,9 @@ impl<K> InOrder<K> {
         })
     }
 
-    /// Returns the number of changes at the start of the queue that can form one batch.
+    /// Returns the length of the batch, at most `room`, at the start of the queue.
     ///
-    /// Such a batch contains only changes of single objects, at most one change per object, and at most
-    /// `room` changes. Returns 0 if the first change is a list, a resync or a bookmark.
+    /// A batch contains changes of single objects, at most one for each object.
     fn batchable(&self, room: usize) -> usize {
         // A shortcut for a single change, which is the usual case.
         if let [only] = self.items.as_slices().0
@@ -168,10 +167,9 @@ impl<K: Send + Sync> Queue<K> for InOrder<K> {
     }
 }
 
-/// Returns the smaller capacity to which the queue is shrunk; `None` if the queue keeps its capacity.
+/// Returns the capacity to which the queue is shrunk if it is large and less than a quarter full.
 ///
-/// `left` is the number of changes in the queue. The queue is shrunk to twice this number if `capacity` is
-/// more than `4 * BATCH` and less than a quarter of it is used.
+/// `left` is the number of changes in the queue.
 fn after_burst(capacity: usize, left: usize) -> Option<usize> {
     (capacity > 4 * BATCH && left < capacity / 4).then_some(2 * left)
 }

@@ -31,16 +31,14 @@ enum Operation {
     Add(usize),
     Update(usize),
     Delete(usize),
-    /// Queues a deletion of the object with this index in `NAMES`. The final state of the object is unknown.
+    /// Queues a deletion, with unknown final state, of the object with this index in `NAMES`.
     Missing(usize),
-    /// Queues a list of the source with the given number. The listed names are indices of `NAMES`, and a name
-    /// may occur twice.
+    /// Queues a list of the source with this number, with indices of `NAMES` that may repeat.
     List(u32, Vec<usize>),
     Bookmark(u32),
     Resync,
     Pop(usize),
-    /// Pops a key with its deltas, and puts the key back into the queue. If `newer` is set, a newer change of
-    /// the key is queued before this, and the queue must not accept the older deltas.
+    /// Pops a key, and tries to put its deltas back, which fails if a `newer` change was queued.
     PutBack {
         newer: bool,
     },
@@ -67,8 +65,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..40)
 }
 
-/// A store to which the tests apply all popped changes. The tested queue receives this store as the known
-/// objects.
+/// A store with all popped changes, which the tested queue receives as the known objects.
 #[derive(Default)]
 struct Cache(BTreeMap<ObjectName, (SourceId, Object<K>)>);
 
@@ -85,7 +82,7 @@ impl Known<K> for Cache {
 }
 
 impl Cache {
-    /// Creates a store that contains the objects with the given indices in `NAMES`, all at revision 0.
+    /// Creates a store of the objects with these indices in `NAMES`, all at revision 0.
     fn with(names: &BTreeSet<usize>) -> Self {
         let mut cache = Self::default();
         for name in names.iter().map(|name| NAMES[*name]) {
@@ -136,7 +133,7 @@ impl Cache {
     }
 }
 
-/// Returns the change that an operation queues; `None` if the operation does not queue a single change.
+/// Returns the change that an operation queues, if it queues a single change.
 fn change(operation: &Operation, revision: u64) -> Option<Delta<K>> {
     let one = |name: usize| object(&format!("{}@{revision}", NAMES[name]));
     let (source, kind) = match operation {
@@ -174,9 +171,7 @@ fn replaced(source: u32, names: &[usize], revision: u64) -> Replaced<K> {
     }
 }
 
-/// The content of a popped batch as text and numbers.
-///
-/// The tests compare the batches of the tested queue with those of the reference implementation.
+/// The content of a popped batch, for comparison with the reference implementation.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
     deltas: Vec<String>,
@@ -192,7 +187,7 @@ fn unit(batch: &Batch<K>) -> Unit {
     }
 }
 
-/// Counts, by source number, the items of each source's first list that were not popped yet.
+/// Number of unpopped items of each source's first list, by source number.
 ///
 /// A source has synced if its count exists and is zero.
 #[derive(Debug, Default)]
@@ -203,8 +198,7 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records a list with `count` items. Returns true if the list is the first one of the source and is
-    /// empty, because such a list is complete at once.
+    /// Records a list with `count` items, and returns whether the source's first list is thereby complete.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);
@@ -219,8 +213,7 @@ impl Sync {
         !self.0.is_empty() && self.0.keys().all(|source| self.synced(*source))
     }
 
-    /// Records that an item of a source was popped. Returns whether the item was the last one of the source's
-    /// first list.
+    /// Records that an item of a source was popped, and returns whether it ends the source's first list.
     fn popped(&mut self, source: u32) -> bool {
         match self.0.get_mut(&source) {
             None | Some(0) => false,

@@ -46,7 +46,7 @@ impl BackoffConfig {
     }
 }
 
-/// The state of one reflector's backoff. The caller passes the current time and the random number generator.
+/// The state of one reflector's backoff.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     config: BackoffConfig,
@@ -54,8 +54,6 @@ pub(crate) struct Backoff {
     /// Time of the first success since the last failure; `None` after a failure.
     healthy_since: Option<Instant>,
     /// Whether [`first_is_free`](Self::first_is_free) may allow one retry without a pause.
-    ///
-    /// True at the start, after `reset_after` without a failure, and after an outage.
     fresh: bool,
 }
 
@@ -83,8 +81,7 @@ impl Backoff {
         delay.saturating_add(delay.mul_f64(rng.f64()))
     }
 
-    /// Records that the server can't be reached or is unavailable, and returns the pause before the next
-    /// attempt.
+    /// Records an outage of the server, and returns the pause before the next attempt.
     ///
     /// Also allows one retry without a pause, which [`first_is_free`](Self::first_is_free) uses.
     pub(crate) fn out(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
@@ -93,10 +90,9 @@ impl Backoff {
         pause
     }
 
-    /// Records that a watch or a list ended for a harmless reason, such as an expired revision.
+    /// Records the harmless end of a watch or a list, and returns the pause before the next attempt.
     ///
-    /// Returns the pause before the next attempt. The pause is zero if one retry without a pause is still
-    /// allowed.
+    /// The pause is zero if one retry without a pause is still allowed.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

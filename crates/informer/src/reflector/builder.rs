@@ -52,8 +52,7 @@ impl<K: Resource> ReflectorBuilder<K> {
         self.into_reported_store(|_| store)
     }
 
-    /// Creates a store from the reflector's [`Reporter`], and returns a reflector that delivers its changes
-    /// to this store. The store can use the reporter to report its own results in the reflector's status.
+    /// Returns a reflector that delivers its changes to a store, which is created from the [`Reporter`].
     pub(crate) fn into_reported_store<S: ReflectorStore<K>>(
         self,
         store: impl FnOnce(&Reporter) -> S,

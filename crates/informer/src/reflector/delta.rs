@@ -16,9 +16,7 @@ pub struct Delta<K> {
     pub source: SourceId,
     /// The type and the content of the change.
     pub kind: DeltaKind<K>,
-    /// Time at which the bytes of the change were received from the server.
-    ///
-    /// `None` if metrics are disabled, and for a change that is not one watch event, such as a list.
+    /// Receive time of a watch event; `None` for other changes, or if metrics are disabled.
     pub(crate) received: Option<Instant>,
 }
 
@@ -76,9 +74,7 @@ pub enum DeltaType {
 }
 
 impl<K> DeltaKind<K> {
-    /// Sets the epoch of all revisions in the change that were received from the server, and returns the
-    /// change. Revisions of objects from the store keep their epoch. A new epoch begins when the server goes
-    /// back to an earlier state.
+    /// Sets the epoch of all revisions from the server; a restored server begins a new epoch.
     pub(super) fn in_epoch(self, epoch: Epoch) -> Self {
         if epoch == Epoch::FIRST {
             return self; // decoded revisions have the first epoch

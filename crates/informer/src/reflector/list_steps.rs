@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Duration of a list above which the durations of its steps are logged, as in client-go's trace.
+/// Duration of a list above which its steps are logged, as in client-go's trace.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Total time that one list waits for the responses of its pages, and total time that it reads them.
+/// Time that one list spends waiting for responses (`asking`) and reading them.
 #[derive(Debug)]
 pub(super) struct ListSteps {
     begun: Instant,
@@ -27,8 +27,7 @@ impl ListSteps {
         }
     }
 
-    /// Adds the durations of a page whose response has just ended. `asked` is the time of the request.
-    /// `answered` is the time at which the response headers arrived; `None` if they did not arrive.
+    /// Adds a page that has ended: `asked` is the request time, and `answered` the time of the headers.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         let now = Instant::now();
         let answered = answered.unwrap_or(now);
@@ -37,9 +36,9 @@ impl ListSteps {
         self.reading += now.saturating_duration_since(answered);
     }
 
-    /// Logs the time spent waiting for responses, the time spent reading and decoding them, and the time
-    /// spent waiting for the store. Logs nothing if the list took at most [`LONG`]. `handed_on` is whether
-    /// the store has accepted the list.
+    /// Logs the durations of the steps of a list longer than [`LONG`].
+    ///
+    /// `handed_on` is whether the store has accepted the list.
     pub(super) fn end(&self, reflector: &str, expects: &str, objects: usize, handed_on: bool) {
         let total = self.begun.elapsed();
         if total <= LONG {

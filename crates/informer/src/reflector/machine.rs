@@ -93,24 +93,21 @@ pub(crate) const PAGE_SIZE: u32 = 500;
 /// Minimum server-side timeout that a watch requests: `defaultMinWatchTimeout` of client-go.
 pub(crate) const WATCH_TIMEOUT_MIN: Duration = Duration::from_secs(5 * 60);
 
-/// Duration below which a closed watch counts as very short. A very short watch without an event counts as
-/// failed.
+/// Duration below which a closed watch is very short, and counts as failed if it had no event.
 pub(crate) const VERY_SHORT: Duration = Duration::from_secs(1);
 
 /// The next step of the reflector, which the caller executes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Request a page of a list. If `first` is set, the page is the first one, and all objects received so
-    /// far must be dropped.
+    /// Request a page of a list. Before the `first` page, drop all objects received so far.
     List { options: ListOptions, first: bool },
-    /// Send all received objects to the store, as a list at this revision. Call [`Machine::replaced`] once
-    /// the store has accepted the list.
+    /// Send all received objects to the store as a list at this revision, then call [`Machine::replaced`].
     Replace(ResourceVersion),
     /// Drop all objects received so far, and request a streaming list.
     Stream(ListOptions),
     /// Request a watch.
     Watch(ListOptions),
-    /// Send a probe: request one object, and call [`Machine::probed`] with the revision of the response.
+    /// Request one object, and call [`Machine::probed`] with the revision of the response.
     Probe(ListOptions),
     /// Wait for this time, then call [`Machine::slept`].
     Sleep(Duration),
@@ -119,12 +116,11 @@ pub(crate) enum Action {
 /// The reason why a watch or a streaming list ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchEnd<'a> {
-    /// The server or a proxy rejected the request, or the connection failed before the response.
+    /// The request was rejected, or the connection failed before the response.
     Refused(&'a Error),
     /// The response headers did not arrive within [`Machine::headers_allowed`].
     Unanswered(&'a Error),
-    /// The watch was open and failed: the server or the transport sent an error, the data was unreadable,
-    /// or the store rejected a change.
+    /// The open watch failed, or the store rejected a change.
     Error(&'a Error),
     /// The connection broke, or counts as broken after a timeout.
     Broken(&'a Error),
@@ -132,7 +128,7 @@ pub(crate) enum WatchEnd<'a> {
     Overdue(&'a Error),
     /// The reflector closed the watch, because the store did not accept a change in time.
     StoreFull,
-    /// The server ended the response without an error. The value is the time since the request.
+    /// The server ended the response without an error, this long after the request.
     Closed(Duration),
     /// A consistency check requested a list, because the store differs from the server.
     RelistRequested,
@@ -158,8 +154,9 @@ enum State {
     Streaming(Stream),
     /// A watch, from its request until it ends.
     Watching(Watch),
-    /// A probe before a watch: a request for one object, whose response shows whether the server has gone
-    /// back to an earlier state. During a probe in parallel to an open watch, the state is `Watching`.
+    /// A request for one object before a watch, to detect a server that was restored from a backup.
+    ///
+    /// During a probe in parallel to an open watch, the state is `Watching`.
     Probing,
     /// A pause before the next operation.
     Pausing(Next),
@@ -168,9 +165,7 @@ enum State {
 #[derive(Debug)]
 struct Listing {
     pager: Pager,
-    /// Whether this list repeats a failed list at once, and requests the newest state (revision `""`).
-    ///
-    /// If this list fails too, the next list follows after a pause.
+    /// Whether this list repeats a failed list at once, at the newest state (revision `""`).
     retried_unset: bool,
 }
 
@@ -185,8 +180,7 @@ struct Watch {
 /// Properties of the server that its responses have shown.
 #[derive(Debug, Default)]
 struct Server {
-    /// Whether a list at `"0"` had several pages, as on a server without a watch cache. Later lists are then
-    /// requested in pages too.
+    /// Whether a list at `"0"` had several pages, so later lists are requested in pages too.
     pages_at_zero: bool,
     /// Whether the server has sent a bookmark.
     sends_bookmarks: bool,
@@ -204,11 +198,9 @@ pub(crate) struct Machine {
     streaming: Streaming,
     probe: Probe,
     refusals: Refusals,
-    /// Time before which no watch is requested. Set when a probe in parallel to an open watch fails with a
-    /// temporary error. `None` if no pause is required.
+    /// Time before which no watch is requested, after a parallel probe failed with a temporary error.
     held_until: Option<Instant>,
-    /// Whether a watch was opened since the last list. Also true if the store was filled before the reflector
-    /// started.
+    /// Whether a watch was opened since the last list, or the store was filled before the start.
     has_watched: bool,
     short_closes: u32,
 }
@@ -253,11 +245,10 @@ impl Machine {
         }
     }
 
-    /// Returns the step after a page: the request of the next page, or the delivery of the complete list.
+    /// Returns the action after a page: request the next page, or deliver the complete list.
     ///
     /// # Errors
-    /// Returns an error if the server repeats a continue token. The caller reports the error, and passes it
-    /// to [`Machine::list_failed`].
+    /// Returns an error, for [`Machine::list_failed`], if the server repeats a continue token.
     pub(crate) fn page(&mut self, end: &ListEnd) -> Result<Action, Error> {
         let State::Listing(listing) = &mut self.state else {
             return Ok(self.list());
@@ -281,7 +272,7 @@ impl Machine {
         }
     }
 
-    /// Records that the store has accepted the list at this revision, and returns the watch that follows.
+    /// Records that the store has accepted the list, and returns the watch that follows.
     pub(crate) fn replaced(&mut self, revision: ResourceVersion, now: Instant) -> Action {
         self.accepted(revision, now);
         self.watch()
@@ -296,7 +287,7 @@ impl Machine {
         self.backoff.succeeded(now);
     }
 
-    /// Returns the step after the failure of a list, or of one of its pages.
+    /// Returns the action after the failure of a list or of one of its pages.
     pub(crate) fn list_failed(&mut self, error: &Error, now: Instant) -> Action {
         let class = error.class();
         self.history.note(class);
@@ -319,8 +310,7 @@ impl Machine {
         self.pause(error, now, Next::List)
     }
 
-    /// Records that the server has accepted the request for a watch or a streaming list. The backoff counts
-    /// a watch as a success at once, but a streaming list only after its end bookmark.
+    /// Records that the server has accepted the request for a watch or a streaming list.
     pub(crate) fn watch_opened(&mut self, now: Instant) {
         if let State::Streaming(stream) = &mut self.state {
             stream.opened(now);
@@ -331,24 +321,23 @@ impl Machine {
         }
     }
 
-    /// Returns the maximum time between two events or bookmarks of a watch. `None` (no limit) until the
-    /// server has sent a bookmark.
+    /// Returns the maximum time between two events or bookmarks of a watch.
+    ///
+    /// `None` until the server has sent a bookmark.
     pub(crate) fn silence_allowed(&self) -> Option<Duration> {
         let silence = self.options.timeouts().silence;
         self.server.sends_bookmarks.then_some(silence)
     }
 
-    /// Returns the maximum time that an open watch waits for the store to accept a change.
+    /// Returns the maximum time that a watch waits for the store to accept a change.
     pub(crate) fn full_store_allowed(&self) -> Duration {
         self.options.timeouts().full_store
     }
 
-    /// Records that the store has accepted an event. `revision` is `None` if the event's revision is
-    /// unreadable.
+    /// Records that the store has accepted an event; `revision` is `None` if it is unreadable.
     ///
-    /// The newest accepted revision never decreases. A watch from `""` or `"0"` first sends the existing
-    /// objects as `ADDED` events, in any order of revision. These events do not change the newest accepted
-    /// revision. The first event of another type and all events after it can increase it.
+    /// A watch from `""` or `"0"` first sends `ADDED` events in any order of revision, so these do not change
+    /// the newest accepted revision.
     pub(crate) fn observe(&mut self, kind: &FrameKind, revision: Option<ResourceVersion>) {
         self.server.sends_bookmarks |= *kind == FrameKind::Bookmark;
         let State::Watching(watch) = &mut self.state else {
@@ -378,10 +367,9 @@ impl Machine {
         }
     }
 
-    /// Returns the step after a watch or a list ended for a harmless reason, such as an expired revision.
+    /// Returns the action after a watch or a list ended for a harmless reason.
     ///
-    /// `next` follows at once the first time after an outage, or after a period without failures. Otherwise,
-    /// `next` follows after a pause.
+    /// `next` follows at once after an outage or a period without failures, and otherwise after a pause.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
@@ -410,8 +398,7 @@ impl Machine {
         pause.max(asked_for)
     }
 
-    /// Returns the request for a complete list: a streaming list if one may be requested now, otherwise a
-    /// LIST.
+    /// Returns the request for a complete list: a streaming list if one is due, otherwise a LIST.
     fn everything(&mut self, now: Instant) -> Action {
         if self.streaming.is_due(now) {
             return self.stream(now);
@@ -468,8 +455,7 @@ impl Machine {
         })
     }
 
-    /// Chooses a random server-side timeout for a watch. Returns the timeout, and request options with this
-    /// timeout. The options allow bookmarks and contain no revision.
+    /// Returns a random server-side timeout for a watch, and request options with this timeout.
     fn watch_options(&mut self) -> (Duration, ListOptions) {
         let min = self.options.watch_timeout_min().max(WATCH_TIMEOUT_MIN);
         let min = min.as_secs();

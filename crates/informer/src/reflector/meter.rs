@@ -9,25 +9,19 @@ use crate::{
     transport::Class,
 };
 
-/// Reports the metrics of one reflector. A reflector has one list or one watch in progress at a time.
+/// Reports the metrics of one reflector, which has one list or watch at a time.
 pub(super) struct ReflectorMeter {
     meter: Meter,
-    /// Time at which the first request of the list in progress was sent.
-    ///
-    /// If the list is repeated at once after a failure, this time does not change. `None` if no list is in
-    /// progress or metrics are disabled.
+    /// Start time of the list in progress, including immediate retries, if metrics are enabled.
     listing: Option<Instant>,
-    /// Reason for the next list, for the metrics; `None` if the next list is the first one of the source.
+    /// Reason for the next list; `None` for the first list of the source.
     reason: Option<RelistReason>,
-    /// Time at which the bytes of the current event were received; `None` if metrics are disabled.
-    ///
-    /// The current event is the one that the reflector is delivering to the store.
+    /// Receipt time of the event that is being delivered, if metrics are enabled.
     received: Option<Instant>,
 }
 
 impl ReflectorMeter {
-    /// Creates the meter of a reflector. `reason` is the reason for the reflector's first list; `None` for
-    /// the first reflector of the source.
+    /// Creates a meter; `reason` is that of the first list, or `None` for the source's first reflector.
     pub(super) fn new(meter: Meter, reason: Option<RelistReason>) -> Self {
         Self {
             meter,
@@ -37,9 +31,7 @@ impl ReflectorMeter {
         }
     }
 
-    /// Records that a LIST or a streaming list begins. Has no effect if a list is already in progress.
-    ///
-    /// A list that is repeated at once after a failure is still the same list in progress.
+    /// Records that a LIST or streaming list begins; a retry has no effect.
     pub(super) fn list_begins(&mut self) {
         if self.listing.is_some() {
             return;
@@ -50,8 +42,7 @@ impl ReflectorMeter {
         }
     }
 
-    /// Records the end of the list in progress. `items` is the number of listed objects. `accepted` is
-    /// whether the store has accepted the list. Has no effect if no list is in progress.
+    /// Records the end of a list of `items` objects, and whether the store accepted it.
     pub(super) fn list_ended(&mut self, items: usize, accepted: bool) {
         let Some(began) = self.listing.take() else {
             return;
@@ -66,18 +57,12 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that a watch or a streaming list was not opened, because of an error of this class.
-    ///
-    /// The request was rejected, the connection failed, or no response headers arrived in time. The class
-    /// determines the reason for the next list.
+    /// Records that a watch or streaming list failed to open; `class` selects the next list's reason.
     pub(super) fn watch_refused(&mut self, class: Class) {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// Records that a probe has failed with an error of this class. The class determines the reason for the
-    /// next list.
-    ///
-    /// A probe is a request that checks whether the server has gone back to an earlier state.
+    /// Records a failed check for an older server state; `class` selects the next list's reason.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,
@@ -85,7 +70,7 @@ impl ReflectorMeter {
         });
     }
 
-    /// Records that a consistency check has requested a list. `reason` becomes the reason for the next list.
+    /// Records the reason for the list that a consistency check has requested.
     pub(super) fn relist_requested(&mut self, reason: RelistReason) {
         self.reason = Some(reason);
     }
@@ -94,9 +79,7 @@ impl ReflectorMeter {
         self.meter.observe(|| Observed::WatchOpened);
     }
 
-    /// Records the end of a watch. `asked` is the time at which the watch was requested, and `events` is the
-    /// number of received events. `error` is the class of the error that ended the watch; `None` if there was
-    /// no error.
+    /// Records the end of a watch: its request time, number of events, and error class.
     pub(super) fn watch_ended(&mut self, asked: Instant, events: u64, error: Option<Class>) {
         if let Some(class) = error {
             self.reason = Some(RelistReason::after_watch(class));
@@ -113,7 +96,7 @@ impl ReflectorMeter {
         self.meter.now()
     }
 
-    /// Sets the time at which the bytes of the next events were received; `None` if metrics are disabled.
+    /// Sets the receipt time of the next events' bytes, or `None` without metrics.
     pub(super) fn received(&mut self, at: Option<Instant>) {
         self.received = at;
     }
@@ -131,9 +114,7 @@ impl ReflectorMeter {
         });
     }
 
-    /// Returns the change with the receive time of the current event, as set by `received`.
-    ///
-    /// A complete list gets no receive time.
+    /// Adds the current event's receipt time to a change, except to a complete list.
     pub(super) fn stamped<K>(&self, mut delta: Delta<K>) -> Delta<K> {
         if !matches!(delta.kind, DeltaKind::ReplacedAll { .. }) {
             delta.received = self.received;

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// A flag that is set while the server responds with 404 to requests for the kind of an informer's objects,
-/// for example because the CRD is not installed.
+/// A flag that is set while the server responds with 404 to requests for the informer's kind.
 ///
-/// The next successful list or watch clears the flag. All sources of the informer share the flag, because
-/// they have the same kind.
+/// All sources of the informer share the flag, because they have the same kind.
 #[derive(Clone, Default)]
 pub(crate) struct NotServed(Arc<watch::Sender<bool>>);
 
 impl NotServed {
-    /// Sets the flag after a 404 response. Returns true if the flag was not set before.
+    /// Sets the flag, and returns whether it was not set before.
     pub(crate) fn set(&self) -> bool {
         !self.0.send_replace(true)
     }

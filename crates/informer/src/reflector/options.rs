@@ -11,8 +11,7 @@ use std::time::Duration;
 use super::{BackoffConfig, InitialList, RollbackDetection, TimeoutConfig};
 use crate::{limits::Limits, transport::Encoding};
 
-/// Defines a struct of options from a table. Each row of the table contains the name, the type and the
-/// default value of an option, and the name of the option in error messages.
+/// Defines a struct of options from rows of name, type, default value and name in error messages.
 macro_rules! options {
     (
         $(#[$attribute:meta])*
@@ -31,14 +30,12 @@ macro_rules! options {
                 }
             )*
 
-            /// Returns the options in `self`. An option that is not set in `self` gets its value from
-            /// `general`, which contains the options of all informers.
+            /// Returns the options in `self`, with those that are not set from `general`.
             pub(crate) fn or(self, general: Self) -> Self {
                 Self { $($name: self.$name.or(general.$name),)* }
             }
 
-            /// Returns the name of the first option that differs between `self` and `other`, as used in error
-            /// messages. Returns `None` if all options are equal.
+            /// Returns the name, as used in error messages, of the first option that differs, if any.
             pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
                 let differ = [$(($called, self.$name != other.$name)),*];
                 differ.into_iter().find_map(|(called, differs)| differs.then_some(called))
@@ -49,7 +46,7 @@ macro_rules! options {
 pub(crate) use options;
 
 options! {
-    /// Options for the requests of a reflector. An option that is not set has its default value.
+    /// Options for the requests of a reflector.
     RequestOptions {
         page_size: u32 = 0, "page size";
         watch_timeout_min: Duration = Duration::ZERO, "minimum watch timeout";
@@ -63,8 +60,7 @@ options! {
     }
 }
 
-/// Defines builder methods that set the [`RequestOptions`]. `path` is the field of the builder that contains
-/// the options.
+/// Defines builder methods that set the [`RequestOptions`] in the builder's field `path`.
 macro_rules! request_methods {
     ($($path:ident).+) => {
         /// Sets the number of objects per page of a list. Zero restores the default.

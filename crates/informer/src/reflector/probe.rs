@@ -15,26 +15,24 @@ use crate::{
     transport::{Body, Error, ListOptions, ListerWatcher, ResourceVersionMatch},
 };
 
-/// Minimum time between an answered probe and the next probe. The minimum limits the load on the server if
-/// watches often lose their connection.
+/// Minimum time between an answered probe and the next probe, to limit the load on the server.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Maximum delay between a failed probe and the next probe. Each failed probe doubles the delay.
+/// Maximum delay after a failed probe; each failed probe doubles the delay.
 const PUT_OFF_MAX: Duration = Duration::from_secs(3600);
 
-/// State of the probes of one reflector: whether a probe is required, and when it is due. A probe is a
-/// request for one object, and shows whether the server has gone back to an earlier state.
+/// Whether and when a reflector sends a probe.
+///
+/// A probe is a request for one object, and shows whether the server has gone back to an earlier state.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     is_enabled: bool,
-    /// Whether a probe is required because the server may have restarted: a watch failed or ended early.
-    ///
-    /// An answered probe or a completed list resets the flag.
+    /// Whether a watch failed or ended early since the last answered probe or completed list.
     is_required: bool,
     order: Order,
-    /// Time before which no probe is sent; `None` if no earlier probe delays the next one.
+    /// Time before which no probe is sent.
     not_before: Option<Instant>,
-    /// Current delay between a failed probe and the next probe; zero after an answered probe or a list.
+    /// Delay after the last failed probe, or zero after an answered probe or a list.
     put_off: Duration,
 }
 
@@ -45,8 +43,7 @@ enum Order {
     Ordered,
     /// An event was out of order, and no probe was answered after the event.
     Suspected,
-    /// An event was out of order, and a probe was answered after the event. Further events out of order
-    /// require no probe.
+    /// An event was out of order, but a probe was answered; further such events require no probe.
     Unordered,
 }
 
@@ -63,13 +60,12 @@ impl Probe {
         self.is_enabled = false;
     }
 
-    /// Marks a probe as required, because a watch failed or ended early. The server may have restarted.
+    /// Marks a probe as required, because the server may have restarted.
     pub(super) fn require(&mut self) {
         self.is_required = true;
     }
 
-    /// Records an event that is older than the newest revision that the store has accepted. The first such
-    /// event since the last list marks a probe as required.
+    /// Records an event with an outdated revision; the first one after a list requires a probe.
     pub(super) fn suspect(&mut self) {
         if self.order == Order::Ordered {
             self.order = Order::Suspected;
@@ -86,24 +82,22 @@ impl Probe {
         self.due_at(now).is_some_and(|due| now >= due)
     }
 
-    /// Returns the time at which the required probe is due; `None` if no probe is required. If no earlier
-    /// probe delays it, the probe is due `now`.
+    /// Returns the time at which the required probe is due, if a probe is required.
     pub(super) fn due_at(&self, now: Instant) -> Option<Instant> {
         self.is_required().then(|| self.not_before.unwrap_or(now))
     }
 
-    /// Delays the next probe after a probe has failed temporarily. Each failure doubles the delay.
+    /// Delays the next probe after a temporary failure; each failure doubles the delay.
     ///
-    /// The delay begins at `watched`, the time at which the reflector requests the next watch.
+    /// The delay begins at `watched`, the time of the next watch request.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
     }
 
-    /// Records that a probe was answered, or failed permanently. No probe is required anymore.
+    /// Records that the required probe was answered or failed permanently.
     ///
-    /// Returns true if an event out of order ([`Probe::suspect`]) required the probe. Further events out of
-    /// order then require no probe until the next list.
+    /// Returns whether an event out of order ([`Probe::suspect`]) required the probe.
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;
@@ -115,8 +109,7 @@ impl Probe {
         was_suspected
     }
 
-    /// Records that a list was completed. No probe is required anymore, and earlier failed probes delay no
-    /// further probe.
+    /// Records that a list was completed, so no probe is required.
     pub(super) fn listed(&mut self) {
         self.is_required = false;
         self.order = Order::Ordered;
@@ -128,8 +121,7 @@ impl Probe {
     }
 }
 
-/// Returns the options of a probe: a LIST that is limited to one object. `revision` is the minimum revision
-/// of the response.
+/// Returns the options of a probe: a LIST of one object at `revision` or newer.
 pub(crate) fn probe_options(revision: ResourceVersion) -> ListOptions {
     ListOptions {
         resource_version: revision,

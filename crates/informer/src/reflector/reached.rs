@@ -6,10 +6,7 @@ use parking_lot::Mutex;
 
 use crate::object::ResourceVersion;
 
-/// Newest revision that the store has accepted from a reflector; unset before the first accepted list.
-///
-/// A reflector sets the value when it is dropped. The reflector that replaces it reads the value when it
-/// starts, and continues from this revision.
+/// Newest revision that the store has accepted from a reflector.
 #[derive(Clone, Default)]
 pub(crate) struct Reached(Arc<Mutex<ResourceVersion>>);
 

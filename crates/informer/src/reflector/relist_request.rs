@@ -12,14 +12,13 @@ use tokio::sync::watch;
 
 use crate::metrics::RelistReason;
 
-/// The sending half of the channel, owned by a consistency check: requests lists from a reflector.
+/// The sending half, with which a consistency check requests lists from a reflector.
 pub(crate) struct RelistRequest {
     reason: watch::Sender<Option<RelistReason>>,
     is_watching: Arc<AtomicBool>,
 }
 
-/// The receiving half of the channel, owned by a reflector: receives requests for lists from a consistency
-/// check. The default value is not connected to a consistency check, and never receives a request.
+/// The receiving half, owned by a reflector; by default without a sender.
 #[derive(Clone, Default)]
 pub(crate) struct RelistSignal {
     reason: Option<watch::Receiver<Option<RelistReason>>>,
@@ -41,22 +40,19 @@ impl RelistRequest {
         (request, signal)
     }
 
-    /// Requests a list from the reflector, which receives the request while it watches. If the reflector
-    /// completes a list before it receives the request, that list fulfills the request.
+    /// Requests a list. A list that completes before the request is received fulfills it.
     pub(crate) fn send(&self, reason: RelistReason) {
         self.reason.send_replace(Some(reason));
     }
 
-    /// Returns whether the reflector has an open watch, which implies that the store has accepted a complete
-    /// list.
+    /// Returns whether the reflector has an open watch, and the store thus accepted a complete list.
     pub(crate) fn is_watching(&self) -> bool {
         self.is_watching.load(Ordering::Acquire)
     }
 }
 
 impl RelistSignal {
-    /// Waits until the consistency check requests a list, and returns the reason. The future never completes
-    /// if the reflector has no consistency check.
+    /// Waits for a request and returns its reason; never completes without a consistency check.
     ///
     /// # Cancel safety
     /// Dropping the future loses no request.
@@ -73,8 +69,7 @@ impl RelistSignal {
         }
     }
 
-    /// Removes the pending request, and returns its reason; `None` if no request is pending. The caller must
-    /// fulfill the request with a complete list.
+    /// Removes the pending request, which the caller must fulfill, and returns its reason.
     pub(super) fn take(&mut self) -> Option<RelistReason> {
         let receiver = self.reason.as_mut()?;
         if !receiver.has_changed().unwrap_or_default() {

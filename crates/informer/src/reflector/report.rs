@@ -12,8 +12,7 @@ use crate::{
     status::{FailureCause, InformerError, StatusWriter, WaitForSync},
 };
 
-/// Reports the failures of one reflector or informer to the log, the metrics, the status and the user's error
-/// handler.
+/// Reports failures of one reflector or informer.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     pub(crate) name: Arc<str>,
@@ -34,8 +33,7 @@ impl Reporter {
         WaitForSync::informer(name, expects, self.status.reader())
     }
 
-    /// Reports an error about a skipped object or event, or about an object that failed to decode. Logs the
-    /// error if the limiter allows another line.
+    /// Reports an error about a skipped object or event, or an object that failed to decode.
     pub(crate) fn skipped(&self, error: &Error, limiter: &mut LogLimiter) {
         self.log_left_out(limiter);
         if limiter.line(Instant::now()) {
@@ -44,8 +42,7 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// Reports that the process function of a `controller::Config` has failed for an object. Logs the error
-    /// if the limiter allows another line.
+    /// Reports that the process function of a `controller::Config` has failed for an object.
     pub(crate) fn unprocessed(&self, error: &Error, limiter: &mut LogLimiter) {
         let now = Instant::now();
         let left_out = limiter.left_out(now);
@@ -62,8 +59,7 @@ impl Reporter {
         tracing::warn!(reflector = %self.name, expects = %self.expects, %error, "skipped");
     }
 
-    /// Logs the number of lines that the limiter has suppressed in its time window, once the window has
-    /// ended.
+    /// Logs how many lines the limiter suppressed, after its time window has ended.
     pub(crate) fn log_left_out(&self, limiter: &mut LogLimiter) {
         let skipped = limiter.left_out(Instant::now());
         if skipped > 0 {
@@ -71,15 +67,14 @@ impl Reporter {
         }
     }
 
-    /// Reports that the program has modified an object in the cache. Does not restore the object.
+    /// Reports that the program has modified an object in the cache.
     pub(crate) fn mutated(&self, error: &Error) {
         tracing::error!(reflector = %self.name, expects = %self.expects, %error, "mutated");
         self.status.update(|status| status.mutated += 1);
         self.tell_handler(error);
     }
 
-    /// Passes an error to the user's error handler, and counts the error in the metrics. Errors of the
-    /// process function are not counted. If the handler panics, logs the panic.
+    /// Counts an error, except one of the process function, and passes it to the user's error handler.
     pub(crate) fn tell_handler(&self, error: &Error) {
         let observed = match error {
             Error::Transport(error) => Some(Observed::Failed(error.class())),
@@ -103,8 +98,7 @@ impl Reporter {
         }
     }
 
-    /// Marks the informer as failed, and wakes all tasks that wait for its sync or its end. Returns the first
-    /// failure of the informer, which is `cause` if the informer has not failed before.
+    /// Marks the informer as failed, and returns its first failure.
     pub(crate) fn fail(&self, cause: FailureCause) -> Arc<InformerError> {
         let error = InformerError {
             name: Arc::clone(&self.name),

@@ -9,19 +9,17 @@ use tokio::time::Instant;
 
 use crate::clock;
 
-/// Time without an error that ends a series of errors. client-go's `RetryWithDeadline` calls it
-/// `minResetPeriod`.
+/// Time without errors that ends a series: `minResetPeriod` of client-go's `RetryWithDeadline`.
 const RESET_AFTER: Duration = Duration::from_secs(60);
 
-/// Allows retries for a limited time after the first error of a series. A series ends after 60 s without an
-/// error ([`RESET_AFTER`]). The caller passes the current time.
+/// Allows retries for a limited time after the first error of a series.
+///
+/// A series ends after [`RESET_AFTER`] without an error.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Maximum time between the first error of a series and an error that is retried; zero disables retries.
+    /// Maximum time from the first error to a retried one; zero disables retries.
     max: Duration,
-    /// Times of the first and the last error of the current series; `None` if there is no current series.
-    ///
-    /// The pause after the last error is added to the time of this error.
+    /// Time of the series' first error, and of the last error plus the pause after it.
     series: Option<(Instant, Instant)>,
 }
 
@@ -30,7 +28,7 @@ impl RetryBudget {
         Self { max, series: None }
     }
 
-    /// Records an error, and returns whether to retry. If the result is `false`, the series of errors ends.
+    /// Records an error, and returns whether to retry; `false` ends the series.
     pub(crate) fn allows(&mut self, now: Instant) -> bool {
         if self.max.is_zero() {
             return false;
@@ -44,8 +42,7 @@ impl RetryBudget {
         allowed
     }
 
-    /// Adds the pause before the retry to the time of the last error, so that the pause does not count as
-    /// time without an error.
+    /// Adds a pause to the time of the last error, so that pauses don't count as error-free time.
     pub(crate) fn paused(&mut self, pause: Duration) {
         if let Some((_, last)) = &mut self.series {
             *last = clock::after(*last, pause);
@@ -57,8 +54,7 @@ impl RetryBudget {
 mod tests {
     use super::*;
 
-    /// Returns the number of consecutive errors that are retried. `max` is the maximum time for retries in
-    /// seconds. `gaps` contains the seconds between each error and the previous error.
+    /// Returns the number of retried errors; `max` and the `gaps` between errors are in seconds.
     fn retries(max: u64, gaps: &[u64]) -> usize {
         let mut budget = RetryBudget::new(Duration::from_secs(max));
         let mut now = Instant::now();

@@ -38,8 +38,7 @@ use crate::{
     transport::{self, Body, Class, ListOptions},
 };
 
-/// Time that the store may take to accept a change before the status reports the store as full. During a
-/// burst of events, the store usually takes less time than this.
+/// Time for the store to accept a change before the status reports the store as full.
 const FULL_AFTER: Duration = Duration::from_secs(1);
 
 /// The reason why the current list or watch does not continue.
@@ -54,11 +53,12 @@ enum Stop {
 
 /// The reason why the reflector requests a complete list again.
 enum Again {
-    /// A consistency check requested a list while the reflector received this list. The received list can't
-    /// correct a wrong object in the cache, because it reuses the cached object if the revision is equal.
+    /// A consistency check requested a list during this list.
+    ///
+    /// This list can't correct a wrong object in the cache, because it reuses cached objects of equal
+    /// revisions.
     Requested(RelistReason),
-    /// A streaming list contained no objects, although the cache contains objects. A LIST must confirm that
-    /// these objects are deleted.
+    /// A streaming list was empty, although the cache is not. A LIST must confirm the deletions.
     Unconfirmed,
 }
 
@@ -68,28 +68,26 @@ impl From<transport::Error> for Stop {
     }
 }
 
-/// The error returned when the store accepts no more changes, so the reflector must end.
+/// The error if the store accepts no more changes, so that the reflector must end.
 struct Gone;
 
 pub(super) struct Running<K, S> {
-    /// The response body of the open watch; `None` without an open watch. Declared as the first field, so
-    /// that the connection is closed before the reflector reports that it has stopped.
+    /// The response body of the open watch.
+    ///
+    /// Declared first, so that the connection is closed before the reflector reports that it has stopped.
     open: Option<Body>,
     reflector: Reflector<K, S>,
     machine: Machine,
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// Objects of the received pages of an incomplete LIST. `None` if no LIST is in progress, and while a
-    /// page is being received.
+    /// Objects of the received pages of an incomplete LIST, except while a page is being received.
     list: Option<List<K>>,
-    /// Limits the number of log lines about skipped or undecodable objects that a watch has sent.
+    /// Limits the log lines about skipped or undecodable objects of a watch.
     skips: LogLimiter,
-    /// Number of consecutive failures of requests and watches, reported in the log and the status. Reset when
-    /// the store accepts a list or a watch event.
+    /// Number of consecutive failures of requests and watches. A list or a watch event resets it.
     failures: u32,
-    /// Converts stored objects in the background to a form that needs less memory; `None` if the store's
-    /// objects need no conversion.
+    /// Converts stored objects in the background to a form that needs less memory.
     housekeeping: Option<Box<dyn Housekeeping<K>>>,
 }
 
@@ -216,11 +214,9 @@ where
         self.pieces.give_way().await;
     }
 
-    /// Returns the objects of this reflector in the store. The decoder reuses an object instead of decoding
-    /// the same revision again.
+    /// Returns the objects of this reflector in the store, which the decoder can reuse.
     ///
-    /// Returns `None` if the server may have used a revision twice for different states, or if the store does
-    /// not provide its objects.
+    /// Returns `None` if two states of an object may have the same revision.
     fn known(&self) -> Option<KnownStates<K>> {
         if !self.machine.believes_revisions() {
             return None;
@@ -232,10 +228,7 @@ where
         })
     }
 
-    /// Reports that a LIST has failed, and returns the next action. `objects` is the number of objects
-    /// received.
-    ///
-    /// If the next action repeats the LIST at once, the metrics and the log report both LISTs as one.
+    /// Reports that a LIST has failed after `objects` objects, and returns the next action.
     fn list_failed(&mut self, list: List<K>, error: transport::Error, objects: usize) -> Action {
         let error = self.failed(error, None);
         let action = self.machine.list_failed(&error, Instant::now());
@@ -281,8 +274,7 @@ where
         }
     }
 
-    /// Sends the objects of a complete list to the store as one change. After the store has accepted the
-    /// change, reports the list to the metrics, the log and the status.
+    /// Sends the objects of a complete list to the store as one change.
     async fn hand_on_all(
         &mut self,
         list: &mut List<K>,
@@ -327,10 +319,9 @@ where
         Ok(())
     }
 
-    /// Compresses stored objects in the background, if the cache keeps objects compressed.
+    /// Compresses stored objects, if the cache keeps objects compressed.
     ///
-    /// `list` is the list in progress; `None` if there is none. `more_comes` is whether the server will send
-    /// more objects of this list.
+    /// `list` is the list in progress. `more_comes` is whether the server will send more objects of it.
     async fn keep_house(&mut self, list: Option<&List<K>>, more_comes: bool) {
         if let Some(housekeeping) = &mut self.housekeeping {
             let staged = || list.map(List::objects).unwrap_or_default();
@@ -415,11 +406,7 @@ where
         begins(report, source, &self.reflector.relist, activity);
     }
 
-    /// Reports a failed request or watch to the log, the status and the error handler.
-    ///
-    /// `open` is the watch that failed, or `None` if a request failed before a watch was open. For an open
-    /// watch, the log line also contains the number of its events, and the time since the watch was
-    /// requested.
+    /// Reports a failed request, or the failed watch `open`, to the log, the status and the error handler.
     fn failed(
         &mut self,
         error: transport::Error,
@@ -454,8 +441,7 @@ where
 }
 
 impl<K, S> Drop for Running<K, S> {
-    /// Saves the last revision that the store accepted. A reflector that replaces this one continues from
-    /// there.
+    /// Saves the last revision that the store accepted, for a reflector that replaces this one.
     fn drop(&mut self) {
         let Reporter { name, expects, .. } = &self.reflector.report;
         tracing::debug!(reflector = %name, %expects, "stopped");
@@ -465,8 +451,7 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Sets the reflector's activity in the status. Also reports to the consistency check whether the reflector
-/// has an open watch.
+/// Sets the reflector's activity in the status and in the signal for the consistency check.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

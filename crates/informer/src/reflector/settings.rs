@@ -19,12 +19,10 @@ use crate::{
     transport::{ListerWatcher, UNDESCRIBED},
 };
 
-/// Settings common to standalone reflectors and informers. The setters in `settings_methods!` document the
-/// fields.
+/// Settings common to standalone reflectors and informers.
 #[derive_where(Default)]
 pub(crate) struct Settings<K> {
-    /// Name of the reflector or informer in logs, errors and metrics. `None` for the default name, which
-    /// consists of the kind and the scope, such as `pods in shop`.
+    /// Name in logs, errors and metrics; by default the kind and the scope.
     pub(crate) name: Option<Arc<str>>,
     pub(crate) type_description: Option<Arc<str>>,
     pub(crate) transform: Option<Transform<K>>,
@@ -34,8 +32,7 @@ pub(crate) struct Settings<K> {
     pub(crate) seed: Option<u64>,
 }
 
-/// Defines the setters of [`Settings`] in a builder for objects of type `K`. `path` is the path to the field
-/// of the builder that contains the settings.
+/// Defines the setters of a builder for the [`Settings`] in the field at the given path.
 macro_rules! settings_methods {
     ($($path:ident).+) => {
         /// Sets the name of the reflector or informer in logs, errors and metrics. The name need not be
@@ -122,14 +119,13 @@ pub(crate) use settings_methods;
 /// Texts that identify an informer or a reflector in logs, errors and metrics.
 pub(crate) struct Title {
     pub(crate) name: Arc<str>,
-    /// Names of the listed namespaces, such as `a, b, c and 2 more`. Empty if all namespaces are listed.
+    /// Names of the listed namespaces, such as `a, b, c and 2 more`; empty for all namespaces.
     pub(crate) namespace: String,
     /// API version and kind of the expected objects, or the configured type description.
     pub(crate) expects: Arc<str>,
 }
 
-/// Adds the prefix `metadata of` to `listed` if `K` contains only the metadata of its objects. For example,
-/// `pods in shop` becomes `metadata of pods in shop`. Otherwise returns `listed` unchanged.
+/// Adds the prefix `metadata of` to `listed` if `K` contains only metadata.
 pub(crate) fn named<K: Resource>(listed: &str) -> String {
     if K::metadata_api() {
         format!("metadata of {listed}")
@@ -146,8 +142,7 @@ impl<K> Settings<K> {
 }
 
 impl<K: Resource> Settings<K> {
-    /// Returns the texts that identify the informer or reflector. The name is the configured name, or by
-    /// default consists of the kind and the scope, such as `pods in shop`.
+    /// Returns the texts that identify the informer or reflector.
     pub(crate) fn title(
         &self,
         dyntype: &K::DynamicType,
@@ -187,8 +182,7 @@ impl<K: Resource> Settings<K> {
         }
     }
 
-    /// Registers the informer or reflector with the configured metrics collector, and returns the meter that
-    /// records its metrics. Without a collector, the meter records nothing.
+    /// Returns the meter of the informer or reflector, which records nothing without a metrics collector.
     pub(crate) fn meter(
         &self,
         title: &Title,
@@ -199,7 +193,7 @@ impl<K: Resource> Settings<K> {
         Meter::new(self.metrics.as_ref(), &identity, sampled)
     }
 
-    /// Returns the configured type description, or a default such as `v1 Pod` or `metadata of v1 Pod`.
+    /// Returns the configured type description, or a default such as `v1 Pod`.
     fn expects(&self, dyntype: &K::DynamicType) -> Arc<str> {
         if let Some(description) = &self.type_description {
             return Arc::clone(description);

@@ -9,15 +9,10 @@ use tokio::time::Instant;
 
 use crate::{clock, codec::FrameKind, object::ResourceVersion};
 
-/// Number of consecutive streaming lists without an end bookmark after which the reflector sends a LIST.
+/// Number of consecutive incomplete streaming lists after which the reflector sends a LIST.
 const ATTEMPTS: u32 = 3;
 
-/// Time for which the reflector sends LISTs instead of streaming lists.
-///
-/// The time begins in these cases:
-/// - The server rejects a streaming list.
-/// - The server does not complete a streaming list in time.
-/// - [`ATTEMPTS`] consecutive streaming lists ended before their end bookmark.
+/// Time for which the reflector sends LISTs after streaming lists were rejected or failed.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// The kind of request with which a reflector lists all objects, at the start and when a watch can't be
@@ -57,15 +52,13 @@ pub enum InitialList {
     Pages,
 }
 
-/// Decides whether the next list is a streaming list, from the configured [`InitialList`] and the results of
-/// earlier streaming lists.
+/// Decides from the configuration and earlier failures whether the next list is a streaming list.
 #[derive(Debug, Default)]
 pub(super) struct Streaming {
     wanted: bool,
     /// Number of consecutive streaming lists that ended before their end bookmark.
     failed: u32,
-    /// Time before which no streaming list is requested; `None` if a streaming list may be requested at any
-    /// time.
+    /// Time before which no streaming list is requested.
     refused_until: Option<Instant>,
 }
 
@@ -77,18 +70,17 @@ impl Streaming {
         }
     }
 
-    /// Returns whether a list that is requested at the time `now` must be a streaming list.
+    /// Returns whether a list requested at the time `now` must be a streaming list.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.wanted && self.refused_until.is_none_or(|until| now >= until)
     }
 
-    /// Records that the store has accepted a complete streaming list, and resets the number of failures.
+    /// Resets the number of failures after a complete streaming list.
     pub(super) fn succeeded(&mut self) {
         self.failed = 0;
     }
 
-    /// Records a streaming list that ended before its end bookmark. Returns `true` if a LIST must follow,
-    /// because [`ATTEMPTS`] consecutive streaming lists ended in this way.
+    /// Records an incomplete streaming list, and returns whether a LIST must follow.
     pub(super) fn broke_off(&mut self, now: Instant) -> bool {
         self.failed += 1;
         if self.failed < ATTEMPTS {
@@ -98,25 +90,21 @@ impl Streaming {
         true
     }
 
-    /// Records that the server rejected a streaming list, or did not complete one in time. Suspends streaming
-    /// lists for one hour ([`ASKED_AGAIN_AFTER`]).
+    /// Suspends streaming lists for [`ASKED_AGAIN_AFTER`] after one was rejected or too slow.
     pub(super) fn refused(&mut self, now: Instant) {
         self.failed = 0;
         self.refused_until = Some(clock::after(now, ASKED_AGAIN_AFTER));
     }
 }
 
-/// State of a streaming list in progress: its timeout, and the time of its last progress.
+/// State of a streaming list in progress.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// Server-side timeout (`timeoutSeconds`) of the request. The timeout covers the streaming list and the
-    /// watch that follows on the same stream.
+    /// Server-side timeout (`timeoutSeconds`) of the streaming list together with the watch that follows.
     lasts: Duration,
-    /// Time at which the last new object was received. Until the first object arrives, the time at which the
-    /// response headers were received. Until the headers arrive, the time of the request.
+    /// Time of the last new object; before that, of the response headers or of the request.
     progress: Instant,
-    /// Revision of the first event that reports a change instead of an existing object; `None` before that
-    /// event.
+    /// Revision of the first event that reports a change instead of an existing object.
     live_from: Option<ResourceVersion>,
 }
 
@@ -129,24 +117,19 @@ impl Stream {
         }
     }
 
-    /// Records that the response headers were received at the time `now`. The timeout for the first object
-    /// starts at this time.
+    /// Records that the response headers were received at the time `now`.
     pub(super) fn opened(&mut self, now: Instant) {
         self.progress = now;
     }
 
-    /// Returns the server-side timeout (`timeoutSeconds`) of the request. The timeout covers the streaming
-    /// list and the watch that follows on the same stream.
+    /// Returns the server-side timeout of the streaming list together with the watch that follows.
     pub(super) fn lasts(&self) -> Duration {
         self.lasts
     }
 
-    /// Records an event of the streaming list. `is_new` is `true` if the stream has not sent the event's
-    /// object before.
+    /// Records an event of the streaming list, and extends the deadline of the list if the object is new.
     ///
-    /// A new object extends the deadline of the list. After the first change (an event other than `Added`),
-    /// only new objects with a lower revision than that change extend the deadline. Otherwise, a server that
-    /// ignores `sendInitialEvents` could extend the deadline forever: it sends changes, but no end bookmark.
+    /// `is_new` is whether the stream sends the object for the first time.
     pub(super) fn event(
         &mut self,
         kind: &FrameKind,
@@ -158,6 +141,8 @@ impl Stream {
         if live.is_none() && *kind != FrameKind::Added {
             *live = revision.cloned();
         }
+        // Changes do not extend the deadline: a server that ignores `sendInitialEvents` sends changes
+        // forever, but no end bookmark.
         let is_live = matches!((&*live, revision), (Some(live), Some(at)) if at >= live);
         if is_new && !is_live {
             self.progress = now;
@@ -166,8 +151,7 @@ impl Stream {
 
     /// Returns the time by which the stream must send the next new object or the end bookmark.
     ///
-    /// The time is `allowed` after the last new object. Until the first object arrives, the time is `allowed`
-    /// after the response headers, or after the request if no headers have arrived.
+    /// The time is `allowed` after the last new object, response headers or request.
     pub(super) fn deadline(&self, allowed: Duration) -> Instant {
         clock::after(self.progress, allowed)
     }

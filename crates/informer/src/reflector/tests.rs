@@ -20,10 +20,9 @@ use crate::{
     transport::{ListOptions, Response},
 };
 
-/// A test server. The tuple field is a queue of revisions.
+/// A test server whose LISTs return the queued revisions, and whose watches expire at once.
 ///
-/// Each LIST removes the next revision from the queue, and returns one object and this revision. If the queue
-/// is empty, a LIST never returns. Each watch sends a 410 `Expired` event, and ends.
+/// If the queue is empty, a LIST never returns.
 #[derive(Clone)]
 struct Source(Arc<Mutex<VecDeque<u64>>>);
 
@@ -51,8 +50,7 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Runs the reflector for 20 seconds, and returns the epoch of every list that the reflector delivered. The
-/// reflector begins a new epoch when the server may have gone back to an earlier state.
+/// Runs the reflector for 20 seconds, and returns the epochs of the delivered lists.
 async fn lists(
     reflector: &Reflector<ConfigMap, mpsc::Sender<Delta<ConfigMap>>>,
     received: &mut mpsc::Receiver<Delta<ConfigMap>>,
@@ -91,8 +89,7 @@ async fn a_second_run_of_a_reflector_delivers_another_epoch() {
     assert_eq!(second, [went_back.after_suspicion(went_back); 2]);
 }
 
-/// A test server whose first two watches fail with a connection error. The server responds to the third watch
-/// after a minute, and sends an `Expired` event half a second later.
+/// A test server whose first two watches fail, and whose third watch expires after a minute.
 #[derive(Clone, Default)]
 struct Overloaded(Arc<Mutex<u32>>);
 
@@ -142,7 +139,7 @@ async fn an_open_watch_that_is_due_a_probe_does_not_confirm_a_saved_revision() {
     );
 }
 
-/// A test server that responds to a LIST with no objects, and to a watch with no events.
+/// A test server that has no objects and sends no events.
 struct Quiet;
 
 impl ListerWatcher for Quiet {
@@ -176,8 +173,7 @@ async fn a_source_is_checked_only_while_its_reflector_watches() {
     assert!(!request.is_watching(), "the next reflector may not watch");
 }
 
-/// A test server that responds to a LIST with no objects. In a watch, the server sends an event with invalid
-/// JSON, then a bookmark.
+/// A test server without objects, whose watch sends an event of invalid JSON and a bookmark.
 #[derive(Clone)]
 struct Garbled;
 

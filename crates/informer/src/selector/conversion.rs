@@ -43,10 +43,10 @@ pub enum LabelSelectorError {
 impl TryFrom<LabelSelector> for Selector {
     type Error = LabelSelectorError;
 
-    /// Converts a `LabelSelector`. An empty `LabelSelector` selects all objects.
+    /// Converts a `LabelSelector`; an empty `LabelSelector` selects all objects.
     ///
-    /// In most fields of the API, an absent `LabelSelector` selects no object. To convert an `Option` from
-    /// such a field, use `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)`.
+    /// In most fields of the API, an absent `LabelSelector` selects no object. Convert such a field with
+    /// `selector.map_or_else(|| Ok(Selector::nothing()), Selector::try_from)`.
     fn try_from(selector: LabelSelector) -> Result<Self, Self::Error> {
         let equalities = selector
             .match_labels
@@ -99,8 +99,7 @@ impl From<kube_core::Selector> for Selector {
 impl From<kube_core::Expression> for Selector {
     /// Converts one requirement of a kube selector.
     ///
-    /// The selector syntax can't express an empty set of values. `In` with an empty set becomes
-    /// [`Selector::nothing`], and `NotIn` with an empty set becomes a selector that selects all objects.
+    /// `In` with an empty set selects no object, and `NotIn` with an empty set selects all objects.
     fn from(expression: kube_core::Expression) -> Self {
         use kube_core::Expression;
         let (key, operator) = match expression {

@@ -159,7 +159,7 @@ impl FromStr for FieldSelector {
     }
 }
 
-/// Splits the text of a selector into the texts of its requirements, at commas that are not escaped.
+/// Splits a selector's text at commas that are not escaped.
 fn terms(text: &str) -> impl Iterator<Item = &str> {
     let mut escaped = false;
     text.split(move |letter| {

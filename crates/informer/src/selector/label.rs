@@ -3,11 +3,10 @@
 //! The length limits are defined in apimachinery's
 //! [`validation.go`](https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go).
 
-/// Maximum length in bytes of a label value, and of the name in a label key. The name is the part after the
-/// slash.
+/// Maximum length in bytes of a label value, and of a label key's name after the slash.
 const NAME_MAX: usize = 63;
 
-/// Maximum length in bytes of the prefix in a label key. The prefix is the part before the slash.
+/// Maximum length in bytes of a label key's prefix before the slash.
 const PREFIX_MAX: usize = 253;
 
 /// The reason why the key or value of a label is invalid.
@@ -39,7 +38,7 @@ pub enum InvalidLabel {
     NoValues,
 }
 
-/// Returns an error unless `key` is a valid label key: a name, or a prefix, a slash and a name.
+/// Returns an error unless `key` is a valid label key, with or without a prefix.
 pub(super) fn check_key(key: &str) -> Result<(), InvalidLabel> {
     let name = match key.split_once('/') {
         Some((prefix, _)) if !is_subdomain(prefix) => {
@@ -79,7 +78,7 @@ fn is_subdomain(prefix: &str) -> bool {
         })
 }
 
-/// Returns whether `text` is not empty, and `is_end` returns `true` for the first and for the last byte.
+/// Returns whether the first and the last byte of `text` exist and satisfy `is_end`.
 fn has_ends(text: &str, is_end: impl Fn(&u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(&is_end) && bytes.last().is_some_and(&is_end)

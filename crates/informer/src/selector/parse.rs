@@ -33,11 +33,11 @@ enum Problem {
     NotAnInteger(String),
 }
 
-/// A key, a value, an operator, a comma or a parenthesis in a selector, and its byte position in the text.
+/// A key, value, operator, comma or parenthesis in a selector, and its byte position.
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
     position: usize,
-    /// The text of the token. It is empty only at the end of the selector.
+    /// The token's text, which is empty only at the end of the selector.
     text: &'a str,
 }
 
@@ -168,9 +168,9 @@ impl<'a> Parser<'a> {
         value.parse().map_err(not_an_integer)
     }
 
-    /// Parses a list of values in parentheses, in which a value may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
+    /// Parses values in parentheses, of which some may be empty: `()`, `(,a)`, `(a,,b)`, `(a,)`.
     ///
-    /// Like apimachinery, returns an error if the list ends with two commas.
+    /// Like apimachinery, rejects two commas at the end.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorParseError> {
         self.expect("(", "'('")?;
         let mut values = BTreeSet::new();
@@ -203,8 +203,7 @@ impl<'a> Parser<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// Returns the first token of `text` at or after byte `from`. The token is empty if only whitespace
-    /// follows.
+    /// Returns the first token of `text` from byte `from` on, empty at the end.
     fn at(text: &'a str, from: usize) -> Self {
         let rest = &text[from..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
@@ -231,8 +230,7 @@ impl<'a> Token<'a> {
         self.text.is_empty()
     }
 
-    /// Returns whether the token can be a key or a value. The words `in` and `notin` can be keys and values:
-    /// `in in (notin)` is a valid requirement.
+    /// Returns whether the token can be a key or a value, as `in` and `notin` can.
     fn is_word(&self) -> bool {
         self.text
             .bytes()

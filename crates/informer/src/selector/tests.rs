@@ -22,7 +22,7 @@ fn requirement(key: &str, operator: Operator) -> Requirement {
     Requirement::new(key, operator).expect("a valid requirement")
 }
 
-/// Parses a text such as `a=1,b` as labels. A label without `=` has the empty value.
+/// Parses labels such as `a=1,b`, where `b` has an empty value.
 fn labels(text: &str) -> BTreeMap<String, String> {
     text.split(',')
         .filter(|label| !label.is_empty())

@@ -39,8 +39,7 @@ pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
-    /// Request options of the first sources, in the order of the sources. The other sources use the options
-    /// in the field `reflectors`.
+    /// Request options of the first sources. The other sources use the options in `reflectors`.
     pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,
@@ -106,8 +105,7 @@ where
         self
     }
 
-    /// Returns the snapshotter, which saves the cache to a file and loads the cache at the next start.
-    /// Returns `None` if [`warm_start`](Self::warm_start) is not set.
+    /// Returns the snapshotter, which saves the cache, if [`warm_start`](Self::warm_start) is set.
     fn snapshotter(&self) -> Option<Arc<Snapshotter<K>>> {
         let storing = self.keeping.storing.clone()?;
         let snapshotter =
@@ -219,8 +217,7 @@ fn in_order<K: Send + Sync + 'static>(batch: usize) -> Box<dyn Queue<K>> {
     Box::new(InOrder::new().batch_size(batch))
 }
 
-/// Configures the empty cache of a new informer, and adds the objects in `known` to the cache before the
-/// first list.
+/// Configures the cache of a new informer, and adds the objects `known`.
 fn prepare<K>(writer: &mut IndexerWriter<K>, decoder: &Decoder<K>, known: Vec<Object<K>>)
 where
     K: Send + Sync + 'static,
@@ -243,8 +240,7 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     status
 }
 
-/// Creates a mutation detector, and copies the objects in `known` to it. `known` is the cache before the
-/// first list. Returns `None` if the informer does not detect mutations.
+/// Creates a mutation detector with copies of the objects in `known`, if mutations are detected.
 fn copied<K>(
     detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,

@@ -38,8 +38,7 @@ impl LoopOptions {
     }
 }
 
-/// Generates the setters of [`LoopOptions`] in a builder. `path` is the path to the field of the builder that
-/// contains the options.
+/// Generates the setters of [`LoopOptions`] in a builder, whose field `path` contains the options.
 macro_rules! loop_methods {
     ($($path:ident).+) => {
         /// Sets the resync period, the interval at which handlers receive every object again. Zero, the
@@ -120,8 +119,7 @@ macro_rules! loop_methods {
 }
 pub(crate) use loop_methods;
 
-/// Options for the objects in an informer's cache: the fields to remove, lazy decoding or compression, the
-/// file of a warm start, and the mutation detector.
+/// Options for the objects in an informer's cache, such as the removed fields.
 #[derive_where(Clone, Default)]
 pub(crate) struct Keeping<K> {
     pub(crate) pruning: Pruning,
@@ -132,7 +130,7 @@ pub(crate) struct Keeping<K> {
 }
 
 impl<K> Keeping<K> {
-    /// Returns `self`, in which each option that is not set has the value from `general`.
+    /// Returns `self` with the value from `general` for each option that is not set.
     pub(crate) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         Self {
@@ -147,8 +145,7 @@ impl<K> Keeping<K> {
         }
     }
 
-    /// Returns the name of the first option that differs between `self` and `other`; `None` if all options
-    /// are equal.
+    /// Returns the name of the first option that differs from `other`, if any.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         let place = |of: &Self| of.storing.as_ref().map(Storing::to_string);
         let differ = [
@@ -166,8 +163,7 @@ impl<K> Keeping<K> {
     }
 }
 
-/// Generates the setters of [`Keeping`] in a builder for objects of type `K`. `path` is the path to the field
-/// of the builder that contains the options.
+/// Generates the setters of [`Keeping`] in a builder, whose field `path` contains the options.
 macro_rules! keeping_methods {
     ($($path:ident).+) => {
         /// Sets the fields that are removed from every object before the object is decoded. A later call
@@ -307,8 +303,7 @@ macro_rules! keeping_methods {
 }
 pub(crate) use keeping_methods;
 
-/// Generates the setter `keep` in a builder of a [`Pruned`](crate::pruning::Pruned) type. Other builders do
-/// not have the setter.
+/// Generates the setter `keep`, only for builders of [`Pruned`](crate::pruning::Pruned) types.
 macro_rules! keep_method {
     ($($path:ident).+) => {
         /// Sets the only fields that are kept in every object. All other fields are removed before the object

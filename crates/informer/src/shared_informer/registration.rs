@@ -50,8 +50,7 @@ pub struct HandlerBuilder<K, H> {
     resync: Option<Duration>,
     buffer: ListenerBuffer,
     thread: bool,
-    /// Whether the handler receives only changed objects (the default) or also the unchanged objects of each
-    /// list.
+    /// Whether the handler also receives the unchanged objects of each list.
     pub(crate) delivery: Delivery,
 }
 
@@ -209,9 +208,9 @@ where
     }
 }
 
-/// Runs a handler's event loop, and logs a panic that occurs outside of the handler's callbacks.
+/// Runs a handler's event loop, and logs a panic outside of the handler's callbacks.
 ///
-/// Such a panic ends only this handler. If the handler has not synced yet, its registration never syncs.
+/// Such a panic ends only this handler.
 async fn reporting_panics(listening: impl Future<Output = ()>, name: Arc<str>) {
     if let Err(panic) = AssertUnwindSafe(listening).catch_unwind().await {
         let reason = panic_message(&*panic);
@@ -360,8 +359,7 @@ impl<K> Registration<K> {
         let _ = self.informer.command(Command::RemoveListener(self.id));
     }
 
-    /// Waits until this handler has handled all changes that are in the cache at the time of the call, or
-    /// until the handler has ended.
+    /// Waits until the handler has handled all current changes of the cache, or has ended.
     pub(crate) async fn idle(&self) {
         self.informer.handed_on().await;
         self.buffer.until_idle().await;

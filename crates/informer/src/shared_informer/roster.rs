@@ -9,13 +9,12 @@ use parking_lot::Mutex;
 
 use crate::processor::{Buffer, HandlerStatus};
 
-/// Weak references to the buffers of all handlers and subscriptions, in the order of registration.
+/// Weak references to the buffers of all handlers and subscriptions, in order of registration.
 pub(super) struct Roster<K>(Mutex<Vec<Member<K>>>);
 
 struct Member<K> {
     buffer: Weak<Buffer<K>>,
-    /// Whether the buffer belongs to a handler, which the informer runs in a task. `false` for a
-    /// subscription, which the program polls.
+    /// Whether the buffer belongs to a handler instead of a subscription.
     has_task: bool,
 }
 
@@ -40,11 +39,9 @@ impl<K> Roster<K> {
         buffers.iter().map(|buffer| buffer.status()).collect()
     }
 
-    /// Waits until every handler has handled all events in its buffer.
-    ///
-    /// The method does not wait for subscriptions, because they may never be polled. If a handler's callback
-    /// calls the method, the method does not wait for that handler.
+    /// Waits until every handler, except a calling one, has handled all events in its buffer.
     pub(super) async fn until_idle(&self) {
+        // Subscriptions are excluded, because they may never be polled.
         for buffer in self.buffers(|member| member.has_task) {
             if !buffer.is_told_here() {
                 buffer.until_idle().await;

@@ -20,16 +20,14 @@ use crate::{
     status::StatusReader,
 };
 
-/// Handles to the cache, the status, the handlers and the queue of an informer. The metrics read the values
-/// of the informer through these handles.
+/// Handles through which the metrics read the values of an informer.
 pub(super) struct Figures<K> {
     pub(super) indexer: Indexer<K>,
     pub(super) status: StatusReader,
     pub(super) roster: Arc<Roster<K>>,
     /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// Sender that is used only to count the changes in the channel from the reflectors to the queue. The
-    /// sender is weak, and therefore does not keep the channel open.
+    /// Counts the changes in the channel from the reflectors. Weak, so it does not keep the channel open.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 

@@ -125,8 +125,9 @@ impl From<u64> for Written {
     }
 }
 
-/// Converts an object that a write request returned. If the metadata of the object lacks the name or the
-/// revision, a wait for the object fails with [`RevisionError::NotComparable`].
+/// Converts an object that a write request returned.
+///
+/// Without a name or a revision, a wait for the object fails with [`RevisionError::NotComparable`].
 impl<K: Resource> From<&K> for Written {
     fn from(object: &K) -> Self {
         let (name, revision) = object::name_and_revision(object).unzip();
@@ -148,9 +149,7 @@ impl<K> From<&Object<K>> for Written {
 
 /// Returns the revision up to which the cache has all changes of the object `name`.
 ///
-/// If the cache contains the object, the result is the revision of the object's source (one list and its
-/// watch). Otherwise, or if `name` is `None`, the result is the lowest revision of all sources, and is unset
-/// until all sources have listed. `sources` is the number of sources.
+/// Without a cached object, this is the lowest revision of all sources, once all have listed.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,
@@ -197,8 +196,9 @@ pub(super) fn for_written<K: Send + Sync + 'static>(
     })
 }
 
-/// Returns the result of a wait for a revision; `None` while the cache has not reached the revision.
-/// `went_back` is `true` if the server's revision has gone backwards during the wait.
+/// Returns the result of a wait for a revision, or `None` if the wait must continue.
+///
+/// `went_back` is whether the server's revision has gone backwards during the wait.
 fn verdict(
     wanted: &ResourceVersion,
     reached: &ResourceVersion,
@@ -257,8 +257,7 @@ enum WaitFailure {
     Deadline,
 }
 
-/// Calls `look` with the current snapshot, and again after each batch of changes, until `look` returns a
-/// value. Returns the value of `look`, or the reason why the wait failed.
+/// Calls `look` with the current and each later snapshot until `look` returns a value.
 async fn until<K, T>(
     informer: &SharedInformer<K>,
     deadline: Instant,

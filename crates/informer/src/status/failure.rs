@@ -56,8 +56,7 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    /// Returns the cause of a failure from the value of a caught panic. `part` is the part of the informer in
-    /// which the panic occurred.
+    /// Returns the cause for a caught panic in the part `part` of the informer.
     pub(crate) fn panicked(part: &str, panic: &(dyn Any + Send)) -> Self {
         Self::Panicked {
             part: Arc::from(part),

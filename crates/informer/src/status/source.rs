@@ -27,8 +27,7 @@ pub struct SourceStatus {
     /// [`SourceStatus::activity`] shows whether the reflector currently waits after a failure.
     pub last_error: Option<Arc<transport::Error>>,
     pub(super) last_failure: Option<Instant>,
-    /// Time of the first failure since the last complete list, opened watch or event; `None` without such a
-    /// failure.
+    /// Time of the first failure since the last complete list, opened watch or event.
     pub(super) failing: Option<Instant>,
 }
 
@@ -77,7 +76,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// Returns whether `self` and `next` are equal, or differ only in the number of received objects.
+    /// Returns whether `self` and `next` differ at most in the number of received objects.
     pub(super) fn only_counts_on(self, next: Self) -> bool {
         match (self, next) {
             (Self::Listing { page, .. }, Self::Listing { page: next, .. }) => page == next,
@@ -115,8 +114,7 @@ impl SourceStatus {
         !self.revision.is_unset()
     }
 
-    /// Returns the rank of the activity in the order of [`Status::activity`](super::Status::activity): from 0
-    /// for a stopped reflector to 6 for an open watch.
+    /// Returns the rank of the activity in the order of [`Status::activity`](super::Status::activity).
     pub(super) fn rank(&self) -> u8 {
         match self.activity {
             Activity::Stopped => 0,

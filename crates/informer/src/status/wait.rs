@@ -114,7 +114,7 @@ impl fmt::Display for SyncError {
 }
 
 impl SyncError {
-    /// Returns the next step that the error text suggests to the user; `None` if there is no suggestion.
+    /// Returns the next step that the error text suggests, if any.
     fn next_step(&self) -> Option<&'static str> {
         match self.failure {
             SyncFailure::NotStarted => Some("call start of the factory before the wait"),
@@ -127,8 +127,7 @@ impl SyncError {
     }
 }
 
-/// Returns the next step that the error text suggests after a list or watch failed with an error of this
-/// class. `None` if there is no suggestion.
+/// Returns the next step that the error text suggests for an error of this class.
 fn next_step(class: Class) -> Option<&'static str> {
     match class {
         Class::Unauthorized => Some("check the credentials of the client"),
@@ -245,8 +244,9 @@ impl WaitForSync {
     }
 }
 
-/// Returns the result of a wait for an informer with this status; `None` while the wait continues. If
-/// `fail_fast` is `true`, the wait fails at the first error that a retry does not solve.
+/// Returns the result of a wait for an informer; `None` while the wait continues.
+///
+/// If `fail_fast` is `true`, the wait fails at the first error that a retry does not solve.
 fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> {
     if status.failure.is_some() {
         Some(Err(SyncFailure::Failed))
@@ -261,8 +261,7 @@ fn verdict(status: &Status, fail_fast: bool) -> Option<Result<(), SyncFailure>> 
     }
 }
 
-/// Returns whether at least one reflector of the informer currently fails with an error that a retry does not
-/// solve.
+/// Returns whether a reflector currently fails with an error that a retry does not solve.
 fn is_hopeless(status: &Status) -> bool {
     status.sources.iter().any(|source| {
         let error = source.last_error.as_ref();

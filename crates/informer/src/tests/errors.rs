@@ -14,11 +14,9 @@ use crate::{
     warm_start::SaveError,
 };
 
-/// Asserts that the texts of `$errors` equal `$expected`: one line per error. If an error has a cause, its
-/// line ends with ` <- ` and the cause.
+/// Asserts that the texts of `$errors` equal `$expected`, with one line for each error and its cause.
 ///
-/// The `$variant` patterns must match all variants of the error type. `$errors` must contain an error for
-/// each pattern.
+/// `$errors` must contain an error for each `$variant`, and the variants must be exhaustive.
 macro_rules! assert_texts {
     ($errors:expr, [$($variant:pat),+ $(,)?], $expected:expr) => {{
         let errors = $errors;
@@ -79,9 +77,7 @@ pub(super) fn panicked() -> FailureCause {
     FailureCause::panicked("the reflector of pods", &"index out of bounds")
 }
 
-/// Returns transport errors of every class that this crate's parsers and limits can return.
-///
-/// For the other classes, [`is_created_elsewhere`] returns `true`.
+/// Returns errors of all classes, except those for which [`is_created_elsewhere`] returns `true`.
 fn created() -> Vec<Error> {
     let status = |code: u16, body: &str| Error::from_status_body(code, body.as_bytes());
     let too_large = r#"{"reason":"Timeout","message":"Too large resource version: 9, current: 3"}"#;
@@ -123,8 +119,7 @@ fn created() -> Vec<Error> {
     ]
 }
 
-/// Returns whether errors of this class are created only by the client (`transport/client/classify.rs`) or by
-/// the reflector.
+/// Returns whether only the client or the reflector creates errors of this class.
 fn is_created_elsewhere(class: Class) -> bool {
     match class {
         Class::ConnectionRefused | Class::VeryShortWatch | Class::WentBack | Class::Store => true,

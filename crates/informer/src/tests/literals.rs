@@ -3,12 +3,11 @@
 //! The module reads text, not syntax trees. It recognizes comments, character literals and raw strings, and
 //! does not expand macros.
 
-/// A string literal in Rust code. `text` is the literal without its quotes. In `text`, escaped quotes are
-/// replaced by quotes, and continued lines are joined.
+/// A string literal in Rust code, with its unescaped content in `text`.
 #[derive(Debug)]
 pub(super) struct Literal {
     pub(super) text: String,
-    /// The name of the `tracing` macro that has the literal as an argument; `None` for other literals.
+    /// Name of the `tracing` macro that has the literal as an argument.
     pub(super) log: Option<String>,
     /// About 400 bytes of code before the literal.
     before: String,
@@ -17,8 +16,7 @@ pub(super) struct Literal {
 }
 
 impl Literal {
-    /// Returns whether the literal is the message of a log line, which is the last argument of a `tracing`
-    /// macro.
+    /// Returns whether the literal is the message, the last argument, of a `tracing` macro.
     pub(super) fn is_message(&self) -> bool {
         self.log.is_some() && self.after.trim_start().starts_with(')') && !self.is_field()
     }
@@ -27,7 +25,7 @@ impl Literal {
         self.before.ends_with("= ")
     }
 
-    /// Returns whether the literal is an argument of an attribute, or the message of a panic or an assertion.
+    /// Returns whether the literal belongs to an attribute, a panic or an assertion.
     pub(super) fn is_for_programmers(&self) -> bool {
         let statement = self.before.rsplit([';', '{', '}']).next();
         let before = self.before.trim_end();
@@ -72,8 +70,7 @@ pub(super) fn literals(code: &str) -> Vec<Literal> {
     found
 }
 
-/// Returns the length in bytes of the character literal at the start of `rest`, or 1 if the quote starts a
-/// lifetime.
+/// Returns the length in bytes of the leading character literal, or 1 for a lifetime.
 fn character(rest: &str) -> usize {
     let mut characters = rest.char_indices().skip(1);
     let is_escape = rest.starts_with("'\\");
@@ -85,7 +82,7 @@ fn character(rest: &str) -> usize {
     }
 }
 
-/// Returns the length in bytes of the string literal at the start of `rest`, including its quotes.
+/// Returns the length in bytes of the leading string literal, including its quotes.
 fn quoted(rest: &str) -> usize {
     let mut is_escaped = false;
     let end = rest[1..].find(|character| match character {
@@ -102,8 +99,7 @@ fn quoted(rest: &str) -> usize {
     end.unwrap() + 2
 }
 
-/// Returns `text` with each escaped quote replaced by a quote, and with each line that ends with a backslash
-/// joined to the next line. Other escapes are kept.
+/// Returns `text` with unescaped quotes and joined continuation lines.
 fn unescaped(text: &str) -> String {
     let lines: Vec<_> = text.split("\\\n").collect();
     let continued = lines.iter().skip(1).map(|line| line.trim_start());

@@ -11,8 +11,7 @@ use crate::{
     transport::Error,
 };
 
-/// Returns the error of a failed wait for a sync of the informer `pods`. `prepare` first writes the status
-/// that the error contains.
+/// Returns the error of a failed sync of `pods`, with the status that `prepare` writes.
 fn sync_error(failure: SyncFailure, prepare: impl FnOnce(&StatusWriter)) -> SyncError {
     let writer = StatusWriter::new(1);
     prepare(&writer);
@@ -24,7 +23,7 @@ fn sync_error(failure: SyncFailure, prepare: impl FnOnce(&StatusWriter)) -> Sync
     }
 }
 
-/// Records in the status that a list has failed, and that the reflector waits before the next request.
+/// Records a failed list, and a pause before the next request, in the status.
 fn list_failed(writer: &StatusWriter, error: Error) {
     writer.failed(SourceId::default(), &Arc::new(error));
     writer.back_off(SourceId::default(), Duration::from_secs(1), 1);

@@ -15,13 +15,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::{ByteStream, Error, Response};
 use crate::codec::Encoding;
 
-/// Reads the body of one response chunk by chunk, with an optional deadline for each read.
+/// Reads a response body chunk by chunk.
 pub(crate) struct Body {
     encoding: Encoding,
     chunks: ByteStream,
     /// Timer that wakes the current read at its deadline or earlier.
-    ///
-    /// `None` until a read first waits with a deadline, and after a read has failed at its deadline.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -39,7 +37,7 @@ impl Body {
     /// Creates a reader for the body of `response`.
     ///
     /// # Errors
-    /// Returns an error if the library does not support the content type of `response`.
+    /// Returns an error if the content type is not supported.
     pub(crate) fn new(response: Response) -> Result<Self, Error> {
         Ok(Self {
             encoding: Encoding::of_content_type(response.content_type())?,
@@ -52,12 +50,10 @@ impl Body {
         self.encoding
     }
 
-    /// Waits for the next chunk of the body and returns the chunk. Returns `None` at the end of the body.
-    /// Waits without a limit if `deadline` is `None`.
+    /// Waits for the next chunk of the body. Returns `None` at the end of the body.
     ///
     /// # Errors
-    /// The outer error is [`Late`]: no chunk arrived before `deadline`. The inner error reports that the body
-    /// can't be read.
+    /// Returns [`Late`] if no chunk arrives before `deadline`, and the inner error if the body can't be read.
     ///
     /// # Cancel safety
     /// Dropping the future loses no bytes.
@@ -82,8 +78,7 @@ impl Body {
         }
     }
 
-    /// Returns [`Late`] if `deadline` has passed. Otherwise returns `Pending`, and wakes the task at
-    /// `deadline` or earlier.
+    /// Returns [`Late`] after `deadline`, and otherwise wakes the task at `deadline` or earlier.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<Late> {
         let timer = self
             .timer

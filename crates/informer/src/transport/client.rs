@@ -134,8 +134,7 @@ fn check_address(config: &kube_client::Config) -> Result<(), kube_client::Error>
     }
 }
 
-/// Disables kube's retries in `config`, and removes the user and the password from the address of the server.
-/// Sets the `User-Agent` header if `config` has none.
+/// Disables kube's retries, removes user and password from the server's address, and sets the `User-Agent`.
 fn identify(config: &mut kube_client::Config) {
     config.default_retry = false;
     let mut address = config.cluster_url.clone().into_parts();
@@ -174,7 +173,7 @@ pub struct ListWatch<K> {
     has_protobuf: bool,
     /// Encoding to request if [`ListOptions::encoding`] is `None`.
     encoding: Encoding,
-    /// Whether the server has rejected the media types of protobuf. All clones then request JSON.
+    /// Whether the server has rejected protobuf. All clones then request JSON.
     is_json_only: Arc<AtomicBool>,
     namespace: Option<String>,
     labels: Option<String>,
@@ -273,7 +272,7 @@ impl<K> ListWatch<K> {
         self.request_in(options, wanted, None)
     }
 
-    /// Builds a request. `encoding` overrides the encoding of the options.
+    /// Builds a request, in `encoding` if it is set, instead of the encoding of the options.
     fn request_in(
         &self,
         options: &ListOptions,
@@ -354,8 +353,7 @@ impl<K> ListWatch<K> {
 /// Sends a request and returns the response.
 ///
 /// # Errors
-/// Returns an error if the request can't be sent. If the status of the response is not 2xx, returns the error
-/// that the server reports in the response.
+/// Returns an error if the request can't be sent, or if the status of the response is not 2xx.
 pub(crate) async fn answer(
     client: &Client,
     request: http::Request<Body>,
@@ -396,7 +394,7 @@ async fn respond(client: &Client, request: http::Request<Body>) -> Result<Respon
     })
 }
 
-/// Reads the whole body of a response. `what` is the description of the response in error messages.
+/// Reads the whole body of a response, which error messages call `what`.
 ///
 /// # Errors
 /// Returns an error if the body can't be read or is longer than `max` bytes.
@@ -428,15 +426,12 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Box::pin(async move { self.negotiate(&options, Wanted::Watch).await })
     }
 
-    /// Always returns true. The reflector detects at its first request whether the server supports streaming
-    /// lists.
+    /// Always returns true: the first request shows whether the server supports streaming lists.
     fn streams_lists(&self) -> bool {
         true
     }
 
-    /// Returns a text that identifies the listed objects: the URI of a list request. The URI contains the
-    /// selectors, and the options that the tweak functions set. The text ends with ` (metadata)` if
-    /// `ListWatch` requests only metadata.
+    /// Returns the URI of a list request, which identifies the listed objects.
     fn collection(&self) -> Option<String> {
         let request = self.request(&ListOptions::default(), Wanted::List).ok()?;
         let form = if self.metadata_only {
@@ -448,11 +443,10 @@ impl<K: 'static> ListerWatcher for ListWatch<K> {
         Some(format!("{}{form}", uri.trim_end_matches('?')))
     }
 
-    /// Returns the uid of the namespace `kube-system`, which identifies the server. Every cluster has this
-    /// namespace, and the namespace can't be deleted. Returns `None` if the namespace in the response has no
-    /// uid.
+    /// Returns the uid of the namespace `kube-system`, which identifies the server.
     fn server(&self) -> BoxFuture<'_, Result<Option<String>, Error>> {
         Box::pin(async {
+            // Every cluster has this namespace, which can't be deleted.
             let request = http::Request::get("/api/v1/namespaces/kube-system")
                 .header(http::header::ACCEPT, accept::METADATA_ALONE)
                 .body(Body::empty())

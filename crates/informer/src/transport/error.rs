@@ -185,8 +185,7 @@ impl Error {
 
     /// Returns whether the error shows that the server is down or unreachable.
     ///
-    /// A 5xx response counts as an outage, because a proxy may have sent the response. The exception is HTTP
-    /// 500 with reason `InternalError`, because only a running API server sends this reason.
+    /// A 5xx response counts, except 500 `InternalError`, which only a running API server sends.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(
             self.class,
@@ -208,8 +207,7 @@ impl Error {
         Self::of_status(code, Codec::of_bytes(body).object(body))
     }
 
-    /// Creates an error from the `Status` in an ERROR event of a watch. A `Status` without a code has the
-    /// class of HTTP 500.
+    /// Creates an error from the `Status` in a watch's ERROR event, by default with code 500.
     pub(crate) fn of_event(status: Encoded<'_>) -> Self {
         Self::of_status(500, status)
     }
@@ -241,8 +239,7 @@ impl From<SplitError> for Error {
     }
 }
 
-/// The fields of a `metav1.Status` that the library reads. A field whose value is null is treated as a
-/// missing field.
+/// The fields of a `metav1.Status` that the library reads.
 #[derive(Default, Deserialize)]
 struct StatusBody {
     code: Option<u16>,
@@ -264,8 +261,9 @@ struct StatusCause {
     message: Option<String>,
 }
 
-/// Message with which a server reports that its data is older than the requested revision. Old servers report
-/// this failure only with this message. Newer servers also report the reason `ResourceVersionTooLarge`.
+/// Message of a server whose data is older than the requested revision.
+///
+/// Old servers report this failure only with this message.
 const TOO_LARGE: &str = "Too large resource version";
 
 impl StatusBody {
@@ -291,12 +289,10 @@ impl StatusBody {
         }
     }
 
-    /// Returns whether this `Status` reports that the server's data is older than the requested revision.
-    /// `reason` is the reason of the `Status`.
+    /// Returns whether the server's data is older than the requested revision.
     ///
-    /// Kubernetes reports this condition in three formats, depending on its version. The newest format is a
-    /// cause with a reason. Versions 1.17.0 to 1.18.5 send a cause with only a message. Versions before 1.17
-    /// send only a status message.
+    /// Versions before 1.17 send a status message, 1.17.0 to 1.18.5 a cause with a message, and later
+    /// versions a cause with a reason.
     fn is_too_large(&self, reason: &str) -> bool {
         let causes = self
             .details

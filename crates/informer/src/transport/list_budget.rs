@@ -11,8 +11,7 @@ use crate::{
     limits::{LIST_STALL, Limits},
 };
 
-/// Counts the objects, bytes and pages that one list or one streaming list receives. The methods return an
-/// error if a count exceeds its limit, or if the list takes too long.
+/// Counts the objects, bytes and pages of one list or streaming list, and enforces the limits.
 #[derive(Debug)]
 pub(crate) struct ListBudget {
     limits: Limits,
@@ -23,7 +22,7 @@ pub(crate) struct ListBudget {
 }
 
 impl ListBudget {
-    /// Creates a budget whose counts are zero, and starts the time limit of the list.
+    /// Starts the counts and the time limit of a list.
     pub(crate) fn begin(limits: Limits) -> Self {
         Self {
             limits,
@@ -34,7 +33,7 @@ impl ListBudget {
         }
     }
 
-    /// Counts one page. The caller calls this method before it requests the page.
+    /// Counts one page, before the request for the page.
     ///
     /// # Errors
     /// Returns an error if the list already has the maximum number of pages.
@@ -47,20 +46,19 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Adds `objects` to the number of received objects. `objects` includes objects that fail to decode.
+    /// Adds received objects, including objects that fail to decode.
     ///
     /// # Errors
-    /// Returns an error if the list has more than the maximum number of objects.
+    /// Returns an error if the list has too many objects.
     pub(crate) fn more_objects(&mut self, objects: usize) -> Result<(), Error> {
         self.objects += objects;
         self.objects_in_all(self.objects)
     }
 
-    /// Checks the number of objects in the list. For a streaming list, `objects` does not include objects
-    /// that were deleted during the list.
+    /// Checks the number of objects in the list, without objects deleted during a streaming list.
     ///
     /// # Errors
-    /// Returns an error if `objects` is more than the maximum number of objects.
+    /// Returns an error if `objects` is above the limit.
     pub(crate) fn objects_in_all(&self, objects: usize) -> Result<(), Error> {
         let limit = self.limits.objects;
         if objects > limit {
@@ -69,11 +67,10 @@ impl ListBudget {
         Ok(())
     }
 
-    /// Adds `bytes` to the number of received bytes, and checks the time limit of the list.
+    /// Adds received bytes, and checks the time limit of the list.
     ///
     /// # Errors
-    /// Returns an error if the list has more than the maximum number of bytes, or has exceeded its time
-    /// limit.
+    /// Returns an error if the list has too many bytes or takes too long.
     pub(crate) fn more_bytes(&mut self, bytes: usize) -> Result<(), Error> {
         let limit = self.limits.list_bytes;
         self.bytes = self.bytes.saturating_add(bytes as u64);
@@ -83,10 +80,10 @@ impl ListBudget {
         self.in_time()
     }
 
-    /// Checks that the list has not exceeded its time limit.
+    /// Checks the time limit of the list.
     ///
     /// # Errors
-    /// Returns an error if the list has exceeded its time limit.
+    /// Returns an error if the list takes too long.
     fn in_time(&self) -> Result<(), Error> {
         if Instant::now() < self.until {
             return Ok(());
@@ -98,8 +95,8 @@ impl ListBudget {
         Err(Error::new(Class::Timeout, what))
     }
 
-    /// Returns the time by which the next bytes of the list must arrive. This is [`LIST_STALL`] from now, or
-    /// the end of the list's time limit if that time is earlier.
+    /// Returns the time by which the next bytes must arrive: [`LIST_STALL`] from now, or the list's time
+    /// limit.
     pub(crate) fn deadline(&self) -> Instant {
         self.until.min(Instant::now() + LIST_STALL)
     }
@@ -109,8 +106,7 @@ impl ListBudget {
         self.in_time().err().unwrap_or_else(stalled)
     }
 
-    /// Waits for the next chunk of a page, counts its bytes, and returns the chunk. Returns `None` at the end
-    /// of the page.
+    /// Waits for the next chunk of a page, and counts its bytes.
     ///
     /// # Errors
     /// Returns an error if the chunk is late, can't be read, or exceeds a limit.
@@ -125,7 +121,8 @@ impl ListBudget {
     }
 }
 
-/// Returns the error for a list that exceeds a limit. `what` is the exceeded limit, such as `100 pages`.
+/// Returns the error for a list with more than `what`, such as `100 pages`.
+///
 /// `field` is the field of [`Limits`] that sets this limit.
 fn exceeded(what: &str, field: &str) -> Error {
     let what = format!("the list has more than {what}; to allow more, raise Limits::{field}");

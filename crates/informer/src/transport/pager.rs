@@ -14,10 +14,8 @@ use crate::{codec::ListEnd, object::ResourceVersion};
 
 /// Builds the options of the requests for one list, from its first page to its last page.
 ///
-/// Requests after the first page contain the continue token instead of `resourceVersion` and
-/// `resourceVersionMatch`. If a continue token has expired, the pager restarts the list once: it repeats the
-/// first request without a page size, so one response contains all objects. The caller must then discard the
-/// objects of the earlier pages.
+/// If a continue token has expired, the pager restarts the list once, without a page size. The caller must
+/// then discard the objects of the earlier pages.
 #[doc(alias = "ListPager")]
 #[derive(Debug)]
 pub(crate) struct Pager {
@@ -26,7 +24,7 @@ pub(crate) struct Pager {
     pages: u32,
     revision: ResourceVersion,
     paginated: bool,
-    /// Hashes of the received continue tokens. A token that the server repeats would make the list endless.
+    /// Hashes of the received continue tokens, to detect a list that would never end.
     seen: BTreeSet<u64>,
     fell_back: bool,
 }
@@ -34,12 +32,11 @@ pub(crate) struct Pager {
 /// What the caller does after it has received a page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AfterPage {
-    /// The list has another page. [`Pager::request`] returns the options of the request for that page.
+    /// The list has another page; [`Pager::request`] returns the options to request it.
     More,
-    /// The list is complete. The value is the revision that the first page of the list reports.
+    /// The list is complete, with the revision that its first page reports.
     Done(ResourceVersion),
-    /// The caller must abort the list, because the server repeated a continue token and the list would never
-    /// end.
+    /// Abort the list, which would never end: the server repeated a continue token.
     Endless,
 }
 
@@ -66,13 +63,12 @@ impl Pager {
         &self.first
     }
 
-    /// Returns whether the server has sent a continue token, which means that the list has more than one
-    /// page.
+    /// Returns whether the server has sent a continue token.
     pub(crate) fn is_paginated(&self) -> bool {
         self.paginated
     }
 
-    /// Returns the number of pages received so far. A restart of the list sets the number to zero.
+    /// Returns the number of pages received; a restart resets the number.
     pub(crate) fn pages(&self) -> u32 {
         self.pages
     }
@@ -98,11 +94,9 @@ impl Pager {
         AfterPage::More
     }
 
-    /// Restarts the list if the request for a page after the first one failed with an expired continue token.
-    /// `class` is the class of the failure. Returns whether the pager has restarted the list.
+    /// Returns true, and restarts the list, at the first expired continue token.
     ///
-    /// After a restart, [`Pager::request`] returns the options of one request for all objects. A list
-    /// restarts at most once.
+    /// [`Pager::request`] then returns the options of one request for all objects.
     pub(crate) fn restarts_after(&mut self, class: Class) -> bool {
         if class != Class::Expired || self.next.continue_token.is_none() || self.fell_back {
             return false;

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The reason why [`replace`] did not replace a file. The file keeps its old content.
+/// The reason why [`replace`] has left the old content in the file.
 #[derive(Debug)]
 pub(super) enum ReplaceError<E> {
     /// Another writer holds the lock of the file.
@@ -29,13 +29,9 @@ impl<E> From<io::Error> for ReplaceError<E> {
     }
 }
 
-/// Replaces the file at `path` atomically, and returns the result of `write`.
+/// Replaces the file at `path` atomically with the content that `write` writes.
 ///
-/// `write` writes the new content to a temporary file in the same directory. The temporary file is then
-/// renamed to `path`. If a writer is killed, its temporary file remains until the next writer removes it.
-///
-/// If the directory is missing, creates it so that only its owner can access it. An existing directory keeps
-/// its permissions.
+/// If the directory is missing, creates it so that only its owner can access it.
 pub(super) fn replace<T, E>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,
@@ -51,6 +47,7 @@ pub(super) fn replace<T, E>(
         Err(TryLockError::Error(error)) => return Err(error.into()),
     }
     let _lock = Lock(lock);
+    // If a writer is killed, its temporary file remains until the next writer removes it.
     let unfinished = Unfinished(with_extension(path, "tmp"));
     // If this fails, creating the new file reports the error.
     let _ = fs::remove_file(&unfinished.0);
@@ -66,25 +63,24 @@ pub(super) fn replace<T, E>(
     Ok(written)
 }
 
-/// Opens a file for reading. Returns the file and its size in bytes, or `None` if the file does not exist.
+/// Opens a file, and returns it with its size in bytes, or `None` if the file does not exist.
 ///
 /// # Errors
-/// Returns an error if the file can't be opened, or if it is not a regular file. Other types of files, such
-/// as named pipes, are rejected because opening them can block.
+/// Returns an error if the file can't be opened, or if it is not a regular file.
 pub(super) fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    // Opening another type of file, such as a named pipe, can block.
     if !metadata.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
     Ok(Some((File::open(path)?, metadata.len())))
 }
 
-/// Holds the lock file of a writer. Dropping the value releases the lock explicitly, because a child process
-/// may have inherited the open file and would keep the lock.
+/// The locked lock file of a writer. Dropping it unlocks the file even if a child process inherited it.
 struct Lock(File);
 
 impl Drop for Lock {
@@ -94,7 +90,7 @@ impl Drop for Lock {
     }
 }
 
-/// Path of the temporary file of a writer. Dropping the value removes the file, unless the file was renamed.
+/// Path of a writer's temporary file, which is removed on drop, unless it was renamed.
 struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {

@@ -34,11 +34,10 @@ use crate::{
     status::ColdReason,
 };
 
-/// Version of the file format. The reader rejects files with another version.
+/// Version of the file format.
 pub(super) const FORMAT: u64 = 1;
 
-/// Limits of one saved store: the length of a line in bytes, the size of the file in bytes, and the number of
-/// objects. The limits apply to both writing and reading.
+/// Limits for both writing and reading one saved store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) line_bytes: u64,
@@ -54,17 +53,16 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays in a line that are not part of the object: the line itself is one map.
+/// Number of JSON maps and arrays in a line outside the object: the line itself.
 const RECORD_PARTS: usize = 1;
 
-/// Prefix of the last line. No other line starts with this text.
+/// Prefix of the last line, and of no other line.
 const END: &[u8] = br#"{"end":"#;
 
-/// Length in bytes to which an error message shortens a text that it quotes from a file.
+/// Maximum length in bytes of a text from a file in an error message.
 const SAID_BYTES: usize = 256;
 
-/// The first line of a saved store. It contains the properties that [`Snapshotter`](super::Snapshotter)
-/// compares with the informer before the store is loaded.
+/// The first line of a saved store, with the properties that must match the informer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) format: u64,
@@ -72,7 +70,7 @@ pub(super) struct Header {
     pub(super) saved: u64,
     pub(super) version: String,
     pub(super) kind: String,
-    /// The fields that pruning removes from objects, as text. Empty if no fields are pruned.
+    /// The fields that pruning removes from objects, as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) pruned: String,
     pub(super) server: String,
@@ -85,8 +83,7 @@ pub(super) struct SavedSource {
     pub(super) revision: String,
 }
 
-/// The format version in the header. The reader parses the version before the rest of the header, because the
-/// header of another version may have other fields.
+/// The format version, which is parsed first because other versions may have other headers.
 #[derive(Deserialize)]
 struct Format {
     format: u64,
@@ -106,8 +103,7 @@ struct RecordRef<'a, K> {
     broken: Option<Broken>,
 }
 
-/// The JSON of an object in its line of the saved store. The JSON is serialized from the Rust type of the
-/// object, or copied from a cache that stores JSON.
+/// The JSON of an object in its line, either serialized or copied from the cache.
 #[derive(Serialize)]
 #[serde(untagged, bound = "K: Storable")]
 enum SavedBody<'a, K> {
@@ -129,8 +125,7 @@ struct Record<'a> {
     broken: Option<Broken>,
 }
 
-/// The uid, the labels and the decode error of an object that failed to decode. Its line in the saved store
-/// contains this value instead of the object's JSON.
+/// Replaces the JSON of an object that failed to decode.
 #[derive(Serialize, Deserialize)]
 struct Broken {
     uid: String,
@@ -150,8 +145,7 @@ struct End {
     checksum: String,
 }
 
-/// A 64-bit FNV-1a checksum of all bytes added so far. It detects every change of a single byte and almost
-/// all other changes.
+/// A 64-bit FNV-1a checksum, which detects every change of a single byte.
 pub(super) struct Checksum(u64);
 
 impl Checksum {
@@ -186,7 +180,7 @@ impl From<io::Error> for WriteError {
     }
 }
 
-/// Writes a saved store to `W`: the header, one line for each object, and the last line.
+/// Writes a saved store: the header, one line for each object, and the last line.
 pub(super) struct Writer<W: Write> {
     limits: Limits,
     out: BufWriter<W>,
@@ -231,11 +225,9 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the line of an object. `json` is the JSON of the object in the cache, so the object is not
-    /// decoded.
+    /// Writes the line of an object with its JSON from the cache.
     ///
-    /// Returns `None` and writes nothing if `json` is not valid JSON, because invalid JSON would make the
-    /// whole file unreadable.
+    /// Returns `None` and writes nothing for invalid JSON, which would make the file unreadable.
     fn json_record<K>(
         &mut self,
         source: SourceId,
@@ -257,8 +249,7 @@ impl<W: Write> Writer<W> {
         Some(self.record(source, object, Some(SavedBody::Json(json)), None))
     }
 
-    /// Writes the line of an object, serialized from its Rust type. If the object failed to decode, the line
-    /// contains the decode error instead of the object.
+    /// Writes the line of an object with its serialized value or its decode error.
     fn decoded_record<K>(&mut self, source: SourceId, object: &Object<K>) -> Result<(), WriteError>
     where
         K: kube_core::Resource + Storable,
@@ -295,8 +286,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes the last line. Returns the number of written objects, the size of the store in bytes, and the
-    /// output `W`.
+    /// Writes the last line, and returns the number of objects, the size in bytes and the output.
     pub(super) fn finish(mut self) -> Result<(usize, u64, W), WriteError> {
         let end = End {
             objects: self.objects,
@@ -336,8 +326,7 @@ pub(super) struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the first line. Returns the header and a reader of the remaining lines. If the first line can't
-    /// be read, returns the reason for a cold start.
+    /// Returns the header and a reader of the other lines, or the reason for a cold start.
     pub(super) fn new(input: R, limits: Limits) -> Result<(Header, Self), ColdReason> {
         let mut reader = Self {
             limits,
@@ -355,12 +344,9 @@ impl<R: BufRead> Reader<R> {
         Ok((header, reader))
     }
 
-    /// Reads all objects and the last line. Returns one vector of objects for each source, that is, for each
-    /// list and its watch. `sources` is the number of sources. `decoder` determines whether the objects are
-    /// kept decoded, as JSON, or compressed.
+    /// Reads the objects of each source (one list and its watch), and the last line.
     ///
-    /// Returns an error if `wanted` returns `false`, which means that the load was cancelled. The method
-    /// calls `wanted` before each object.
+    /// Returns an error if `wanted` returns `false`, which cancels the load.
     pub(super) fn objects<K: Resource + DeserializeOwned>(
         mut self,
         sources: usize,
@@ -431,8 +417,7 @@ impl<R: BufRead> Reader<R> {
         Ok((record.source, object))
     }
 
-    /// Checks that the current line is a valid last line, contains the expected `checksum` and number of
-    /// `objects`, and is followed by no data.
+    /// Checks that the current line is the last, and has this checksum and number of objects.
     fn end(&mut self, checksum: String, objects: usize) -> Result<(), ColdReason> {
         let Trailer { end } = self.parse()?;
         if end != (End { objects, checksum }) {
@@ -469,8 +454,7 @@ impl<R: BufRead> Reader<R> {
         serde_json::from_slice(&self.line).map_err(|_| self.unfit())
     }
 
-    /// Returns the error for the current line, which is malformed. The error does not quote the line, because
-    /// the line may contain a Secret.
+    /// Returns the error for the current line, which may contain a Secret and is not quoted.
     fn unfit(&self) -> ColdReason {
         damaged(format!("line {} has unexpected content", self.number))
     }
@@ -480,8 +464,7 @@ pub(super) fn damaged(what: impl Into<String>) -> ColdReason {
     ColdReason::Damaged(what.into())
 }
 
-/// Shortens `text`, which was read from a file, to one line of about [`SAID_BYTES`] bytes for an error
-/// message.
+/// Shortens `text` from a file to one line for an error message.
 pub(super) fn said(text: &str) -> String {
     one_line(text, SAID_BYTES)
 }

@@ -17,7 +17,7 @@ const LIMITS: Limits = Limits {
     objects: 16,
 };
 
-/// Parses the text of a saved store. Returns the objects of each source, or the reason for a cold start.
+/// Returns the objects of each source in the text of a saved store.
 pub(crate) fn load<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -27,8 +27,7 @@ where
     reader.objects(header.sources.len(), &decoder, &|| true)
 }
 
-/// Returns the text of a saved store that contains the objects of each source in `sources`. Returns `None` if
-/// the store would exceed a limit, or if an object can't be serialized.
+/// Returns the text of a saved store with the given objects of each source.
 pub(crate) fn save<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     written(sources).ok()
 }
@@ -56,8 +55,7 @@ fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8
     writer.finish().map(|(_, _, text)| text)
 }
 
-/// Returns the last line of a saved store, with the number of objects and the checksum. `lines` contains the
-/// header line and the lines of the objects.
+/// Returns the last line of a saved store, which follows the header and object lines `lines`.
 pub(crate) fn end(lines: &[u8]) -> String {
     let mut checksum = Checksum::new();
     checksum.add(lines);

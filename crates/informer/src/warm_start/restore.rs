@@ -25,34 +25,31 @@ use crate::{
     transport::{self, Class, ListerWatcher, Retry},
 };
 
-/// Timeout of one request that a warm start sends to a server. By default, an API server also ends every
-/// request except a watch after one minute.
+/// Timeout of one request of a warm start, like an API server's default for requests.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Maximum number of attempts to send a request of a warm start, if the errors have [`Retry::Backoff`], such
-/// as HTTP 500. With the default backoff, the four pauses between five attempts take 12 to 24 s in total.
+/// Maximum number of attempts of a request that fails with [`Retry::Backoff`], such as for HTTP 500.
+///
+/// With the default backoff, the four pauses take 12 to 24 s in total.
 const ATTEMPTS: u32 = 5;
 
-/// Loads the store of one informer before the reflectors start, and saves the store while the reflectors run
-/// and after they have stopped.
+/// Loads the store of one informer before the reflectors start, and saves it later.
 pub(crate) struct Restore<K> {
     snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
-    /// Keeps the informer's channel of changes open, because the informer's loop replies to commands only
-    /// while this channel is open. `Restore` sends no changes.
+    /// Keeps the informer's channel of changes open, as the informer's loop otherwise ignores commands.
     _deltas: mpsc::Sender<Delta<K>>,
     report: Reporter,
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
-    /// Loads the saved store, and sets the revision at which each reflector resumes. If the store can't be
-    /// loaded, the reflectors list.
+    /// Loads the saved store and the revisions at which the reflectors resume; otherwise the reflectors list.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         Box::pin(self.load_or_start_cold(reflectors))
     }
 
-    /// Saves the store periodically if [`SavedStore::every`](super::SavedStore::every) is set. Otherwise the
-    /// future completes at once.
+    /// Saves the store periodically, or returns if [`SavedStore::every`](super::SavedStore::every) is not
+    /// set.
     fn run(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let Some(pause) = self.snapshotter.every() else {
@@ -65,8 +62,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
         })
     }
 
-    /// Requests a final snapshot of the cache from the informer's loop, and returns a future that saves the
-    /// snapshot.
+    /// Requests a final snapshot of the cache, and returns a future that saves the snapshot.
     fn end(&mut self) -> BoxFuture<'_, Option<BoxFuture<'_, ()>>> {
         let this = &*self;
         let snapshot = settled_snapshot(&this.commands);
@@ -75,7 +71,7 @@ impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
 }
 
 impl<K: Send + Sync + 'static> Restore<K> {
-    /// Creates a `Restore` for an informer. Returns `None` if no warm start is configured.
+    /// Creates a `Restore` for an informer, if a warm start is configured.
     pub(crate) fn guest(
         snapshotter: Option<&Arc<Snapshotter<K>>>,
         commands: &mpsc::UnboundedSender<Command<K>>,
@@ -90,8 +86,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }))
     }
 
-    /// Saves a snapshot of the cache, and logs the result. Sets the status field `last_save_error` to the
-    /// error, or clears the field after a successful save.
+    /// Saves a snapshot of the cache, and records the result in the log and `last_save_error`.
     async fn save(&self, snapshot: Result<Snapshot<K>, NoSnapshot>) {
         let saved = match snapshot {
             Ok(snapshot) => self.snapshotter.save(snapshot).await,
@@ -124,8 +119,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Loads the saved store and sets the revision at which each reflector resumes. Records in the log and in
-    /// the status that the start is warm, or the reason for a cold start.
+    /// Loads the saved store, and records a warm start, or the reason for a cold start.
     async fn load_or_start_cold(&self, reflectors: &mut [InnerReflector<K>]) {
         let outcome = match self.load(reflectors).await {
             Ok(warm) => warm,
@@ -176,7 +170,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         })
     }
 
-    /// Sends the loaded objects to the informer's loop, and waits until the objects are in the cache.
+    /// Sends the loaded objects to the informer's loop, and waits until the cache contains them.
     async fn fill(&self, lists: Vec<Delta<K>>) {
         let (reply, filled) = oneshot::channel();
         // If the loop has ended, the informer also ends, so errors are ignored.
@@ -185,9 +179,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Requests the identity of the server from the `ListerWatcher` of each reflector, and records the
-    /// identities in the snapshotter. Returns the reason for a cold start if a request fails, or if a
-    /// `ListerWatcher` does not report an identity.
+    /// Records the servers' identities in the snapshotter, or returns the reason for a cold start.
     async fn identify(&self, reflectors: &mut [InnerReflector<K>]) -> Result<(), ColdReason> {
         let mut answers = Vec::new();
         for reflector in reflectors {
@@ -200,9 +192,7 @@ impl<K: Send + Sync + 'static> Restore<K> {
 
     /// Checks with a request for one object that the server has reached the revision `saved`.
     ///
-    /// Returns the reason for a cold start if the server has not reached this revision, or if the request
-    /// fails. An error with [`Class::Expired`] is ignored, because the watch reports whether the revision is
-    /// too old.
+    /// Ignores an error with [`Class::Expired`], because the watch reports whether `saved` is too old.
     async fn probe(
         &self,
         reflector: &mut InnerReflector<K>,
@@ -226,11 +216,9 @@ impl<K: Send + Sync + 'static> Restore<K> {
         }
     }
 
-    /// Sends a request through the `ListerWatcher` of a reflector, and retries the request with backoff.
+    /// Sends a request through the `ListerWatcher` of a reflector, and retries it with backoff.
     ///
-    /// After an error with [`Retry::Resume`], always retries the request. After an error with
-    /// [`Retry::Backoff`], retries unless this is the fifth ([`ATTEMPTS`]) such error. Returns any other
-    /// error at once.
+    /// Retries without limit for [`Retry::Resume`], and up to [`ATTEMPTS`] for [`Retry::Backoff`].
     async fn ask<T>(
         &self,
         reflector: &mut InnerReflector<K>,

@@ -36,9 +36,9 @@ use crate::{
     transport::{self, Class, ListerWatcher},
 };
 
-/// Timeout of the request for the server identity, which the snapshotter sends before a save if the identity
-/// is unknown. The timeout is short, because a save at shutdown must complete before a pod is killed, by
-/// default after 30 s.
+/// Timeout of the request for the server identity before a save.
+///
+/// Short, because a save at shutdown must complete before a pod is killed, by default after 30 s.
 const ASKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// Result of a successful save: the number of saved objects and the size of the file.
@@ -115,16 +115,14 @@ impl From<NoSnapshot> for SaveError {
     }
 }
 
-/// Error of [`Snapshotter::identify`]: a `ListerWatcher` of the informer does not report the identity of its
-/// server.
+/// A `ListerWatcher` of the informer does not report the identity of its server.
 #[derive(Debug)]
 pub(crate) struct Unidentified;
 
-/// Content of a loaded store: the objects and revisions of each reflector, and the time since the save.
+/// Content of a loaded store, and the time since the save.
 #[derive(Debug)]
 pub(crate) struct Loaded<K> {
-    /// Objects and revision of each source (one list and its watch), in the order in which the builder added
-    /// the sources.
+    /// Objects and revision of each source (one list and its watch), in the order of the builder.
     pub(crate) lists: Vec<(Vec<Object<K>>, ResourceVersion)>,
     pub(crate) age: Duration,
 }
@@ -132,7 +130,7 @@ pub(crate) struct Loaded<K> {
 type Save<K> = fn(&Snapshotter<K>, &Snapshot<K>, &Weak<()>) -> Result<Saved, SaveError>;
 type Load<K> = fn(&Snapshotter<K>, &Decoder<K>, &Weak<()>) -> Result<Loaded<K>, ColdReason>;
 
-/// The configuration of a saved store, and the functions that save and load objects of type `K`.
+/// The configuration of a saved store, and the functions that save and load it.
 #[derive_where(Clone)]
 pub(crate) struct Storing<K> {
     config: SavedStore,
@@ -150,28 +148,25 @@ impl<K: Resource + Storable + DeserializeOwned> Storing<K> {
     }
 }
 
-/// Displays the location and the version of the saved store. A factory shares one informer between two
-/// callers only if this text is equal in the options of both callers.
+/// Displays the location and the version. A factory shares an informer only if these texts are equal.
 impl<K> fmt::Display for Storing<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.config.fmt(f)
     }
 }
 
-/// Saves the cache of one informer to a file. Loads the file if the properties in its header match the
-/// informer.
+/// Saves the cache of one informer to a file, and loads a file that matches the informer.
 pub(crate) struct Snapshotter<K> {
     storing: Storing<K>,
     kind: String,
-    /// The fields that pruning removes from objects, as text. Empty if no fields are pruned.
+    /// The fields that pruning removes from objects, as text.
     pruned: String,
     is_secret: bool,
     path: PathBuf,
     sources: Vec<Arc<dyn ListerWatcher>>,
-    /// Text that identifies the listed objects, for each `ListerWatcher` of the informer. `None` if one of
-    /// the `ListerWatcher`s returns no such text.
+    /// Text that identifies the listed objects, for each `ListerWatcher`; `None` if one returns no text.
     collections: Option<Vec<String>>,
-    /// Identity of the server. Not set while the identity is unknown.
+    /// Identity of the server, once known.
     server: OnceLock<String>,
     turn: Arc<Mutex<()>>,
 }
@@ -219,8 +214,7 @@ impl<K: Resource> Snapshotter<K> {
     }
 }
 
-/// Returns a file name such as `pods-0123456789abcdef.jsonl`. The name consists of the plural name of the
-/// kind and a checksum of the texts in `what`: the collections, the kind and the pruned fields.
+/// Returns a file name, such as `pods-0123456789abcdef.jsonl`, with a checksum of `what`.
 fn file_name<'a>(plural: &str, what: impl Iterator<Item = &'a str>) -> String {
     let mut checksum = Checksum::new();
     for text in what {
@@ -245,9 +239,7 @@ impl<K> Snapshotter<K> {
         self.server.get().map(String::as_str)
     }
 
-    /// Records the identity of the server, unless the identity is already known. `answers` contains the
-    /// identity that each `ListerWatcher` of the informer reports. Different identities are combined into
-    /// one.
+    /// Records the identity of the server, combined from the answers of the `ListerWatcher`s.
     ///
     /// # Errors
     /// Returns an error if one of the answers is `None`.
@@ -263,12 +255,11 @@ impl<K> Snapshotter<K> {
         Ok(())
     }
 
-    /// Requests the identity of the server through the `ListerWatcher`s of the informer, unless the identity
-    /// is already known.
+    /// Requests the identity of the server, unless it is known.
     ///
     /// # Errors
-    /// Returns an error if the store must not be saved (see [`Snapshotter::check`]), or if the identity can't
-    /// be obtained within [`ASKED_AGAIN`].
+    /// Returns an error if the store must not be saved, or the identity can't be obtained within
+    /// [`ASKED_AGAIN`].
     async fn ask_again(&self) -> Result<(), SaveError> {
         self.check().map_err(|reason| match reason {
             ColdReason::SecretsRefused => SaveError::SecretsRefused,
@@ -287,8 +278,7 @@ impl<K> Snapshotter<K> {
     /// Checks that the informer may save and load its store.
     ///
     /// # Errors
-    /// Returns the reason for a cold start if the objects are Secrets and [`SavedStore::allow_secrets`] is
-    /// not set, or if a `ListerWatcher` of the informer does not identify the objects that it lists.
+    /// Returns the reason for a cold start, such as Secrets without [`SavedStore::allow_secrets`].
     pub(crate) fn check(&self) -> Result<(), ColdReason> {
         if self.is_secret && !self.storing.config.secrets {
             return Err(ColdReason::SecretsRefused);
@@ -384,8 +374,7 @@ impl<K: Send + Sync + 'static> Snapshotter<K> {
         })
     }
 
-    /// Loads the saved store if the store matches this informer. `decoder` determines whether the loaded
-    /// objects are kept decoded, as JSON, or compressed.
+    /// Loads the saved store if it matches this informer.
     ///
     /// # Errors
     /// Returns the reason for a cold start if the store can't be read or does not match.

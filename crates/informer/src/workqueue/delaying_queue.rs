@@ -17,14 +17,13 @@ use super::queue::{Phase, Queue};
 
 pub(super) struct DelayingQueue<T> {
     queue: Queue<T>,
-    /// Maps each delayed item to the time at which the item is queued. Contains the same items as the field
-    /// `calendar`.
+    /// Time at which each delayed item is queued; contains the same items as `calendar`.
     due: Lookup<T, Due>,
     calendar: BTreeMap<Due, T>,
     next_turn: u64,
 }
 
-/// Time at which a delayed item is queued, and a sequence number that orders items with the same time.
+/// Time at which a delayed item is queued; `turn` orders items with equal times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Duration,
@@ -41,8 +40,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the inner queue. The caller must first call [`DelayingQueue::promote`]. Otherwise the inner
-    /// queue lacks the items whose delay has ended.
+    /// Returns the inner queue, which is current only after [`DelayingQueue::promote`].
     pub(super) fn queue(&mut self) -> &mut Queue<T> {
         &mut self.queue
     }
@@ -66,7 +64,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.insert(due, item);
     }
 
-    /// Moves every delayed item whose delay ends at the time `now` or earlier to the inner queue.
+    /// Moves items whose delay has ended at `now` to the inner queue.
     pub(super) fn promote(&mut self, now: Duration) {
         while let Some(first) = self.calendar.first_entry()
             && first.key().at <= now
@@ -77,7 +75,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the earliest time at which a delayed item is queued, or `None` if no item is delayed.
+    /// Returns the earliest time at which a delayed item is queued, if any.
     pub(super) fn earliest(&self) -> Option<Duration> {
         self.calendar.first_key_value().map(|(due, _)| due.at)
     }
@@ -93,7 +91,7 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         self.calendar.len()
     }
 
-    /// Returns each delayed item with the time at which the item is queued, earliest time first.
+    /// Returns each delayed item and the time at which it is queued, earliest first.
     pub(super) fn delayed(&self) -> impl Iterator<Item = (&T, Duration)> {
         self.calendar.iter().map(|(due, item)| (item, due.at))
     }

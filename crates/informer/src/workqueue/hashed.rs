@@ -53,7 +53,7 @@ impl<T> Hash for Hashed<T> {
 /// A [`Lookup`] map whose keys are items with a precomputed hash.
 pub(super) type HashedLookup<T, V> = Lookup<Hashed<T>, V, BuildHasherDefault<Brought>>;
 
-/// The hasher of a [`HashedLookup`]. It returns the precomputed hash of an item unchanged.
+/// The hasher of a [`HashedLookup`], which returns the precomputed hash of an item.
 #[derive(Default)]
 pub(super) struct Brought(u64);
 

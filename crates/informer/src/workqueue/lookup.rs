@@ -6,13 +6,12 @@ use std::hash::{BuildHasher, Hash, RandomState};
 
 use derive_where::derive_where;
 
-/// Capacity, in elements, above which a collection of the work queue releases memory after removals.
+/// Capacity, in elements, above which a collection releases memory after removals.
 ///
-/// A smaller collection keeps its capacity, so that a small queue does not allocate memory each time its
-/// length changes.
+/// Small collections keep their capacity to avoid reallocations.
 const SHRINK_ABOVE: usize = 1024;
 
-/// A collection releases memory if its length is less than its capacity divided by this number.
+/// A collection shrinks if its length is below its capacity divided by this number.
 const SHRINK_BELOW_ONE_IN: usize = 4;
 
 #[expect(
@@ -61,10 +60,9 @@ impl<K: Eq + Hash, V, S: BuildHasher + Default> Lookup<K, V, S> {
     }
 }
 
-/// Returns the capacity to which the caller shrinks a collection after a removal. Returns `None` if the
-/// collection keeps its capacity. `len` and `capacity` are the length and the capacity after the removal.
+/// Returns the capacity to which to shrink a collection after a removal, if any.
 ///
-/// At least half of the new capacity is free. The collection therefore does not have to grow again at once.
+/// At least half of the new capacity is free, so that the collection does not soon grow again.
 pub(super) fn room_after_removal(len: usize, capacity: usize) -> Option<usize> {
     (capacity > SHRINK_ABOVE && len < capacity / SHRINK_BELOW_ONE_IN)
         .then_some((capacity / 2).max(SHRINK_ABOVE / 2))

@@ -35,27 +35,22 @@ pub(super) struct Queue<T> {
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes since the last call of [`Queue::take_wake_ups`]. The caller of that method wakes the tasks
-    /// that wait for these changes.
+    /// Changes since the last call of [`Queue::take_wake_ups`] for which tasks may wait.
     wake_ups: WakeUps,
-    /// Last measured waiting time or working time of an item. `None` if no time was measured, or if the time
-    /// was already reported to the metrics.
+    /// The last measured waiting or working time of an item, until it is reported to the metrics.
     observed: Option<WorkQueueObserved>,
-    /// Number of accepted additions. An addition of an item that already waits for a worker, or that is
-    /// already to be queued again, is not counted.
+    /// Number of additions that changed the [`Stage`] of an item.
     adds: u64,
     /// Measures the waiting and working times of items; `None` without metrics.
     timing: Option<Timing<T>>,
 }
 
-/// Changes of a queue for which tasks may wait: new queued items, and the progress of a shut-down.
+/// Changes of a queue for which tasks may wait.
 #[derive(Default)]
 pub(super) struct WakeUps {
     /// Number of items that were queued since the last call of [`Queue::take_wake_ups`].
     pub(super) pushed: usize,
-    /// Whether a shut-down has started or made progress since the last call of [`Queue::take_wake_ups`].
-    ///
-    /// During a shut-down, each item that is done counts as progress.
+    /// Whether a shut-down has started, or an item was done in it, since [`Queue::take_wake_ups`].
     pub(super) ending: bool,
 }
 
@@ -65,8 +60,7 @@ enum Stage {
     Queued,
     /// A worker processes the item.
     Processing,
-    /// A worker processes the item, and the item was added again. The item is queued again when the worker
-    /// ends the work.
+    /// A worker processes the item, which is queued again afterwards.
     Dirtied,
 }
 
@@ -75,11 +69,9 @@ enum Stage {
 pub(super) enum Phase {
     /// No shut-down has started: the queue accepts items.
     Running,
-    /// A drain has started: the queue accepts no items. The callers that started the drain wait until all
-    /// items are done.
+    /// The queue accepts no items, and callers wait until all items are done.
     Draining,
-    /// A plain shut-down has started: the queue accepts no items, and no caller waits until all items are
-    /// done.
+    /// The queue accepts no items, and no caller waits until all items are done.
     ShutDown,
 }
 
@@ -94,8 +86,7 @@ pub(super) enum Next<T> {
 }
 
 impl<T: Clone + Eq + Hash> Queue<T> {
-    /// Creates an empty queue with the order `order`, or with a first-in, first-out order if `order` is
-    /// `None`.
+    /// Creates an empty queue, which is first-in, first-out if `order` is `None`.
     pub(super) fn new(order: Option<Box<dyn Order<T>>>) -> Self {
         Self {
             hash_state: RandomState::new(),
@@ -165,10 +156,9 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// Ends the work on an item that [`Queue::next`] returned. If the item was added during the work, queues
-    /// the item again.
+    /// Ends the work on an item. If the item was added during the work, queues the item again.
     ///
-    /// The caller must call this method exactly once for each returned item.
+    /// Must be called exactly once for each item that [`Queue::next`] returned.
     pub(super) fn done(&mut self, item: &Hashed<T>) {
         self.wake_ups.ending |= self.is_shutting_down();
         if let Some(timing) = &mut self.timing {
@@ -194,8 +184,7 @@ impl<T: Clone + Eq + Hash> Queue<T> {
         }
     }
 
-    /// Starts a shut-down: a drain ([`Phase::Draining`]) or a plain shut-down ([`Phase::ShutDown`]). A later
-    /// call replaces an earlier one.
+    /// Starts a shut-down, with or without a drain. A later call replaces an earlier one.
     pub(super) fn shut_down(&mut self, phase: Phase) {
         debug_assert_ne!(phase, Phase::Running, "a queue does not start again");
         self.phase = phase;

@@ -99,8 +99,7 @@ pub struct Bucket {
     interval: Duration,
     /// Time that an empty bucket takes to become full.
     filling: Duration,
-    /// Time at which the bucket will be full if no more tokens are removed, on the same scale as `now` of
-    /// [`RateLimiter::when`].
+    /// Time at which the bucket is full without further requests, on the scale of [`RateLimiter::when`].
     full_at: Duration,
 }
 
@@ -303,7 +302,7 @@ impl<T, L: RateLimiter<T>> RateLimiter<T> for WithMaxWait<L> {
     }
 }
 
-/// Increments the number of failures of `item` in `failures`, and returns the number before the increment.
+/// Increments the number of failures of `item`, and returns the previous number.
 fn count_failure<T: Clone + Eq + Hash>(failures: &mut Lookup<T, u32>, item: &T) -> u32 {
     if let Some(count) = failures.get_mut(item) {
         let earlier = *count;

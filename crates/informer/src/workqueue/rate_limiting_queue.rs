@@ -40,12 +40,11 @@ pub struct RateLimitingQueue<T: Clone + Eq + Hash> {
 /// Result of one attempt of a waiting task to receive an item.
 enum Asked<T: Clone + Eq + Hash> {
     Answered(Option<Item<T>>),
-    /// No item is queued. The value is the time until the earliest delay ends; `None` if no item is delayed.
+    /// No item is queued. The value is the time until the earliest delay ends, if any.
     Wait(Option<Duration>),
 }
 
-/// Guard that counts one waiting task. Creating the guard increments the queue's number of waiting tasks, and
-/// dropping the guard decrements this number.
+/// Guard that counts one waiting task until the guard is dropped.
 struct Waiting<'a, T: Clone + Eq + Hash>(&'a Shared<T>);
 
 impl<'a, T: Clone + Eq + Hash> Waiting<'a, T> {

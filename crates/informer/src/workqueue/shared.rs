@@ -17,24 +17,22 @@ use super::queue::Phase;
 use super::rate_limiter::RateLimiter;
 use crate::metrics::{self, SampledWorkQueue, WorkQueueMetrics, WorkQueueSample};
 
-/// The state of one work queue, which all handles of the queue and all items in work share.
+/// The state of one work queue, shared by its handles and items.
 pub(super) struct Shared<T: Clone + Eq + Hash> {
     pub(super) state: Mutex<State<T>>,
-    /// Wakes tasks that wait for an item. A woken task looks for an item again.
+    /// Wakes tasks that wait for an item.
     pub(super) ready: Notify,
-    /// Wakes the callers of `shut_down_with_drain` when the work on all items has ended, or when a shut-down
-    /// without a drain starts.
+    /// Wakes the callers of `shut_down_with_drain` when the drain ends.
     pub(super) drained: Notify,
-    /// Time at which the queue was created. The delaying queue and the rate limiter use times since this
-    /// origin.
+    /// Creation time of the queue, from which delays and rate limits are measured.
     pub(super) origin: Instant,
-    /// Records how long items wait in the queue and how long workers process them; `None` without metrics.
+    /// Records waiting and processing times of items; `None` without metrics.
     pub(super) metrics: Option<Box<dyn WorkQueueMetrics>>,
 }
 
 pub(super) struct State<T> {
     pub(super) delaying: DelayingQueue<T>,
-    /// Number of tasks that wait for an item or are about to wait for one.
+    /// Number of tasks that wait or are about to wait for an item.
     pub(super) waiting: usize,
     pub(super) limiter: Box<dyn RateLimiter<T>>,
     pub(super) dropped: u64,
@@ -48,7 +46,7 @@ enum Wake {
     None,
     One,
     All,
-    /// All tasks that wait for an item, and all callers that wait for the end of a drain.
+    /// All tasks that wait for an item, and all that wait for the end of a drain.
     Drains,
 }
 
@@ -75,10 +73,9 @@ impl<T: Clone + Eq + Hash> Shared<T> {
         self.operate(|state| state.end(item, verdict, || self.now()));
     }
 
-    /// Runs an operation under the lock, and then wakes the waiting tasks that the operation affects. Returns
-    /// the result of `operation`.
+    /// Runs `operation` under the lock, and then wakes the tasks that wait for its effects.
     ///
-    /// Items whose delay has ended are queued before the operation runs.
+    /// Items whose delay has ended are queued first.
     pub(super) fn operate<R>(&self, operation: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         let earliest = state.delaying.earliest();
@@ -165,8 +162,9 @@ impl<T: Clone + Eq + Hash> State<T> {
         }
     }
 
-    /// Returns the tasks that the caller must wake after an operation. `earliest` is the time at which the
-    /// shortest delay ends, as of before the operation; `None` if no item was delayed then.
+    /// Returns the tasks to wake after an operation.
+    ///
+    /// `earliest` is the end of the shortest delay, as of before the operation.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

@@ -26,7 +26,7 @@ fn queue() -> RateLimitingQueue<&'static str> {
     RateLimitingQueue::new(ItemExponentialFailure::new(MILLISECOND, SECOND))
 }
 
-/// Returns the next item of the queue. Panics if no item is queued.
+/// Returns the next item of the queue, which must not be empty.
 fn take(queue: &RateLimitingQueue<&'static str>) -> Item<&'static str> {
     let mut get = poll(queue.get());
     assert_ready!(get.poll()).expect("the queue has not ended")
@@ -37,7 +37,7 @@ fn assert_nothing_to_take(queue: &RateLimitingQueue<&'static str>) {
     assert!(get.poll().is_pending(), "an item was returned");
 }
 
-/// Takes all queued items from the queue, calls `done` for each item, and returns their keys.
+/// Takes all queued items, calls `done` for each item, and returns their keys.
 fn take_all(queue: &RateLimitingQueue<&'static str>) -> Vec<&'static str> {
     let mut taken = Vec::new();
     while !queue.is_empty() {
@@ -210,8 +210,9 @@ async fn work(queue: RateLimitingQueue<u32>, ledger: Arc<Mutex<Ledger>>) {
     }
 }
 
-/// Starts 10 workers, and runs 50 producers that each add 40 different items three times. Waits until all
-/// items were added, and returns the workers and the ledger of their work.
+/// Starts 10 workers, and lets 50 producers add 40 items each, three times.
+///
+/// Returns the workers and the ledger of their work after all items were added.
 async fn produce_and_work(queue: &RateLimitingQueue<u32>) -> (JoinSet<()>, Arc<Mutex<Ledger>>) {
     let ledger = Arc::<Mutex<Ledger>>::default();
     let mut workers = JoinSet::new();

@@ -18,14 +18,13 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// Start time of the processing of each item in work. `started` maps an item to its key in this map.
+    /// Start time of each item in work, by the item's number in `started`.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }
 
 impl<T: Clone + Eq + Hash> Timing<T> {
-    /// Records the time at which an item starts to wait for a worker. The queue does not call this method for
-    /// an item that already waits.
+    /// Records the time at which an item starts to wait for a worker.
     pub(super) fn added(&mut self, item: &T) {
         self.added.insert(item.clone(), Instant::now());
     }
@@ -46,7 +45,7 @@ impl<T: Clone + Eq + Hash> Timing<T> {
         Some(WorkQueueObserved::Worked(started.elapsed()))
     }
 
-    /// Calculates the total and the longest working time of the items in work, and writes them into `sample`.
+    /// Writes the total and longest working times of items in work into `sample`.
     pub(super) fn sample(&self, sample: &mut WorkQueueSample) {
         let now = Instant::now();
         let ages = self.running.values().map(|started| now - *started);

@@ -22,8 +22,7 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, in_json, labelled, pod, run};
 
-/// Returns the JSON of a pod whose `spec.containers` is a string. The server accepts this JSON, but the
-/// client can't decode the JSON as a `Pod`.
+/// Returns the JSON of a pod that the server accepts and the client can't decode.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

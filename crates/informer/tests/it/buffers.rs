@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::setting::{LONG, Running, Trace, builder, labelled, pod, run, show};
 
-/// A handler that takes one permit of the semaphore per event, and then records the event in the trace.
+/// A handler that acquires a permit for each event, and then records the event in the trace.
 struct Gated(Arc<Semaphore>, Trace);
 
 impl EventHandler<Pod> for Gated {
@@ -33,8 +33,7 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Registers a handler that handles `permits` events and then blocks until the test adds permits to the
-/// returned semaphore.
+/// Registers a handler that blocks after `permits` events, until the semaphore has more permits.
 ///
 /// Also returns the trace of the handled events, and the handler's registration.
 fn stuck(
@@ -48,7 +47,7 @@ fn stuck(
     (gate, heard, handler.register().unwrap())
 }
 
-/// Waits until the cache contains all changes on the server. Handlers may not have received the changes yet.
+/// Waits until the cache, but not necessarily the handlers, has all changes on the server.
 async fn cached(informer: &Running, server: &Server) {
     informer.pods.wait_for_sync().deadline(LONG).await.unwrap();
     informer
@@ -59,7 +58,7 @@ async fn cached(informer: &Running, server: &Server) {
     sleep(Duration::from_millis(1)).await;
 }
 
-/// Updates pod `a` many times, creates and deletes pod `b` repeatedly, and recreates pod `c`.
+/// Updates pod `a` and recreates pod `b` 100 times, and recreates pod `c` once.
 fn change_objects(server: &Server) {
     for n in 0..100 {
         server.update(labelled("a", &n.to_string())).unwrap();

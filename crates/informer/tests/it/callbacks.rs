@@ -16,8 +16,7 @@ use tokio::time::sleep;
 
 use crate::setting::{Trace, builder, labelled, pod, run, show};
 
-/// A handler that records each event. During the event, the handler also records the revision and the objects
-/// of the cache.
+/// A handler that records each event with the revision and the objects of the cache.
 struct Looking {
     cache: Indexer<Pod>,
     trace: Trace,
@@ -31,10 +30,7 @@ impl EventHandler<Pod> for Looking {
     }
 }
 
-/// Applies `change` to the server while the watch is disconnected, so that a relist delivers the change.
-///
-/// Returns one line per event of the relist, with the revision and the objects that the cache had when the
-/// handler received the event.
+/// Applies `change` while the watch is disconnected, and returns the handler's trace of the relist.
 async fn relisted(queue: impl Queue<Pod> + 'static, change: impl Fn(&Server)) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -29,10 +29,7 @@ use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run, streamin
 /// Period of the consistency checks.
 const PERIOD: Duration = Duration::from_secs(240);
 
-/// Returns a builder for an informer with consistency checks.
-///
-/// The informer uses plain lists instead of streaming lists, so that [`is_check`] can distinguish the
-/// requests of the checks from all other requests.
+/// Returns a builder with consistency checks; its plain lists let [`is_check`] recognize the checks.
 fn checked(server: &Server) -> Builder<Pod> {
     listing(server).consistency_check(PERIOD)
 }
@@ -59,8 +56,7 @@ fn outcome(pods: &SharedInformer<Pod>) -> ConsistencyChecks {
     pods.status().get().consistency
 }
 
-/// Returns three numbers of consistency checks: checks without a difference, checks with a difference, and
-/// failed checks.
+/// Returns the numbers of consistency checks: without difference, with difference, and failed.
 fn counts(pods: &SharedInformer<Pod>) -> [u64; 3] {
     let outcome = outcome(pods);
     [outcome.same, outcome.different, outcome.failed]
@@ -176,12 +172,7 @@ async fn a_streaming_list_restores_lost_events_too() {
     informer.stop().await;
 }
 
-/// Tests kubernetes#107457: after a restore from a backup, new states of objects get revisions that other
-/// states had before the restore.
-///
-/// The watch resumes without an error, because the restored server has reached its earlier revision again.
-/// The consistency check finds that the uid of pod `b` differs. The relist also corrects pod `a`, whose
-/// content differs although its uid and revision are equal.
+/// Tests kubernetes#107457: after a restore from a backup, revisions are assigned to other states.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_with_the_same_revisions_is_detected_by_uids() {
     for by_key in [false, true] {
@@ -317,10 +308,7 @@ async fn a_check_uses_the_selectors_of_its_source() {
     informer.stop().await;
 }
 
-/// Tests that a check compares the metadata from the server's responses, not the metadata of the cached
-/// objects.
-///
-/// The transform removes the metadata of the cached objects.
+/// Tests that a check compares the metadata sent by the server, not the transformed metadata.
 #[tokio::test(start_paused = true)]
 async fn transformed_and_broken_objects_are_compared_as_the_server_sent_them() {
     let mut odd = pod("b");

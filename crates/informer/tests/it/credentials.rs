@@ -19,10 +19,7 @@ use parking_lot::Mutex;
 
 use crate::setting::{pod, run};
 
-/// Simulates a file that contains a token.
-///
-/// The clients that [`TokenFile::client_of`] returns send the current token. `made` counts how often a client
-/// was created.
+/// A simulated token file for clients, and the number of clients created with it.
 struct TokenFile {
     token: Arc<Mutex<&'static str>>,
     made: Arc<AtomicUsize>,

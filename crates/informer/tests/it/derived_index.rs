@@ -63,7 +63,7 @@ fn by_zone(
     pods.derived_index("zone", nodes, node_of, zones_of)
 }
 
-/// Returns the index as text: each index value, followed by the names of the pods indexed under this value.
+/// Returns the index as text: each index value, followed by the names of its pods.
 fn show(index: &DerivedIndex<Pod>) -> String {
     let values = index.values();
     let lines = values.iter().map(|value| {
@@ -80,8 +80,7 @@ fn node_builder(server: &Server) -> Builder<Node> {
         .rng_seed(2)
 }
 
-/// A running informer of pods, a running informer of nodes, and the server to which both informers
-/// connect.
+/// Running informers of pods and of nodes, and the server to which they connect.
 struct Both {
     server: Server,
     of_pods: Running,
@@ -124,8 +123,7 @@ impl Both {
         by_zone(&self.of_pods.pods, &self.nodes).unwrap()
     }
 
-    /// Waits until the caches of both informers match the server, and the index reflects the content of both
-    /// caches.
+    /// Waits until both caches match the server, and the index reflects both caches.
     async fn settled(&self, index: &DerivedIndex<Pod>) {
         self.in_the_caches().await;
         index.settled().await;

@@ -9,12 +9,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Maximum duration, in real time, of each wait in these tests. A wait that would never end fails the test
-/// after this time.
+/// Maximum duration, in real time, of each wait in these tests.
 const GUARD: Duration = Duration::from_secs(60);
 
-/// Returns a pod whose `containers` field is not a list. The server stores the pod, but a typed client cannot
-/// decode it.
+/// Returns a pod that the server stores, but that a typed client cannot decode.
 fn broken(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",

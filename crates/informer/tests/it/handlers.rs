@@ -61,7 +61,7 @@ async fn a_late_handler_receives_the_cached_objects_and_then_all_later_changes()
     informer.stop().await;
 }
 
-/// A handler that waits for one permit of the semaphore before it records each event.
+/// A handler that waits for one semaphore permit before it records each event.
 struct Gated(Arc<Semaphore>, Trace);
 
 impl EventHandler<Pod> for Gated {

@@ -38,13 +38,11 @@ fn builder(script: &Script, limits: Limits) -> Builder<Pod> {
         .limits(limits)
 }
 
-/// Runs an informer whose source is `script`, and returns its first error: the error class, the error
-/// message, and the time from the start to the error.
+/// Runs an informer on `script`, and returns its first error, with the time until the error.
 ///
 /// # Panics
 ///
-/// Panics if the cache stores an object of the failed list, or if the informer does not sync after the first
-/// error.
+/// Panics if the cache stores an object of the failed list, or if the informer does not sync afterwards.
 async fn first_failure(script: &Script, limits: Limits) -> (Class, String, Duration) {
     let began = Instant::now();
     let informer = run(builder(script, limits));

@@ -33,7 +33,7 @@ use tokio::{
 
 use crate::setting::{Running, pod, run};
 
-/// A TCP proxy between client and server that counts the accepted connections and can close them.
+/// A TCP proxy that counts the accepted connections and can close them.
 struct Between {
     address: SocketAddr,
     accepted: Arc<AtomicUsize>,

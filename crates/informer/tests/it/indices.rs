@@ -33,7 +33,7 @@ fn label(key: &'static str) -> impl Fn(&Pod) -> Option<String> + Send + Sync + '
     move |pod| pod.labels().get(key).cloned()
 }
 
-/// Returns the index as text: each index value, followed by the names of the pods indexed under this value.
+/// Returns the index as text: each value with the names of its pods.
 fn index(pods: &SharedInformer<Pod>, index: &(impl IndexRef + ?Sized)) -> String {
     let snapshot = pods.indexer().snapshot();
     let values = snapshot.index_values(index).unwrap();

@@ -23,12 +23,10 @@ use tokio::time::timeout;
 
 use crate::setting::{LONG, labelled, pod, requests};
 
-/// Maximum time for which a test waits for the next reconciliation or stream item. The time is longer than
-/// any backoff in these tests.
+/// Maximum wait for a reconciliation or stream item, longer than any backoff in these tests.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// One item of the stream that `Controller::run` returns: the reconciled object with the reconciler's action,
-/// or an error.
+/// Item of the stream of `Controller::run`: a reconciled object with its action, or an error.
 type Reconciled =
     Result<(ObjectRef<Shared<ConfigMap>>, Action), Error<Infallible, kube_runtime::watcher::Error>>;
 
@@ -56,8 +54,7 @@ impl Noting {
         }
     }
 
-    /// Runs the controller until [`SILENCE`] has elapsed without a reconciliation. Returns the names of the
-    /// reconciled objects.
+    /// Returns the names of reconciled objects, until [`SILENCE`] passes without a reconciliation.
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = timeout(SILENCE, self.reconciled.next()).await {
@@ -87,10 +84,9 @@ fn owned_pod(name: &str, owner: &Value) -> Value {
     pod
 }
 
-/// Makes the server reject the next `times` lists and the next `times` watches with status 503.
+/// Makes the server reject the next `times` lists and as many watches of `resource` with 503.
 ///
-/// Only requests for `resource` in `namespace` are rejected. If `namespace` is empty, requests for `resource`
-/// are rejected regardless of their namespace.
+/// An empty `namespace` means all namespaces.
 fn refuse(server: &Server, resource: &str, namespace: &str, times: u64) {
     for matches in [Match::list(resource), Match::watch(resource)] {
         let matches = match namespace {
@@ -126,8 +122,7 @@ impl Running {
         }
     }
 
-    /// Returns a running controller of config maps. A change of a pod reconciles the config map that owns the
-    /// pod.
+    /// Returns a running controller of config maps, also triggered by changes of their pods.
     fn controller(&self) -> Noting {
         let owned = kube_rs::watcher(self.pods.subscribe().unwrap()).touched_objects();
         let controller = kube_rs::controller(self.maps.subscribe().unwrap());
@@ -184,8 +179,7 @@ async fn a_missed_deletion_of_an_owned_object_reconciles_the_owner() {
     assert_eq!(controller.names().await, set(["a"]));
 }
 
-/// Reads the stream until it ends, or until no item arrives within [`SILENCE`]. Returns the names of the pods
-/// that the stream has returned. Ignores errors that the stream returns.
+/// Returns the pod names from the stream until its end or [`SILENCE`], and ignores errors.
 async fn touched<K: ResourceExt>(
     pods: &mut (impl Stream<Item = Result<K, kube_runtime::watcher::Error>> + Unpin),
 ) -> Vec<String> {

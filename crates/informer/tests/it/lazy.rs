@@ -22,8 +22,7 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// Returns a server with `pods` pods, and the builder of an informer of [`Counted`] pods. This type counts
-/// how often a pod is decoded.
+/// Returns a server with `pods` pods, and the builder of an informer that counts pod decoding.
 fn counted(pods: usize) -> (Server, Builder<Counted>) {
     let seed = (0..pods).map(|number| labelled(&format!("p{number}"), "x"));
     let server = Server::builder().seed(seed).build();
@@ -32,8 +31,7 @@ fn counted(pods: usize) -> (Server, Builder<Counted>) {
     (server, builder)
 }
 
-/// Runs an informer and calls `look` when the informer has synced and its handlers are idle. Stops the
-/// informer when `look` completes.
+/// Runs an informer, and calls `look` when it has synced and its handlers are idle.
 async fn while_it_runs(
     builder: Builder<Counted>,
     look: impl AsyncFnOnce(&SharedInformer<Counted>),

@@ -22,16 +22,13 @@ use crate::{
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Returns a factory whose informers send a list request for their initial list.
-///
-/// A streaming list is a watch request, so a test that counts list requests would miss it.
 fn factory(server: &Server) -> SharedInformerFactory {
     SharedInformerFactory::builder(server.client())
         .initial_list(InitialList::List)
         .build()
 }
 
-/// Waits until the cache contains every change that the server has made so far, and the handlers have
-/// received the resulting events.
+/// Waits until the cache and the handlers have received all changes of the server so far.
 async fn caught_up(pods: &SharedInformer<Pod>, server: &Server) {
     pods.wait_for_sync().deadline(LONG).await.unwrap();
     let reached = pods.wait_for_revision(server.revision(), LONG);

@@ -11,17 +11,11 @@ use tracing::{
 };
 use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
-/// Captures the log lines of the current thread until this value is dropped.
-///
-/// A test's runtime has only one thread, so all log lines of the test are captured.
+/// Captures the log lines of the current thread until dropped.
 pub(crate) struct Logs {
     text: Text,
     _guard: DefaultGuard,
-    /// A second subscriber, which captures nothing.
-    ///
-    /// With only one subscriber in the process, `tracing` could disable a log statement for all threads
-    /// because a thread without this subscriber executed the statement first. A second subscriber prevents
-    /// this.
+    /// A second subscriber, without which `tracing` could disable log statements for all threads.
     _second: Dispatch,
 }
 
@@ -33,14 +27,12 @@ impl Logs {
         Self::capture_with(FmtSpan::NONE)
     }
 
-    /// Captures log lines from level `DEBUG` upward, and one line for each span event that `spans` selects,
-    /// such as the creation of a span.
+    /// Captures log lines from level `DEBUG` upward, and the span events that `spans` selects.
     fn capture_with(spans: FmtSpan) -> Self {
         Self::capture_at(Level::DEBUG, spans)
     }
 
-    /// Captures the log lines of all levels with their targets, and one line for each span event, such as the
-    /// creation of a span.
+    /// Captures all log lines with their targets, and all span events.
     pub(crate) fn capture_everything() -> Self {
         Self::capture_at(Level::TRACE, FmtSpan::FULL)
     }

@@ -37,20 +37,17 @@ use crate::{
 #[derive(Clone, Default)]
 pub(crate) struct Recorder(Arc<Recorded>);
 
-/// The data that all clones of a [`Recorder`] share: the recorded reports and the samplers.
-///
-/// A sampler returns the current metrics of one informer or of one work queue.
+/// The recorded reports and samplers, which all clones of a [`Recorder`] share.
 #[derive(Default)]
 struct Recorded {
     told: Trace,
     samplers: Mutex<Vec<InformerSampler>>,
     queue_samplers: Mutex<Vec<WorkQueueSampler>>,
-    /// A reference that every [`Recording`] clones. The reference count shows how many recordings have not
-    /// been dropped.
+    /// A reference that every [`Recording`] clones, so that the recordings can be counted.
     held: Arc<()>,
 }
 
-/// Receives the metrics of one informer or work queue, and adds each report to the [`Recorder`].
+/// Receives the metrics of one informer or work queue for the [`Recorder`].
 struct Recording {
     told: Trace,
     _held: Arc<()>,
@@ -77,7 +74,7 @@ impl Recorder {
         }
     }
 
-    /// Removes all recorded reports, and returns one line for each report for which `wanted` returns true.
+    /// Removes all recorded reports, and returns the lines for which `wanted` returns true.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));
@@ -128,8 +125,7 @@ impl WorkQueueMetrics for Recording {
     }
 }
 
-/// Returns the builder of an informer that sends its requests to `script` and reports its metrics to
-/// `recorder`.
+/// Returns the builder of an informer that reads from `script` and reports to `recorder`.
 fn builder(script: &Script, recorder: &Recorder) -> Builder<Pod> {
     SharedInformer::builder(script.clone())
         .name("pods")
@@ -329,7 +325,7 @@ async fn skipped_events_are_counted_by_reason() {
     informer.stop().await;
 }
 
-/// Regression test for kubernetes#73587: in client-go, the metrics of a stopped reflector were never removed.
+/// Regression test for kubernetes#73587: the metrics of a stopped reflector were never removed.
 #[tokio::test(start_paused = true)]
 async fn the_metrics_of_an_informer_are_dropped_when_its_run_returns() {
     let server = Server::builder().seed([setting::pod("a")]).build();
@@ -381,8 +377,6 @@ async fn every_informer_of_a_factory_uses_its_collector_until_it_ends() {
     assert_eq!(recorder.under_way(), 0);
 }
 
-/// Tests that a bookmark updates the reported depth of the queue.
-///
 /// In client-go, a bookmark does not update the depth (defect D20 in `docs/client-go.md`).
 #[tokio::test(start_paused = true)]
 async fn the_depth_of_the_queue_is_right_after_every_kind_of_change_bookmarks_included() {

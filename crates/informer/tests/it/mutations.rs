@@ -20,15 +20,13 @@ use crate::setting::LONG;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A `ConfigMap` with an additional field `note` in a mutex. A test can change the note while the object is
-/// in the cache.
+/// A `ConfigMap` with a note that a test can change while the object is in the cache.
 #[derive(Debug, Deserialize)]
 struct Noted {
     metadata: ObjectMeta,
     #[serde(skip)]
     note: Mutex<String>,
-    /// A reference that is shared by all copies of the object. Its reference count shows how many copies have
-    /// not been dropped.
+    /// Reference that all copies of the object share, to count the copies.
     #[serde(skip)]
     alive: Arc<()>,
 }
@@ -107,7 +105,6 @@ fn builder(server: &Server, alive: &Arc<()>) -> (Builder<Noted>, Heard) {
     (builder, heard)
 }
 
-/// A running informer of `Noted` objects, the task that runs it, and the sender that stops it.
 struct Running {
     notes: SharedInformer<Noted>,
     stop: oneshot::Sender<()>,

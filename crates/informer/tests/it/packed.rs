@@ -21,8 +21,7 @@ use crate::setting::{LONG, Running, Trace, builder, in_json, labelled, pod, run}
 
 const SAMPLES: usize = 16;
 
-/// Returns the name, uid, revision and labels of every cached pod, and the decoded pod as JSON or the
-/// decoding error.
+/// Returns the metadata of every cached pod, and the decoded pod or the decoding error.
 pub(crate) fn contents(pods: &SharedInformer<Pod>) -> Vec<Value> {
     let snapshot = pods.indexer().list();
     let whole = |object: &Object<Pod>| {
@@ -69,8 +68,7 @@ async fn change(server: &Server, round: u32) {
     }
 }
 
-/// Changes pods on the server several times. Before each change, asserts that both informers have delivered
-/// the same events and have the same cache content.
+/// Asserts that both informers deliver the same events and cache the same pods after each change.
 pub(crate) async fn same_as_decoded(packed: Running, decoded: Running, server: &Server) {
     let heard = [&packed, &decoded].map(|informer| {
         let trace = Trace::default();
@@ -141,8 +139,7 @@ async fn an_object_returns_its_stored_json_and_its_sizes() {
 }
 
 thread_local! {
-    /// Number of pods that the current test has decoded since the last call of [`decoded`], which sets this
-    /// number to 0.
+    /// Number of pods decoded in this thread since the last call of [`decoded`].
     static DECODED: Cell<usize> = const { Cell::new(0) };
 }
 

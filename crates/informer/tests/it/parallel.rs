@@ -29,11 +29,10 @@ use crate::{
 
 const PODS: usize = 1500;
 
-/// Maximum duration of a wait in real time. Only a failing test reaches this limit.
+/// Maximum real time of a wait, reached only by a failing test.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Returns the JSON of pod `number` at the given revision. The JSON is about one kilobyte long. Pod 700
-/// cannot be decoded.
+/// Returns about one kilobyte of JSON of pod `number`; pod 700 does not decode.
 fn item(number: usize, revision: usize) -> String {
     let containers = if number == 700 {
         "7".to_owned()
@@ -50,7 +49,7 @@ fn event(kind: &str, object: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
-/// Returns the body of a streaming list with pods 0 to `pods - 1`, and the bookmark that ends the list.
+/// Returns a streaming list's body with `pods` pods and the final bookmark.
 fn initial_events(pods: usize) -> String {
     let end = format!(
         r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{pods}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}"#
@@ -59,9 +58,7 @@ fn initial_events(pods: usize) -> String {
     added.chain([event("BOOKMARK", &end)]).collect()
 }
 
-/// Returns scripted responses that contain all pods, followed by two updates of each pod.
-///
-/// The pods arrive as a plain list or as a streaming list. All updates arrive in a single chunk.
+/// Returns responses with all pods, followed by two updates per pod in one chunk.
 fn script(way: InitialList) -> Script {
     let changes = (0..2 * PODS).map(|at| event("MODIFIED", &item(at % PODS, PODS + 1 + at)));
     let changes: String = changes.collect();
@@ -83,14 +80,11 @@ fn script(way: InitialList) -> Script {
 #[derive(Clone, Default)]
 struct Looking(Arc<Told>);
 
-/// The data that all clones of a [`Looking`] handler share: the recorded events, and the pause of the
-/// handler.
-///
-/// After event number `stops_at`, the handler notifies `stopped` and waits for `goes_on`.
+/// The recorded events and the pause of a [`Looking`] handler, shared by its clones.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
-    /// Number of events after which the handler pauses. The value 0 means that it never pauses.
+    /// Number of events after which the handler pauses; 0 means never.
     stops_at: usize,
     stopped: Notify,
     goes_on: Notify,
@@ -188,8 +182,7 @@ async fn undelivered_events_of_a_removed_handler_are_counted_as_discarded() {
     assert_eq!(heard + discarded, all);
 }
 
-/// A barrier for two threads. A thread that waits longer than [`SOON`] continues, and sets `missed` to
-/// true.
+/// A barrier for two threads; after [`SOON`], a thread continues and sets `missed`.
 #[derive(Default)]
 struct Rendezvous {
     came: Mutex<usize>,
@@ -210,7 +203,7 @@ impl Rendezvous {
     }
 }
 
-/// Returns a response that contains all pods as a list or a streaming list, with one chunk per pod.
+/// Returns a list or streaming list of all pods, with one chunk per pod.
 fn in_small_chunks(way: InitialList) -> Answer {
     if way == InitialList::Streaming {
         let events = initial_events(PODS);
@@ -250,7 +243,7 @@ async fn a_list_with_a_chunk_for_each_object_is_decoded_by_several_threads() {
     }
 }
 
-/// Maximum time for which a reflector waits for the next initial event of a streaming list, in the test
+/// Maximum wait for the next initial event in the test
 /// `a_deadline_that_passes_while_another_thread_decodes_does_not_stop_the_reflector`.
 const INITIAL_EVENTS: Duration = Duration::from_millis(20);
 

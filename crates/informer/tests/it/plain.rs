@@ -13,11 +13,9 @@ use tokio::time::sleep;
 
 use crate::setting::{LONG, Trace, labelled, pod};
 
-/// Runs an `Informer` and returns the events that its handler received.
+/// Returns the events of an `Informer` that lists, lists again after an expired watch, and resyncs.
 ///
-/// The cache initially contains two objects from an earlier run. One of them does not exist on the server.
-/// The informer lists, lists again after its watch has expired, and performs a resync. If `delta_fifo` is
-/// true, the informer uses a `DeltaFifo` as its queue.
+/// The cache initially contains two objects, one of which does not exist on the server.
 async fn story(delta_fifo: bool) -> String {
     let server = Server::builder().seed([pod("kept"), pod("new")]).build();
     let known = ["gone", "kept"].map(|name| {

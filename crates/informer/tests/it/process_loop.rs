@@ -28,8 +28,7 @@ use crate::setting::{LONG, labelled, pod};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// The recorded calls of the process function, one per line, and the name of the object for which the
-/// function returns an error.
+/// The recorded calls, one per line, and the name of the object whose calls fail.
 #[derive(Clone, Default)]
 struct Calls {
     lines: Arc<Mutex<String>>,
@@ -66,8 +65,7 @@ fn reflector(server: &Server) -> ReflectorBuilder<Pod> {
         .rng_seed(1)
 }
 
-/// Returns an indexer and a controller configuration. The process function of the configuration records each
-/// call, and stores the deltas in the indexer unless the call fails.
+/// Returns an indexer, and a configuration whose process function records each call and fills the indexer.
 fn config(server: &Server, calls: &Calls) -> (Indexer<Pod>, Config<Pod>) {
     let (pods, mut writer) = indexer::new(Indexers::new()).unwrap();
     let calls = calls.clone();
@@ -85,7 +83,7 @@ fn config(server: &Server, calls: &Calls) -> (Indexer<Pod>, Config<Pod>) {
     (pods.clone(), config.known_objects(pods))
 }
 
-/// The task of a running [`ProcessLoop`]. Dropping the sender `stop` stops the controller.
+/// The task of a running [`ProcessLoop`], and the sender that stops it when dropped.
 struct Running {
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<Ended, InformerError>>,

@@ -21,9 +21,7 @@ use serde_json::{Value, json};
 
 use crate::setting::LONG;
 
-/// A `ListerWatcher` that responds with one list and one watch, both in the same encoding.
-///
-/// The watch sends a few events, and then stays open without sending data.
+/// A `ListerWatcher` that returns one list and one endless watch, both in `encoding`.
 #[derive(Clone)]
 struct Source {
     encoding: Encoding,
@@ -31,7 +29,7 @@ struct Source {
     requested: Arc<Mutex<Vec<Option<Encoding>>>>,
 }
 
-/// Returns the JSON of a pod as a Kubernetes server sends it. The label `state` contains the revision.
+/// Returns a pod's JSON as a server sends it, with the revision in the label `state`.
 fn pod(name: &str, revision: u64) -> Value {
     json!({
         "apiVersion": "v1",
@@ -149,9 +147,7 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Runs an informer until a subscription has received the addition of pod `d`.
-///
-/// Returns the received events and the cached objects, one per line, sorted.
+/// Returns the sorted lines of events and cached objects, once pod `d` was added.
 async fn outcome<K>(builder: Builder<K>) -> String
 where
     K: Resource + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -196,8 +192,7 @@ fn show<K: Resource + Debug>(object: &kube_informer::Object<K>) -> String {
     format!("{:?}", *object.get().unwrap())
 }
 
-/// Asserts that an informer has the same events and cached objects with protobuf responses as with
-/// JSON responses.
+/// Asserts equal events and cached objects with protobuf and JSON responses.
 async fn same<K>(configure: impl Fn(Source) -> Builder<K>)
 where
     K: Resource + Debug + DeserializeOwned + Send + Sync + 'static,

@@ -24,7 +24,7 @@ fn paths<const N: usize>(texts: [&str; N]) -> [FieldPath; N] {
     texts.map(|text| text.parse().unwrap())
 }
 
-/// Returns a pod with labels, annotations, a spec with volumes and environment variables, and a status.
+/// Returns a pod with labels, annotations, volumes, environment variables and a status.
 fn full(name: &str) -> Value {
     let mut pod = labelled(name, "x");
     pod["metadata"]["annotations"] = json!({"note": "1"});
@@ -47,8 +47,7 @@ where
     SharedInformer::<K>::builder(ListWatch::<K>::new(server.client())).rng_seed(1)
 }
 
-/// Runs an informer, calls `look` when the informer has synced and its handlers are idle, and stops the
-/// informer when `look` completes.
+/// Runs an informer, calls `look` after the sync, and stops when `look` completes.
 async fn while_it_runs<K>(builder: Builder<K>, look: impl AsyncFnOnce(&SharedInformer<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
@@ -62,7 +61,7 @@ where
     controller.run(looked).await.unwrap();
 }
 
-/// Returns three builders of an informer: with a decoded cache, with a lazy cache, and with a packed cache.
+/// Returns builders of an informer with a decoded, a lazy and a packed cache.
 fn forms(building: impl Fn() -> Builder<Pruned<Pod>>) -> [Builder<Pruned<Pod>>; 3] {
     [building(), building().lazy(), building().packed()]
 }

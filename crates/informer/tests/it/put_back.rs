@@ -45,17 +45,15 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// Returns the body of a streaming list: the items as `ADDED` events, and the bookmark that ends the list.
+/// Returns the body of a streaming list with these items.
 fn streamed(revision: u64, items: &[String]) -> String {
     let items: String = items.iter().map(|item| event("ADDED", item)).collect();
     items + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// Returns the server's answers to an initial list and to the next watch. A streaming list and the watch are
-/// one answer.
+/// Returns the server's answers to an initial list and to the next watch.
 ///
-/// `all` contains the revision and the items of the list. `watch` contains the first events of the watch, and
-/// `then` describes what the watch does after these events.
+/// `all` is the revision and the items of the list. After the events `watch`, the watch does `then`.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -71,8 +69,7 @@ fn app(pod: &Object<Pod>) -> String {
     pod.labels().get("app").unwrap_or("-").to_owned()
 }
 
-/// A handler that records the name of each object and its label `app`, which contains a color. An update is
-/// recorded with the old and the new color.
+/// A handler that records the color in the label `app` of each object, before and after an update.
 #[derive(Clone, Default)]
 struct Colours(Trace);
 
@@ -158,10 +155,7 @@ async fn check_applied(building: Builder<Pod>, what: &str) {
     informer.stop().await;
 }
 
-/// Tests a wait for the revision of a write that the restore of the server removes.
-///
-/// The write had revision 8. After the restore, the informer lists again at revision 9. Revision 9 is higher
-/// than 8, but the cache does not contain the write, so the wait must fail.
+/// The restored server lists at a higher revision, but the cache lacks the write.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {
@@ -250,10 +244,7 @@ async fn a_restored_source_does_not_affect_another_source() {
     }
 }
 
-/// Tests a difference that a consistency check finds while the informer lists after an expired watch.
-///
-/// The list in progress reuses each cached object whose uid and revision are unchanged, so it can't correct
-/// the difference. The informer must therefore repeat the list and decode all objects.
+/// The list in progress reuses cached objects, so it can't correct the difference.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);
@@ -287,10 +278,7 @@ async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_i
     }
 }
 
-/// Tests a difference that a consistency check finds while the informer lists after an expired watch.
-///
-/// The difference does not prove that the server was restored. Therefore, the pending wait for a revision
-/// must complete without an error, and the pending write must remain in the `MutationCache`.
+/// Unlike a restore of the server, a difference must not end waits or pending writes.
 #[tokio::test(start_paused = true)]
 async fn a_difference_found_during_a_list_keeps_waits_and_pending_writes() {
     let second = Duration::from_secs(1);
@@ -361,8 +349,7 @@ async fn a_standalone_reflector_stores_the_list_of_the_restored_server() {
     }
 }
 
-/// After the restore, the server updates pod `a` and assigns revision 2 to the update. The informer has
-/// already received pod `a` with the same uid and revision 2, but with another label.
+/// After the restore, the server assigns the known revision 2 to another change of pod `a`.
 #[tokio::test(start_paused = true)]
 async fn an_object_changed_after_a_restore_is_delivered_at_an_already_seen_revision() {
     for way in [InitialList::Streaming, InitialList::List] {

@@ -19,7 +19,7 @@ use tokio::{sync::Semaphore, time::sleep};
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// A queue that records each call of `resync`, and the deltas of each batch that `pop_batch` returns.
+/// A queue that records calls of `resync` and the deltas of each popped batch.
 struct Noting<Q>(Q, Trace);
 
 impl<Q: Queue<Pod>> Queue<Pod> for Noting<Q> {
@@ -72,12 +72,7 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Blocks an informer with a handler whose buffer is full, and returns the recorded calls of the informer's
-/// queue.
-///
-/// While the informer is blocked, the function changes one pod three times and waits for a resync. It then
-/// unblocks the handler. The returned text contains the resync and all batches that the queue returned after
-/// the informer was blocked.
+/// Returns the resync and the batches of a queue after a full buffer has blocked its informer.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

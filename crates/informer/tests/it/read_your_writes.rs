@@ -45,7 +45,7 @@ fn uid(pod: &Pod) -> &str {
     pod.metadata.uid.as_deref().unwrap()
 }
 
-/// Returns a running informer that has synced and whose watch has been open for two seconds.
+/// Returns a synced informer whose watch has been open for two seconds.
 async fn watching(builder: Builder<Pod>, server: &Server) -> Running {
     let informer = run(builder);
     informer.caught_up(server).await;
@@ -123,8 +123,7 @@ async fn a_wait_that_times_out_reports_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// Tests that the informer detects a restored server by the revision of a bookmark, and by the revision of
-/// the list after a rejected watch.
+/// The restore is detected by a bookmark, and by the list after a rejected watch.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
     for lists in [false, true] {
@@ -387,8 +386,7 @@ async fn an_overlay_enforces_its_limits_and_accepts_only_named_objects_with_orde
     informer.stop().await;
 }
 
-/// Creates pod `b` on the server whenever the overlay does not contain this pod, until the informer stops.
-/// Reads the overlay at the start, after each event, and after each report of [`MutationCache::lapsed`].
+/// Creates pod `b` whenever the overlay does not contain this pod, until the informer stops.
 async fn keep_alive(server: Server, informer: SharedInformer<Pod>, overlay: MutationCache<Pod>) {
     let mut events = informer.subscribe().unwrap();
     let mut lapsed = overlay.lapsed();

@@ -11,9 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::setting::{LONG, Trace, in_json, labelled, listing, pod, requests, run};
 
-/// Sleeps for two seconds. Tests call this function before they close a watch.
-///
-/// If a watch closes without an event within its first second, the informer treats the watch as failed.
+/// Sleeps for two seconds, because a watch that closes in its first second counts as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

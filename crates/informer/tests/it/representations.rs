@@ -130,7 +130,6 @@ async fn a_derived_custom_resource_has_typed_and_metadata_informers() {
     factory.shutdown().await;
 }
 
-/// Tests that metadata objects from a list and from a watch contain their API version and kind.
 #[tokio::test(start_paused = true)]
 async fn metadata_state_their_kind_in_both_encodings() {
     let server = Server::builder().seed([pod("a")]).build();

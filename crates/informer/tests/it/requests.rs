@@ -27,15 +27,12 @@ const EXPIRED: &str = r#"{"kind":"Status","code":410,"reason":"Expired","message
 const INTERNAL: &str = r#"{"kind":"Status","code":500,"reason":"InternalError"}"#;
 const THROTTLED: &str = r#"{"kind":"Status","code":429,"reason":"TooManyRequests"}"#;
 
-/// Runs a reflector whose source returns `answers` in order, and asserts that the requests equal
-/// `expected`.
-///
-/// Returns the errors that the reflector reported, and its store.
+/// Runs a reflector whose source returns `answers`, and asserts that the requests equal `expected`.
 async fn check(answers: impl IntoIterator<Item = Answer>, expected: Expect) -> Outcome {
     check_with(answers, |reflector| reflector, expected).await
 }
 
-/// The errors that a reflector has reported in one run, and the content of its store after the run.
+/// The errors that a reflector has reported, and its store after the run.
 struct Outcome {
     errors: String,
     indexer: Indexer<Pod>,
@@ -74,8 +71,7 @@ fn opened(text: String) -> Answer {
     hangs(text)
 }
 
-/// Returns an answer to a watch request. The answer's body is `text`, and ends without an error after two
-/// seconds.
+/// Returns an answer to a watch with the body `text`, which ends after two seconds.
 fn closes(text: String) -> Answer {
     Answer::Body(text, Then::EndsAfter(Duration::from_secs(2)))
 }
@@ -155,11 +151,7 @@ async fn event_older_than_its_object_in_the_cache_is_followed_by_a_list_of_the_n
     assert_eq!(outcome.indexer.snapshot().revision(), 32.into());
 }
 
-/// Tests a watch that sends an event for pod `b` with a lower revision than the preceding event for
-/// pod `a`.
-///
-/// The reflector must apply the event without an error. A lower revision than the cached revision of the same
-/// pod could mean that the server was restored, but the watch of this test sends no such event.
+/// The event with the lower revision is of another pod. For the same pod, it could mean a restored server.
 #[tokio::test(start_paused = true)]
 async fn event_below_the_last_revision_is_applied_and_the_watch_resumes_from_the_last_one() {
     let outcome = check(
@@ -206,7 +198,7 @@ async fn bookmarks_advance_the_revision_as_events_do() {
     assert_eq!(outcome.indexer.snapshot().revision(), 42.into());
 }
 
-/// Tests that the reflector ignores the revision of an event whose type it does not know.
+/// The reflector ignores the revision of the unknown event.
 #[tokio::test(start_paused = true)]
 async fn an_event_of_an_unknown_type_is_followed_by_a_relist() {
     let outcome = check(

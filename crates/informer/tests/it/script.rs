@@ -21,10 +21,11 @@ pub(crate) enum Answer {
     Never,
     /// The request receives the contained answer after this delay.
     After(Duration, Box<Answer>),
-    /// The response is a body with this text as its first chunk. `Then` describes the rest of the body.
+    /// A body with this text as its first chunk; `Then` describes the rest.
     Body(String, Then),
-    /// The response is a body that begins with these chunks. `Then` describes the rest of the body. Each
-    /// chunk becomes ready only after the client has read the previous chunk.
+    /// A body that begins with these chunks; `Then` describes the rest.
+    ///
+    /// Each chunk becomes ready only after the client has read the previous chunk.
     Chunks(Vec<String>, Then),
     /// The response is a body that repeats this text without end and without delay.
     Flood(&'static str),
@@ -39,25 +40,25 @@ pub(crate) enum Then {
     EndsAfter(Duration),
     Breaks(Class),
     Hangs,
-    /// The body continues with chunks without end, each after a pause of this duration. The function receives
-    /// the number of the chunk, counted from 1, and returns the text of the chunk.
+    /// The body has endless further chunks, after pauses of this duration.
+    ///
+    /// The function returns the text of a chunk from its number, counted from 1.
     Goes(Duration, fn(u64) -> String),
 }
 
-/// A source that gives scripted answers to list and watch requests, in order. Requests after the last answer
-/// never complete.
+/// A source that gives scripted answers to list and watch requests, in order.
+///
+/// Requests after the last answer never complete.
 #[derive(Clone)]
 pub(crate) struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,
     /// The received requests, one per line, with verb, revision and continue token.
     pub(crate) requests: Trace,
-    /// The received requests, one per line: the time in seconds since the creation of the script, the verb,
-    /// and the query parameters. The parameters that are specific to watches are omitted.
+    /// The received requests, one per line: seconds since the creation, verb and query parameters.
     pub(crate) log: Trace,
     begun: Instant,
     streams: bool,
-    /// A value whose references are counted. Every pending request, every response body that has not been
-    /// dropped, and every clone of the script holds one reference.
+    /// A value that every pending request, undropped response body and clone of the script references.
     under_way: Arc<()>,
 }
 
@@ -86,8 +87,7 @@ impl Script {
         self.answers.lock().len()
     }
 
-    /// Returns the number of requests and response bodies that have not been dropped, plus the number of
-    /// other clones of the script.
+    /// Returns the number of pending requests, undropped response bodies and other clones of the script.
     pub(crate) fn under_way(&self) -> usize {
         Arc::strong_count(&self.under_way) - 1
     }
@@ -161,8 +161,7 @@ impl Script {
         })
     }
 
-    /// Returns a line for the log, with the time, the verb and the query parameters of a request. Asserts the
-    /// values of the parameters that are specific to watches, and omits these parameters.
+    /// Returns the log's line for a request, and asserts the query parameters of watches.
     fn line(&self, verb: &str, options: &ListOptions) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let shown = match options.send_initial_events {
@@ -238,10 +237,7 @@ pub(crate) fn error_event(status: &str) -> String {
     event("ERROR", status)
 }
 
-/// Yields to the other tasks once.
-///
-/// Unlike tokio's `yield_now`, the calling task is ready to run again at once, before the runtime handles
-/// timers and I/O.
+/// Yields once; unlike after tokio's `yield_now`, timers and I/O are not handled before the task.
 async fn woken_at_once() {
     let mut is_woken = false;
     std::future::poll_fn(|cx| {

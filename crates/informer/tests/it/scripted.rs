@@ -44,7 +44,7 @@ async fn the_pages_before_an_expired_page_are_discarded() {
     informer.stop().await;
 }
 
-/// Returns `answer` with this content type instead of `application/json`. The body remains JSON.
+/// Returns `answer` with this content type instead of `application/json`.
 fn labelled(content_type: &'static str, answer: Answer) -> Answer {
     Answer::Labelled(content_type, Box::new(answer))
 }

@@ -14,8 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-/// Maximum duration of a wait while tokio's clock is paused. The paused clock advances without delay when all
-/// tasks wait, so a wait that would never end fails at once in real time.
+/// Maximum duration of a wait under tokio's paused clock, which takes no real time.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn pod(name: &str) -> Value {
@@ -27,15 +26,14 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// Returns a pod whose label `app` has the value `value`. The pod has no revision, so an update with this pod
-/// is unconditional.
+/// Returns a pod with the label `app`. Without a revision, so updates with this pod are unconditional.
 pub(crate) fn labelled(name: &str, value: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["labels"] = json!({"app": value});
     pod
 }
 
-/// Returns the encoding that the informers of the tests request: JSON, or the value of `TEST_ENCODING`.
+/// Returns the encoding that the tests request: JSON, or the value of `TEST_ENCODING`.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test reads the encoding that its stage of the CI selects"
@@ -55,12 +53,12 @@ pub(crate) fn builder(server: &Server) -> Builder<Pod> {
         .encoding(encoding())
 }
 
-/// Returns the builder of an informer of pods that requests JSON, for tests that send or compare JSON.
+/// Returns the builder of an informer that requests JSON.
 pub(crate) fn in_json(server: &Server) -> Builder<Pod> {
     builder(server).encoding(Encoding::Json)
 }
 
-/// Returns the builder of an informer of pods that uses plain lists instead of streaming lists.
+/// Returns the builder of an informer that uses plain instead of streaming lists.
 pub(crate) fn listing(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::List)
 }
@@ -70,7 +68,7 @@ pub(crate) fn streaming(server: &Server) -> Builder<Pod> {
     builder(server).initial_list(InitialList::Streaming)
 }
 
-/// A running informer of pods, the task that runs it, and the sender that stops it.
+/// A running informer of pods, its task, and the sender that stops the task.
 pub(crate) struct Running {
     pub(crate) pods: SharedInformer<Pod>,
     stop: oneshot::Sender<()>,
@@ -93,8 +91,7 @@ pub(crate) fn run(builder: Builder<Pod>) -> Running {
 }
 
 impl Running {
-    /// Waits until the cache contains every change that the server has made so far, and the handlers have
-    /// received the resulting events.
+    /// Waits until the cache and the handlers have received all changes of the server.
     pub(crate) async fn caught_up(&self, server: &Server) {
         self.pods.wait_for_sync().deadline(LONG).await.unwrap();
         self.pods
@@ -106,8 +103,7 @@ impl Running {
             .expect("the handlers are idle in time");
     }
 
-    /// Aborts the informer's task, which drops the future of `Controller::run`. The informer does not save
-    /// its cache and does not drain the events of its handlers.
+    /// Aborts the informer's task, so that it neither saves its cache nor drains events.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.is_err_and(|error| error.is_cancelled()));
@@ -120,7 +116,7 @@ impl Running {
     }
 }
 
-/// Recorded lines of text. A trace is also a handler of pods that records each event in one line.
+/// Recorded lines of text. Also a handler of pods that records each event in one line.
 #[derive(Clone, Default)]
 pub(crate) struct Trace(Arc<Mutex<Vec<String>>>);
 
@@ -179,8 +175,7 @@ pub(crate) fn show(event: &Event<Pod>) -> String {
     }
 }
 
-/// Returns the list and watch requests that the server has received, one per line, with revision, page size
-/// and response status.
+/// Returns the server's list and watch requests as lines, with revision, page size and response status.
 pub(crate) fn requests(server: &Server) -> String {
     let log = server.requests();
     let wanted = |request: &&LoggedRequest| matches!(request.verb, Verb::List | Verb::Watch);

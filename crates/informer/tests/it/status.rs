@@ -30,7 +30,7 @@ fn builder(script: &Script) -> Builder<Pod> {
         .rng_seed(1)
 }
 
-/// Returns the text of the current status and of every later status until the informer stops, one per line.
+/// Returns the current and all later statuses until the informer stops, one per line.
 async fn lines(mut status: StatusReader) -> String {
     let trace = Trace::default();
     trace.note(status.get().to_string());
@@ -179,10 +179,7 @@ async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     informer.stop().await;
 }
 
-/// Tests an informer with three list-watches and a handler whose first callback never returns.
-///
-/// The handler's buffer holds one event, so the handler blocks the delivery of further events. Nevertheless,
-/// the objects of all three lists must be stored in the cache.
+/// The objects of all three lists reach the cache although a handler blocks further events.
 #[tokio::test(start_paused = true)]
 async fn a_full_handler_does_not_keep_the_first_list_out_of_the_cache() {
     let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);

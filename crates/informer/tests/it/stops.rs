@@ -42,8 +42,7 @@ pub(crate) fn alive() -> usize {
     metrics.num_alive_tasks()
 }
 
-/// Yields to other tasks until at most `baseline` tasks exist, and returns whether this happened within 1000
-/// yields. The paused clock does not advance.
+/// Yields until at most `baseline` tasks exist; returns false after 1000 yields.
 pub(crate) async fn until_gone(baseline: usize) -> bool {
     for _ in 0..1000 {
         if alive() <= baseline {
@@ -54,19 +53,17 @@ pub(crate) async fn until_gone(baseline: usize) -> bool {
     false
 }
 
-/// A handler that computes the existing objects from its events, and records each event that contradicts the
-/// earlier events.
+/// A handler that rebuilds the objects from its events, and records contradictory events.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<Told>>);
 
-/// The state of a [`Replay`]: the objects that exist according to the received events, and the events that
-/// contradict earlier events.
+/// The objects and contradictions that a [`Replay`] has found in its events.
 #[derive(Default)]
 struct Told {
     /// The last delivered revision of each existing object, by object name.
     objects: BTreeMap<String, String>,
     synced: bool,
-    /// The events that contradict the earlier events, such as an update of an unknown object.
+    /// Contradictory events, such as an update of an unknown object.
     faults: Vec<String>,
 }
 
@@ -113,8 +110,7 @@ impl Replay {
         pods.handler(self.clone()).register().unwrap()
     }
 
-    /// Asserts that no event contradicted the earlier events, and that the objects computed from the events
-    /// equal the objects in the cache.
+    /// Asserts that no event was contradictory and the rebuilt objects equal the cache.
     fn check(&self, pods: &SharedInformer<Pod>) {
         let told = self.0.lock();
         assert_eq!(told.faults, [""; 0]);
@@ -129,20 +125,14 @@ impl Replay {
     }
 }
 
-/// The handlers of an informer, and tasks that wait for the informer and for its handlers.
-///
-/// When the informer stops, every task in `waits` must complete.
+/// The handlers of an informer, and the tasks `waits`, which must end when the informer stops.
 struct Hanging {
     pods: SharedInformer<Pod>,
     registrations: Vec<Registration<Pod>>,
     waits: JoinSet<()>,
 }
 
-/// Registers three handlers, and spawns tasks that wait for the informer and for the handlers.
-///
-/// The first handler blocks the informer when its buffer is full. The second handler checks the events that
-/// it receives. The third handler panics. The tasks wait for the sync of each handler and of the informer,
-/// and for a call of `add_index`.
+/// Registers a blocking, a checking and a panicking handler, and spawns tasks that wait for the informer.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {
@@ -178,10 +168,7 @@ fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
 }
 
 impl Hanging {
-    /// Asserts that every wait ends after the informer has stopped.
-    ///
-    /// `at` is the number of polls of the informer before it was stopped. The failure message
-    /// contains this number.
+    /// Asserts that every wait ends after the informer was stopped at its poll number `at`.
     async fn all_end(mut self, at: usize) {
         let ends = async {
             while let Some(ended) = self.waits.join_next().await {
@@ -248,8 +235,7 @@ async fn a_while_after(synced: WaitForSync) {
     }
 }
 
-/// Polls `run` up to `polls` times, yields to other tasks after each poll, and then drops `run`. Returns
-/// whether `run` completed.
+/// Polls `run` up to `polls` times, drops it, and returns whether it completed.
 async fn dropped_after<T>(polls: usize, run: impl Future<Output = T>) -> bool {
     let mut run = pin!(run);
     for _ in 0..polls {

@@ -50,13 +50,12 @@ fn bookmark(revision: u64) -> String {
     bookmark_saying(revision, "null")
 }
 
-/// Returns the bookmark that ends the initial events of a streaming list, with this revision.
+/// Returns the bookmark that ends a streaming list's initial events at `revision`.
 fn end(revision: u64) -> String {
     bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// The result of one run of a reflector: the changes that its store received, its errors, and the number of
-/// requests that are still pending.
+/// Result of a reflector's run: changes, errors, and the number of pending requests.
 struct Outcome {
     /// The changes that the store received, one per line.
     heard: String,
@@ -64,9 +63,7 @@ struct Outcome {
     under_way: usize,
 }
 
-/// Runs a reflector with these scripted answers for the duration `within`, and asserts that its requests
-/// equal `asked`. Returns the changes that the store received, the errors, and the number of pending
-/// requests.
+/// Runs a reflector for the time `within`, and asserts that its requests equal `asked`.
 async fn check(
     answers: impl IntoIterator<Item = Answer>,
     within: Duration,
@@ -434,10 +431,9 @@ async fn a_stop_during_a_streaming_list_or_its_pause_ends_at_once() {
     assert_eq!(script.requests.len(), 1, "the stop came during the pause");
 }
 
-/// A source whose lists come from a script, and whose watches never pause.
+/// A source with scripted lists, and with watches that always have another bookmark ready.
 ///
-/// Each watch always has another bookmark ready. Before each bookmark, the watch advances the paused
-/// clock by one second.
+/// Before each bookmark, the watch advances the paused clock by one second.
 struct Busy(Script);
 
 impl ListerWatcher for Busy {

@@ -21,11 +21,10 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::setting::{Trace, builder, labelled, pod, run};
 
-/// Key of the annotation that contains the number of times that the object was transformed.
+/// Key of the annotation with the number of transforms of the object.
 const TIMES: &str = "transformed";
 
-/// Returns a transform that counts its calls in `calls`, and increments the annotation [`TIMES`] of the
-/// object.
+/// Returns a transform that counts its calls, in `calls` and in the annotation [`TIMES`].
 fn count(calls: &Arc<AtomicUsize>) -> impl Fn(&mut Pod) + Send + Sync + 'static + use<> {
     let calls = Arc::clone(calls);
     move |pod| {
@@ -67,8 +66,7 @@ fn listen(pods: &SharedInformer<Pod>) -> Trace {
     trace
 }
 
-/// Runs an informer through additions, updates, deletions, a relist and a resync. Returns the events that the
-/// informer's handler received, and the number of calls of the informer's transform.
+/// Returns the events of an informer during changes, a relist and a resync, and the number of transforms.
 async fn story(queue: impl Queue<Pod> + 'static) -> (String, usize) {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

@@ -33,7 +33,7 @@ fn bookmark(revision: u64, annotations: &str) -> String {
     event("BOOKMARK", &format!(r#"{{"metadata":{meta}}}"#))
 }
 
-/// Returns the body of a streaming list: the pods as `ADDED` events, and the bookmark that ends the list.
+/// Returns the body of a streaming list with these pods.
 fn streamed(revision: u64, pods: &[String]) -> String {
     let added: String = pods.iter().map(|pod| event("ADDED", pod)).collect();
     added + &bookmark(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
@@ -53,9 +53,9 @@ async fn listening(builder: Builder<Pod>) -> (Running, Trace) {
     (informer, trace)
 }
 
-/// Returns the watch events that the server sends `second` seconds after the start of the watch. Some events
-/// contain objects with old revisions, because the client gains or loses access to existing objects. Other
-/// events change pod `a` at a new revision.
+/// Returns the events that the watch sends after `second` seconds, some with old revisions.
+///
+/// An object with an old revision is one to which the client gains or loses access.
 fn grants(second: u64) -> String {
     match second {
         1 => event("ADDED", &pod("granted", 3)) + &event("ADDED", &pod("too", 2)),
@@ -192,11 +192,7 @@ async fn disabled_detection_probes_nothing_and_keeps_the_last_revision() {
     informer.stop().await;
 }
 
-/// Tests an empty streaming list of an informer whose cache contains an object.
-///
-/// An empty streaming list can be wrong: a proxy, or a server whose watch cache is not ready, can end the
-/// list before it has sent the objects. The informer must therefore send a list request, and empty the cache
-/// only if the response is also empty.
+/// An empty streaming list can be wrong: a proxy or an incomplete watch cache may have ended it early.
 #[tokio::test(start_paused = true)]
 async fn an_empty_streaming_list_empties_the_cache_only_if_a_list_confirms_it() {
     let first = || Answer::Body(streamed(10, &[pod("a", 5)]), Then::EndsAfter(SECOND * 400));

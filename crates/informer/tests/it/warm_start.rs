@@ -47,7 +47,7 @@ use crate::{
     setting::{LONG, Running, Trace, builder, labelled, pod, requests, run},
 };
 
-/// Returns the path of a folder for the test `name`, and deletes this folder if it exists.
+/// Deletes the folder of the test `name`, and returns its path.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("warm-start")
@@ -60,8 +60,7 @@ fn file(name: &str) -> PathBuf {
     folder(name).join("pods.jsonl")
 }
 
-/// Returns a saved store in the file `path`. The clock of the saved store advances by one hour each time the
-/// clock is read.
+/// Returns a saved store whose clock advances by one hour per reading.
 fn saved(path: &Path) -> SavedStore {
     let hours = std::sync::atomic::AtomicU64::new(0);
     SavedStore::in_file(path, "1").clock(move || {
@@ -74,8 +73,7 @@ fn warm(server: &Server, path: &Path) -> Builder<Pod> {
     builder(server).warm_start(saved(path))
 }
 
-/// Runs an informer until its cache matches the server, and then stops the informer. The stop saves the
-/// cache.
+/// Runs an informer until its cache matches the server; stopping it saves the cache.
 async fn save(server: &Server, informer: Builder<Pod>) {
     let informer = run(informer);
     informer.caught_up(server).await;
@@ -92,8 +90,7 @@ fn started(informer: &Running) -> String {
     }
 }
 
-/// Returns the requests that the server has received after the first `before` requests. Sets `before` to the
-/// number of all requests.
+/// Returns the requests after the first `before`, and sets `before` to the current number.
 fn asked(server: &Server, before: &mut usize) -> String {
     let all = requests(server);
     let new = all.lines().skip(*before).map(|line| format!("{line}\n"));

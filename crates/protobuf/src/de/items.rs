@@ -16,7 +16,7 @@ use crate::{
 
 /// The serde `SeqAccess` of a list.
 ///
-/// Each item is one field in the bytes, except for packed numbers: a field can then contain several items.
+/// A field of packed numbers contains several items.
 pub(super) struct Items<'de, 'c> {
     /// The item that the visitor received last.
     slot: Slot<'de, 'c>,
@@ -73,9 +73,7 @@ impl<'de, 'c> Items<'de, 'c> {
 impl<'de> SeqAccess<'de> for &mut Items<'de, '_> {
     type Error = Error;
 
-    /// Returns the number of remaining items, with which a vector allocates its exact capacity.
-    ///
-    /// Returns `None` for lists of numbers or booleans, because they can be packed.
+    /// Returns the number of remaining items, or `None` for a list that can be packed.
     #[inline]
     fn size_hint(&self) -> Option<usize> {
         (!self.is_packable()).then_some(self.left)

@@ -21,21 +21,19 @@ use crate::{
     wire::{WireError, WireFields, WireValue},
 };
 
-/// The serde `MapAccess` of a message or a map. The visitor receives the members in the order of the bytes.
+/// The serde `MapAccess` of a message or a map, in the order of the bytes.
 ///
-/// With [`Missing::Zero`], the visitor also receives fields that the bytes do not contain, if Go's JSON
-/// encoder writes such fields with their zero values.
+/// With [`Missing::Zero`], includes missing fields that Go's JSON encoder writes with their zero values.
 pub(super) struct Members<'de, 'c> {
     /// The value of the member that the visitor received last.
     slot: Slot<'de, 'c>,
     fields: WireFields<'de>,
     names: Names,
-    /// Index in [`Message::fields`] of the first field after the last field that was read or skipped.
+    /// Index in [`Message::fields`] after the last field that was read or skipped.
     at: usize,
     /// The name of the member that the visitor received last, as bytes.
     name: &'de [u8],
-    /// The outer message, if the current message is an inline field. The members of an inline field are
-    /// members of the outer message's JSON object.
+    /// The outer message, if the current message is an inline field.
     outer: Option<Outer<'de>>,
     /// The next member of the object's type meta.
     type_meta: TypeMeta,
@@ -105,9 +103,8 @@ impl<'de, 'c> Members<'de, 'c> {
         })
     }
 
-    /// Reads the next field of the message into `value`. Returns the field, or `None` after the last field.
-    ///
-    /// Not inlined: a copy of this large function in each visitor would slow down decoding.
+    /// Reads the next field of the message into `value`, and returns the field.
+    // A copy of this large function in each visitor would slow down decoding.
     #[inline(never)]
     fn next_field(&mut self, message: &'static Message) -> Result<Option<&'static Field>, Error> {
         loop {
@@ -150,9 +147,7 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Sets `value` for the next field that the bytes do not contain, but that Go's JSON encoder writes.
-    ///
-    /// Returns this field, or `None` if no such field has a number below `number`.
+    /// Sets `value` for the next missing field below `number` that Go's JSON encoder writes.
     #[inline(never)]
     fn next_missing(&mut self, message: &'static Message, number: u32) -> Option<&'static Field> {
         while let Some(field) = message.fields.get(self.at)
@@ -167,9 +162,10 @@ impl<'de, 'c> Members<'de, 'c> {
         None
     }
 
-    /// Skips the field at `start` if `message` does not define a field with its number.
+    /// Skips the field at `start`, which `message` does not define.
     ///
-    /// Returns an error if `message` defines the field. The field then follows a field with a greater number.
+    /// # Errors
+    /// Returns an error if `message` defines the field, which then follows a field with a greater number.
     #[cold]
     fn skip_unknown(
         &mut self,
@@ -186,9 +182,7 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Makes an inline message the current message, whose fields are read next.
-    ///
-    /// The rest of the outer message is read after the last field of the inline message.
+    /// Makes an inline message the current message. The rest of the outer message is read afterwards.
     #[cold]
     fn enter(&mut self, message: &'static Message, bytes: &'de [u8]) {
         let outer = Outer {
@@ -209,7 +203,7 @@ impl<'de, 'c> Members<'de, 'c> {
         self.outer = outer.around.map(|around| *around);
     }
 
-    /// Reads the next member of a message into `value`. Returns its name, or `None` after the last member.
+    /// Reads the next member of a message into `value`, and returns its name.
     #[inline]
     fn next_name(&mut self, message: &'static Message) -> Result<Option<&'static str>, Error> {
         let are_missing_omitted = self.slot.context.options.missing == Missing::Nothing;
@@ -224,9 +218,7 @@ impl<'de, 'c> Members<'de, 'c> {
 
     /// Reads the next member into `value` and returns its name, but only in the most frequent case.
     ///
-    /// Returns `None` in all other cases: the member's field is not plain ([`Message::plain_position`]), its
-    /// tag does not have the field's usual wire type, or a field that Go always writes is missing before the
-    /// member. The caller must then call [`next_of_any_form`](Self::next_of_any_form).
+    /// If the result is `None`, the caller must call [`next_of_any_form`](Self::next_of_any_form).
     #[inline(never)]
     fn next_plain(
         &mut self,
@@ -293,15 +285,14 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Reads the next entry of a map into `value`, and returns its key, or `None` after the last entry.
-    ///
-    /// In the bytes, an entry is a message with the fields `{1: key, 2: value}`.
+    /// Reads the next entry of a map into `value`, and returns its key.
     #[inline]
     fn next_map_key(&mut self, value_type: Type) -> Result<Option<Cow<'de, str>>, Error> {
         let Some(entry) = self.fields.next() else {
             return Ok(None);
         };
         self.slot.context.count()?;
+        // An entry is a message with the fields `{1: key, 2: value}`.
         let (mut key, mut value) = (&[][..], None);
         for field in WireFields::new(entry?.1.bytes()?) {
             match field? {
@@ -337,7 +328,7 @@ impl<'de, 'c> Members<'de, 'c> {
         Some(name)
     }
 
-    /// Returns the last element of the JSON path of the member that the visitor received last.
+    /// Returns the element of the JSON path for the member that the visitor received last.
     #[cold]
     fn step(&self) -> Step {
         let name = String::from_utf8_lossy(self.name).into_owned();
@@ -348,10 +339,9 @@ impl<'de, 'c> Members<'de, 'c> {
     }
 }
 
-/// Reads a value into `value`. The tag before the value must have the field's usual wire type.
+/// Reads a single value of the field's usual wire type into `value`, if valid.
 ///
-/// The field must be neither a list nor a map. Returns `None` if the bytes are invalid. Returning the value
-/// instead would cost a third of the decoding time, because the value would be copied.
+/// Returning the value instead would copy it, which costs a third of the decoding time.
 #[inline]
 fn usual_value<'de>(
     context: &Context<'de>,

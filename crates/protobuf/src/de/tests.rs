@@ -49,9 +49,7 @@ fn sent_zero_values_are_omitted_as_in_go() {
     );
 }
 
-/// Tests varints that encode 0 in two bytes, as the value of an integer and as a length.
-///
-/// No encoder writes such a varint, and every decoder accepts it.
+/// Tests varints that encode 0 in two bytes, which decoders accept but no encoder writes.
 #[test]
 fn a_zero_of_two_bytes_is_omitted_as_a_zero_of_one_byte() {
     let image = vec![0x12, 0x80, 0x00];
@@ -136,8 +134,6 @@ fn numbers_are_accepted_single_and_packed() {
 }
 
 /// Decodes a CRD that contains the encoded `schema`, and returns the schema as JSON.
-///
-/// The CRD contains the schema as `spec.versions[0].schema.openAPIV3Schema`.
 fn crd(schema: &[u8]) -> Result<Value, String> {
     let version = bytes(4, bytes(1, schema));
     let mut crd = decoded(CRD, &bytes(2, bytes(7, version)))?;
@@ -185,7 +181,7 @@ fn unknown_fields_of_any_wire_type_are_skipped() {
     assert_eq!(object, json!({"metadata": {"name": "a"}}));
 }
 
-/// Returns an encoded schema that contains schemas nested `times` levels deep in the field `not`.
+/// Returns an encoded schema with `times` nested levels in the field `not`.
 fn nested(times: usize) -> Vec<u8> {
     let mut schema = bytes(5, "string");
     for _ in 0..times {

@@ -15,19 +15,17 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value<'de> {
     Null,
-    /// The bytes of a string. They may be invalid UTF-8.
+    /// A string, which may be invalid UTF-8.
     Text(&'de [u8]),
     Integer(i64),
-    /// A boolean, a double or bytes. Also a scalar with the wrong wire type.
-    ///
-    /// `None` is the zero value of any scalar type, including strings and integers.
+    /// A boolean, a double, bytes, or a wrong wire type; `None` is the zero of any scalar type.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),
     Map(Run<'de>),
 }
 
-/// All items of a list, or all entries of a map: consecutive fields with the same number.
+/// All items of a list or entries of a map: consecutive fields with the same number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run<'de> {
     /// Type of each item, or of the value of each entry.
@@ -39,7 +37,7 @@ pub(super) struct Run<'de> {
 }
 
 impl<'de> Value<'de> {
-    /// Returns the value of a single-valued field, a list item or a map entry of this type.
+    /// Returns the value of a field, list item or map entry of this type.
     #[inline]
     pub(super) fn item(
         context: &Context<'de>,
@@ -55,7 +53,7 @@ impl<'de> Value<'de> {
         })
     }
 
-    /// Reads the next field, which must be `field`. Reads all items of a list, and all entries of a map.
+    /// Reads the next field, which must be `field`, with all items or entries.
     pub(super) fn read(
         context: &Context<'de>,
         field: &Field,
@@ -95,7 +93,7 @@ impl<'de> Value<'de> {
         }
     }
 
-    /// Returns the value that Go writes as JSON for a field that the bytes do not contain.
+    /// Returns the value that Go writes as JSON for an absent field.
     pub(super) fn missing(context: &Context<'de>, field: &Field) -> Self {
         let is_null = field.presence == Presence::Nullable
             // Go's nil slices and maps.
@@ -108,7 +106,7 @@ impl<'de> Value<'de> {
         }
     }
 
-    /// Returns whether Go omits this value from the JSON of a field with `omitempty` or `omitzero`.
+    /// Returns whether Go omits this value with `omitempty` or `omitzero`.
     ///
     /// Returns false for an invalid value, so that its error is reported.
     #[inline]
@@ -144,9 +142,7 @@ impl<'de> Value<'de> {
         }
     }
 
-    /// Returns the value that represents a message of the form [`Form::List`] or [`Form::Either`] in JSON.
-    ///
-    /// Returns any other value unchanged.
+    /// Replaces a [`Form::List`] or [`Form::Either`] message with the value that represents it in JSON.
     #[inline]
     pub(super) fn resolved(self, context: &Context<'de>) -> Result<Self, Error> {
         match self {
@@ -166,10 +162,7 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Returns the value of the last field of a message that JSON represents by one of its fields.
-///
-/// If `bytes`, the content of the message, has no field, returns the JSON value of the message's first field
-/// if Go always writes this field, and otherwise `None`.
+/// Returns the value of the last field in `bytes`, or else of a first field that Go always writes.
 fn only_field<'de>(
     message: &'static Message,
     bytes: &'de [u8],

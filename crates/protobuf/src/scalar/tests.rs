@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 use crate::tests::{bytes, varint};
 
-/// Returns the decoded value as JSON text, or the reason why it could not be decoded.
+/// Returns the decoded value as JSON, or the reason why decoding failed.
 fn written(result: Result<Scalar<'_>, Reason>) -> String {
     let value = match result {
         Ok(Scalar::Null) => Value::Null,

@@ -5,11 +5,11 @@ use std::fmt::Debug;
 
 use super::*;
 
-/// Decodes a message to its type in `k8s-openapi`, directly and from the message's JSON.
+/// Decodes a message to its `k8s-openapi` type, directly and from its JSON.
 ///
 /// # Panics
 ///
-/// Panics if the two values differ, or if only one of the two decodings fails.
+/// Panics if the two results differ.
 pub(super) fn compare(pair: &Pair, raw: &[u8]) {
     let read = READERS
         .iter()
@@ -55,7 +55,7 @@ fn typed_objects_from_protobuf_equal_those_from_json() {
     assert_eq!(unread, [""; 0]);
 }
 
-/// A function that decodes the message and its JSON to one type, and panics if the results differ.
+/// Decodes a message and its JSON to one type, and panics if the results differ.
 type Reader = fn(&Pair, &[u8]);
 
 /// All built-in kinds, as `apiVersion/Kind`, with the function that compares the decoded values.

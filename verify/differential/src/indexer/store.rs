@@ -51,10 +51,7 @@ fn index(indexers: Indexers<K>, name: &'static str) -> Indexers<K> {
     })
 }
 
-/// Runs the operations of a sequence on a new store. Returns one [`Step`] per operation, which contains the
-/// answer to the operation.
-///
-/// If `bug` is given, the store has this deliberate bug.
+/// Runs the operations of a sequence on a new store, which has the deliberate bug `bug`.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     match bug {
         None => Replay::over(Sound::new(), sequence),
@@ -163,8 +160,7 @@ impl<S: Store> Replay<S> {
         Answer::ok()
     }
 
-    /// Pushes the changes into a new `InOrder` queue, pops all batches, and applies the
-    /// batches to the store.
+    /// Passes the changes through a new `InOrder` queue, and applies its batches to the store.
     fn batch(&mut self, changes: &[Operation]) -> Answer {
         let missed = changes
             .last()

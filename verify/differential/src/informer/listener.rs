@@ -21,7 +21,7 @@ use super::{
 };
 use crate::cached::{K, show};
 
-/// A handler that is registered with the library's informer, and the record of its events.
+/// A handler of the library's informer, and the record of its events.
 pub(super) struct Listener {
     pub(super) name: String,
     pub(super) filtered: bool,
@@ -30,29 +30,23 @@ pub(super) struct Listener {
     pub(super) registration: Registration<K>,
 }
 
-/// Record of the events that one handler has received, and of the object states that result from these
-/// events.
+/// The events that one handler has received, and the resulting object states.
 #[derive(Default)]
 pub(super) struct Told {
-    /// Events since the last call of [`Listener::take`]. Each entry contains the object's name and the
-    /// formatted event.
+    /// Formatted events since the last call of [`Listener::take`], each with the object's name.
     pub(super) events: Vec<(String, String)>,
-    /// Formatted current state of each object according to the received events, by the object's name.
+    /// Formatted current state of each object, by the object's name.
     pub(super) view: BTreeMap<String, String>,
     /// Whether the next call of [`Listener::take`] returns the states in `view` instead of the events.
     ///
-    /// True for a handler that was registered while the watch delivered changes, because the order of such a
-    /// handler's events is undefined.
+    /// True if the handler was registered during changes, because the order of its events is then undefined.
     pub(super) amid: bool,
     /// Names of the received event types and of the violated guarantees.
-    ///
-    /// An example of an event type is "`OnDelete` with a tombstone".
     pub(super) seen: Vec<&'static str>,
 }
 
 impl Told {
-    /// Records an event, its type in `seen`, and the resulting state of its object in `view`. Ignores
-    /// `Event::Synced`.
+    /// Records an event in `events`, `seen` and `view`, unless it is `Event::Synced`.
     pub(super) fn note(&mut self, event: &Event<K>) {
         let Some(name) = event.object_name() else {
             return;
@@ -118,11 +112,9 @@ impl Told {
 }
 
 impl Listener {
-    /// Returns the formatted events since the last call, and removes them from the record. If the flag
-    /// [`Told::amid`] is set, clears it and returns the states of all objects instead.
+    /// Returns and removes the formatted events. If [`Told::amid`] is set, returns all object states instead.
     ///
-    /// If `ordered` is false, sorts the events by object name, because the order of events of different
-    /// objects is then undefined.
+    /// If `ordered` is false, sorts the events by object name, because their order is undefined.
     pub(super) fn take(&self, ordered: bool) -> String {
         let mut told = self.told.lock();
         let mut events = std::mem::take(&mut told.events);
@@ -143,7 +135,7 @@ impl Listener {
         repeats.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns whether the test blocks the handler in its current callback, or in its next one.
+    /// Returns whether the test blocks the handler's current or next callback.
     pub(super) fn is_held(&self) -> bool {
         *self.held.borrow()
     }
@@ -153,8 +145,7 @@ impl Listener {
 pub(super) struct Handler {
     pub(super) told: Arc<Mutex<Told>>,
     pub(super) held: watch::Receiver<bool>,
-    /// Whether the handler ignores the `Added` events of the initial objects. This is true only for the
-    /// deliberate bug `LateWithoutBarrier`.
+    /// Whether the handler ignores the initial `Added` events, as in the deliberate bug `LateWithoutBarrier`.
     pub(super) skips_initial: bool,
 }
 

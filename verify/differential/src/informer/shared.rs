@@ -36,26 +36,21 @@ use crate::{
 
 /// Virtual time that passes after each operation while the informer runs.
 ///
-/// No operation ends at the same time as a resync. Resyncs occur at whole seconds after the start of the
-/// informer. Operations end between two whole seconds, because the operation that starts the informer takes
-/// 2.5 s ([`START`]), and all later operations take whole seconds.
+/// With the 2.5 s of [`START`], no operation ends at a whole second, when resyncs occur.
 const OPERATION: Duration = Duration::from_secs(2);
 const START: Duration = Duration::from_millis(2500);
-/// Virtual time that passes after a fault. The library and client-go both recover within this time, because
-/// each makes at most four retries with pauses of at most one minute.
+/// Virtual time after a fault, in which the library and client-go both recover.
+///
+/// Each makes at most four retries with pauses of at most one minute.
 const RECOVERY: Duration = Duration::from_secs(300);
 /// Virtual time that is long enough for all ready tasks to run.
 const SETTLING: Duration = Duration::from_millis(1);
 /// Default resync period of the informer in a sequence with the option [`RESYNC`].
 const DEFAULT_RESYNC: Duration = Duration::from_secs(20);
-/// Timeout of all watches, and resync period of the informer in a sequence without resyncs. The time is
-/// longer than any sequence.
+/// Watch timeout, and resync period without resyncs; longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 
-/// Runs the operations of a sequence on a new informer, in paused tokio time. Returns one [`Step`] per
-/// operation, which contains the answer to the operation.
-///
-/// If `bug` is given, the informer has this deliberate bug.
+/// Runs a sequence on a new informer, and returns one [`Step`] per operation.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -81,16 +76,12 @@ struct Shared<'a> {
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
     listeners: Vec<Listener>,
-    /// Last reported value of each property of the informer, such as `revision`, by the property's name. An
-    /// answer contains a property only if its value has changed.
+    /// Last reported value of each property of the informer, such as `revision`.
     said: BTreeMap<String, String>,
     seen: Vec<&'static str>,
 }
 
-/// Configures the informer with the type of queue that the sequence selects.
-///
-/// If `bug` is `UnchangedToldToAll`, the queue is a [`Restless`], which delivers unchanged objects as updates
-/// after each list.
+/// Sets the sequence's type of queue, wrapped in [`Restless`] for the bug `UnchangedToldToAll`.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -212,10 +203,9 @@ impl<'a> Shared<'a> {
         });
     }
 
-    /// Registers a handler, and returns whether the informer accepted it.
+    /// Registers a handler, and returns whether the informer accepted the handler.
     ///
-    /// If `amid` is true, the watch delivers changes during the registration. The handler's number of events
-    /// then depends on timing, so the next answer contains the resulting objects instead of the events.
+    /// If `amid` is true, the next answer omits the events, because their number depends on timing.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -261,8 +251,7 @@ impl<'a> Shared<'a> {
         true
     }
 
-    /// Changes objects on the server, and registers a handler while the watch delivers these changes. Returns
-    /// whether the informer accepted the handler.
+    /// Registers a handler while the watch delivers changes, and returns whether it was accepted.
     async fn join_amid(&mut self, operation: &Operation) -> bool {
         self.source.carry_out(operation);
         for _ in 0..operation.number {
@@ -334,8 +323,7 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// Records for the coverage report which behaviors `operation` will show. Must be called before the
-    /// operation runs, because the behaviors depend on the state of the informer before the operation.
+    /// Records which behaviors `operation` will show. Must be called before the operation runs.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {
@@ -362,12 +350,7 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// Records for the coverage report which behaviors the received events of all handlers showed.
-    ///
-    /// Also records a violated guarantee in two cases:
-    /// - the objects computed from the events of a synced handler differ from the store;
-    /// - a handler received an update whose old and new objects are equal, although the sequence has no
-    ///   resyncs.
+    /// Records the behaviors in the events of all handlers, and each violated guarantee.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot
@@ -391,8 +374,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// Stores `value` in `said` as the value of the property `name`. Returns the property as text, or `None` if
-/// the value has not changed.
+/// Stores `value` in `said`, and returns the property as text if the value has changed.
 fn fact(said: &mut BTreeMap<String, String>, name: &str, value: String) -> Option<String> {
     let before = said.get(name).map_or("", String::as_str);
     if before == value {

@@ -15,16 +15,14 @@ use tokio::sync::mpsc;
 
 use crate::sequence::{Operation, Thing};
 
-/// Capacity of the channel for watch events. A sequence causes fewer events, so the
-/// channel is never full.
+/// Capacity of the channel for watch events, which is larger than any sequence needs.
 const MANY: usize = 4096;
 
-/// The simulated server, which responds to the informer's list and watch requests. Clones share one state.
+/// The simulated server; clones share one state.
 #[derive(Clone)]
 pub(super) struct Source {
     state: Arc<Mutex<State>>,
-    /// Whether the server supports streaming lists. A streaming list is a watch that begins
-    /// with all objects.
+    /// Whether the server supports streaming lists.
     streams: bool,
 }
 
@@ -34,7 +32,7 @@ struct State {
     /// All watch events since the start of the sequence, each with its revision.
     history: Vec<(u64, Value)>,
     revision: u64,
-    /// Revision of the last compaction. The server rejects a watch from an earlier revision as expired.
+    /// Revision of the last compaction; watches from earlier revisions are rejected as expired.
     compacted: u64,
     /// Number of upcoming list and watch requests that the server still rejects.
     refusals: u64,
@@ -142,8 +140,7 @@ impl State {
             .push((revision, json!({"type": kind, "object": object})));
     }
 
-    /// Sends all events that the server has not yet sent to the watch. Does nothing while the server
-    /// withholds events, or if no watch is open.
+    /// Sends pending events to the open watch, unless the server withholds events.
     fn tell(&mut self) {
         if self.lags || self.watcher.is_none() {
             return;

@@ -13,54 +13,52 @@ use self::asked::{
     lags_behind, owed, requests, revision, split,
 };
 
-/// Divergence: the library sends the first list after an expired watch without a pause, unlike client-go.
+/// Divergence: unlike client-go, the library lists without a pause after an expired watch.
 const AT_ONCE: &str = "the_first_relist_is_at_once";
-/// Divergence: the library backs off after a reset connection. client-go's REST client retries after 1 s.
+/// Divergence: the library backs off after a reset connection; client-go retries after 1 s.
 const RESET: &str = "a_reset_connection_is_backed_off_from";
-/// Divergence: the library backs off after a failed streaming list. client-go repeats the list immediately.
+/// Divergence: the library backs off after a failed streaming list; client-go repeats the list immediately.
 const STREAM_FAILED: &str = "a_streaming_list_in_vain_is_backed_off_from";
-/// Divergence: before the library resumes a lost watch, it lists one object (a probe), unlike client-go.
+/// Divergence: unlike client-go, the library lists one object before it resumes a lost watch (a probe).
 const PROBE: &str = "a_lost_connection_is_probed";
-/// Divergence: after a temporary rejection of a watch, the library retries the watch. client-go lists.
+/// Divergence: after a temporary rejection of a watch, the library retries the watch; client-go lists.
 const KEPT: &str = "a_watch_refused_for_now_is_requested_again";
-/// Divergence: after an expiry, the library lists the newest state. client-go lists at an old revision.
+/// Divergence: after an expiry, the library lists the newest state; client-go lists at an old revision.
 const EXPIRED: &str = "an_expiry_that_may_come_again_asks_for_the_newest";
-/// Divergence: the library lists the newest state in pages. client-go lists it without pages.
+/// Divergence: the library lists the newest state in pages; client-go uses no pages.
 const PAGED: &str = "the_newest_state_is_listed_in_pages";
-/// Divergence: after a streaming list is rejected with 422, the library sends no streaming list for 1 h.
+/// Divergence: after a streaming list is rejected with 422, the library sends none for one hour.
 const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_hour";
-/// Divergence: the library gives up a streaming list after 10 s without data. client-go keeps waiting.
+/// Divergence: the library gives up a streaming list after 10 s without data; client-go keeps waiting.
 const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
 /// Divergence: after three incomplete streaming lists, the library sends a plain list, unlike client-go.
 const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
-/// Divergence: when a complete streaming list closes, the library watches. client-go lists again.
+/// Divergence: when a complete streaming list closes, the library watches; client-go lists again.
 const COMPLETE: &str = "a_streaming_list_that_closes_behind_its_end_is_watched_on";
 /// Divergence: the library confirms an empty streaming list with a plain list, unlike client-go.
 const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
-/// Divergence: when an object can't be decoded, the library continues the watch. client-go lists again.
+/// Divergence: when an object can't be decoded, the library continues the watch; client-go lists again.
 const BROKEN: &str = "an_object_that_can_not_be_decoded_is_kept";
 
-/// The requests that client-go and the library sent after one operation. A [`Rule`] compares the two lists.
+/// The requests that client-go and the library sent after one operation.
 struct Pair<'a> {
     verb: &'a str,
     theirs: Vec<Request<'a>>,
     ours: Vec<Request<'a>>,
-    /// Revisions at which client-go sent lists in earlier operations. The revisions may have expired.
+    /// Revisions at which client-go sent lists in earlier operations, and which may have expired.
     expired: Vec<String>,
     /// For each request in `ours`, whether the request may be a probe (a list of one object).
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
-    /// Whether a list may be newer than the watch's last event, because an unwatched resource has changed.
+    /// Whether an unwatched resource's changes may make a list newer than the watch.
     lags: bool,
 }
 
-/// Number of matched requests of client-go, number of matched requests of the library, and names of the
-/// divergences between these requests.
+/// Numbers of matched requests of client-go and of the library, and the divergences between them.
 type Matched = (usize, usize, Vec<&'static str>);
 
-/// Function that matches client-go's requests from an index in [`Pair::theirs`] with the library's requests
-/// from an index in [`Pair::ours`]. Returns `None` if the requests do not match.
+/// Matches requests from an index in [`Pair::theirs`] with requests from an index in [`Pair::ours`].
 type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 
 /// The divergences that explain why the requests after one operation differ.
@@ -68,8 +66,7 @@ type Rule<'a> = fn(&Pair<'a>, usize, usize) -> Option<Matched>;
 pub(super) struct Alignment {
     /// Names of the divergences that explain the differences.
     pub(super) names: Vec<&'static str>,
-    /// Whether the stores of client-go and the library may differ after these requests. If `true`, the later
-    /// answers of the test sequence are not compared.
+    /// Whether the two stores may differ after these requests. Later answers are then not compared.
     pub(super) parts: bool,
 }
 
@@ -79,8 +76,7 @@ impl Alignment {
     }
 }
 
-/// Returns the divergences that explain why the answers of client-go and the library differ, or `None` if a
-/// difference is unexplained.
+/// Returns the divergences that explain the different answers, or `None` if a difference is unexplained.
 pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     let (theirs, their_store) = split(moment.their()?.text()?)?;
     let (ours, our_store) = split(moment.our().text()?)?;
@@ -97,8 +93,7 @@ pub(super) fn align(moment: &Moment<'_>) -> Option<Alignment> {
     (alignment.parts || their_store == our_store).then_some(alignment)
 }
 
-/// Returns the divergences that explain why the pauses before two requests differ. Returns an empty list for
-/// equal pauses, and `None` if no divergence explains the difference.
+/// Returns the divergences that explain the different pauses before two requests, or `None` if none does.
 fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
     let last = our.before.map_or("", |(_, outcome)| outcome);
     let last_asked = our.before.map_or("", |(asked, _)| asked);
@@ -117,9 +112,10 @@ fn paused(their: &Request<'_>, our: &Request<'_>) -> Option<Vec<&'static str>> {
 }
 
 impl<'a> Pair<'a> {
-    /// Returns the divergences that explain the differences between client-go's requests from index `i` and
-    /// the library's from index `j`, or `None` if a difference is unexplained. `newer` is whether the
-    /// divergence [`EXPIRED`] explains an earlier difference.
+    /// Returns the divergences that explain all differences from the indices `i` in `theirs` and `j` in
+    /// `ours`.
+    ///
+    /// `newer` is whether the divergence [`EXPIRED`] explains an earlier difference.
     fn align(&self, i: usize, j: usize, newer: bool) -> Option<Alignment> {
         let rules: [Rule<'a>; 12] = [
             Self::same,
@@ -166,8 +162,7 @@ impl<'a> Pair<'a> {
         Some((1, 1, paused(their, our)?))
     }
 
-    /// Matches client-go's watch with the library's probe (a list of one object) and the library's next
-    /// watch. No watch follows a probe whose connection was refused.
+    /// Matches client-go's watch with the library's probe (a list of one object) and next watch.
     fn probed(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let at = revision(our.asked);
@@ -183,6 +178,7 @@ impl<'a> Pair<'a> {
         };
         let names = [vec![PROBE], paused].concat();
         self.owed[j].then_some(())?;
+        // No watch follows a probe whose connection was refused.
         if our.outcome == "refused" {
             return (their.outcome == our.outcome).then_some((1, 1, names));
         }
@@ -199,8 +195,7 @@ impl<'a> Pair<'a> {
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Returns the divergences if the library's probe (a list of one object) fails with status 504, and the
-    /// library then lists, while client-go resumes the watch.
+    /// Returns the divergences if the library lists after a failed probe, while client-go resumes the watch.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -245,7 +240,8 @@ impl<'a> Pair<'a> {
     }
 
     /// Counts the requests of client-go and of the library after a rejected watch, until the next open watch.
-    /// Also returns whether the library sends a probe (a list of one object).
+    ///
+    /// The last value is whether the library sends a probe (a list of one object).
     fn retried(&self, i: usize, j: usize) -> Option<(usize, usize, bool)> {
         let (refused, outcome) = self.begins_again(i, j)?;
         let (ours, probed) = self.watched_again(j, refused, outcome)?;
@@ -258,9 +254,9 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the watch that both reflectors sent directly before the requests `i` and `j`, and the response
-    /// that rejected it temporarily. Returns `None` if there is no such watch, or if client-go then sends no
-    /// list.
+    /// Returns the watch before the requests `i` and `j`, and the response that rejected the watch.
+    ///
+    /// Returns `None` if there is no such watch, or if client-go then sends no list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -269,9 +265,10 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Counts the library's requests from index `j` until the retried watch `refused` is open or, if the
-    /// retry expires, until the relist ends. Also returns whether one of them is a probe (a list of one
-    /// object).
+    /// Counts the library's requests from index `j` until the retried watch `refused` is open.
+    ///
+    /// If the retry expires, counts until the end of the relist. The second value is whether there was a
+    /// probe.
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -295,7 +292,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// Returns the number of requests of the library's relist at index `at`; `None` if there is no relist.
+    /// Returns the number of requests of the library's relist at index `at`, if there is one.
     fn relisted(&self, at: usize) -> Option<usize> {
         let list = self.ours.get(at)?;
         let is_due = list.is_free || list.pause == Pause::Backoff;
@@ -328,8 +325,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Matches two lists of client-go with one list of the library. client-go lists the newest state only
-    /// after a first list has failed with 410. The library lists the newest state immediately.
+    /// Matches two lists of client-go, the first of which fails with 410, with one list of the library.
     fn skipped(&self, i: usize, j: usize) -> Option<Matched> {
         let (their, our) = self.both(i, j)?;
         let again = self.theirs.get(i + 1)?;
@@ -362,8 +358,7 @@ impl<'a> Pair<'a> {
             || lists.any(|request| revision(request.asked) == at)
     }
 
-    /// Returns whether client-go's next watch begins at a lower revision than the library's next watch, after
-    /// the library has listed the newest state. The two stores are then not comparable.
+    /// Returns whether the stores are not comparable, because the library has listed a newer state.
     fn is_behind(&self, i: usize, j: usize) -> bool {
         let no_page = |request: &&Request<'_>| !is_page(request.asked);
         let their = self.theirs[i..].iter().find(no_page);
@@ -381,8 +376,7 @@ impl<'a> Pair<'a> {
         asked_newest && is_watch(their.asked) && is_watch(our.asked) && is_older
     }
 
-    /// Returns the number of requests in the library's plain list and watch that correspond to client-go's
-    /// streaming list. Returns `None` if the library's requests do not correspond to the streaming list.
+    /// Returns the number of library requests, a list and a watch, that match client-go's streaming list.
     fn listed(&self, i: usize, j: usize, pause: Pause) -> Option<usize> {
         let their = self.theirs.get(i)?;
         let list = self.ours.get(j)?;

@@ -15,15 +15,13 @@ use crate::{
     sequence::{Answer, Sequence},
 };
 
-/// A JSON line that the oracle process sent. The fields `at` are times in nanoseconds since the start of the
-/// sequence.
+/// A JSON line of the oracle process. `at` is in nanoseconds since the start of the sequence.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {
-    /// Instruction to execute one turn of an operation on the server.
+    /// Instruction to execute one turn of an operation, which has one or two turns.
     ///
-    /// A turn is a part of an operation: it injects faults into the server, and then lets virtual time pass.
-    /// An operation has one or two turns.
+    /// A turn injects faults into the server, and then lets virtual time pass.
     Operates {
         at: u64,
         operation: usize,
@@ -35,7 +33,7 @@ enum Heard {
         path: String,
         query: String,
     },
-    /// client-go has closed the response body with the number `leaves`. The oracle expects no response.
+    /// client-go has closed the response body with this number; the oracle expects no response.
     Leaves { leaves: u64 },
 }
 
@@ -54,8 +52,7 @@ impl Conversation {
         }
     }
 
-    /// Updates the last entry of `said`: appends the requests that the server has received since the previous
-    /// call of `note`.
+    /// Appends the requests received since the previous call to the last entry of `said`.
     fn note(&mut self) {
         let lines = self.host.take();
         if let Some(said) = self.said.last_mut() {

@@ -30,29 +30,27 @@ use super::{
 };
 use crate::sequence::{Operation, Sequence, Thing};
 
-/// The embedded server for one reflector, with the open watches and a record of the requests.
+/// The embedded server for one reflector, with a record of the requests.
 pub(super) struct Host {
     server: Server,
     operations: Vec<Operation>,
     streams: BTreeMap<u64, Stream>,
-    /// Number of responses so far. Response bodies are numbered from 1, in the order of the responses.
+    /// Number of responses so far, which is also the number of the newest response body.
     opened: u64,
     /// Whether the reflector requests streaming lists.
     streams_lists: bool,
     /// Number of upcoming requests for which the host still refuses the connection.
     refusals: u64,
-    /// Change to apply to the watch events that the current operation causes; `None` for no change.
+    /// Change to the watch events that the current operation causes, if any.
     twist: Option<Twist>,
-    /// Time on the reflector's clock at the last operation or request. The pause before the next request
-    /// starts at this time.
+    /// Time on the reflector's clock at the last operation or request.
     last: Duration,
     /// Continue token of the last list response; empty if the response had none.
     token: String,
     lines: Vec<Line>,
-    /// Runtime with a paused clock, in which the server runs.
+    /// Runtime of the server, with a paused clock.
     ///
-    /// Rust drops the fields in the order of their declaration. This field must be the last, because the
-    /// runtime must be dropped after the server and after the open watches.
+    /// Must be the last field, so that it is dropped after the server and the open watches.
     runtime: Runtime,
 }
 
@@ -65,8 +63,7 @@ struct Stream {
 
 /// The effects of one turn of an operation on the server.
 ///
-/// A turn injects faults into the server. The reflector's clock then advances by `pass`. An operation has one
-/// or two turns.
+/// An operation has one or two turns, each of which injects faults and advances the reflector's clock.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Happened {
     pub(super) delivers: Vec<Delivery>,
@@ -87,13 +84,12 @@ pub(super) struct Answered {
     pub(super) delivery: Delivery,
 }
 
-/// The bytes that are pending in one response body, and the end of the body if the body has ended.
+/// The pending bytes of one response body, and the end of the body, if reached.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Delivery {
     pub(super) stream: u64,
     pub(super) bytes: String,
-    /// `closed` if the body has ended, or `broken` if the connection has failed. Empty if the
-    /// body is still open.
+    /// `closed` after the end of the body, `broken` after a connection failure, otherwise empty.
     pub(super) end: &'static str,
 }
 
@@ -123,18 +119,14 @@ impl Host {
         }
     }
 
-    /// Returns the requests that were recorded since the last call, and removes them from the record.
+    /// Returns and removes the recorded requests.
     pub(super) fn take(&mut self) -> Vec<Line> {
         std::mem::take(&mut self.lines)
     }
 
-    /// Executes one turn of an operation, and returns its effects.
+    /// Executes the turn `turn` of the operation `at`, and returns the effects.
     ///
-    /// A turn injects faults into the server. The first turn also changes the objects of the operation. After
-    /// the call, the caller must advance the reflector's clock by the time in [`Happened::pass`].
-    ///
-    /// `at` is the index of the operation, `turn` is the index of the turn, and `now` is the time on the
-    /// reflector's clock.
+    /// `now` is the time on the reflector's clock, which the caller must then advance by [`Happened::pass`].
     pub(super) fn operate(&mut self, at: usize, turn: usize, now: Duration) -> Happened {
         let operation = self.operations[at].clone();
         let trigger = Trigger::of(operation.verb);
@@ -180,8 +172,7 @@ impl Host {
         injected.expect("a drawn plan is valid");
     }
 
-    /// Creates, updates or deletes the object of an operation on the server. Does nothing if the operation
-    /// has no object.
+    /// Applies the object change of an operation to the server, if the operation has an object.
     fn change(&self, operation: &Operation) {
         let Some(thing) = &operation.thing else {
             return;
@@ -275,12 +266,12 @@ impl Host {
         }
     }
 
-    /// Drops the response body with the number `stream`. Called when the reflector has closed the body.
+    /// Drops the response body `stream`, which the reflector has closed.
     pub(super) fn leave(&mut self, stream: u64) {
         self.streams.remove(&stream);
     }
 
-    /// Returns the pending data of all open watches. Watches without pending data are left out.
+    /// Returns the pending data of all open watches.
     fn drain(&mut self) -> Vec<Delivery> {
         let mut all = Vec::new();
         for (id, mut stream) in std::mem::take(&mut self.streams) {
@@ -295,9 +286,7 @@ impl Host {
         all
     }
 
-    /// Closes every streaming list whose final bookmark has not been sent.
-    ///
-    /// Returns the deliveries that report the end of the closed response bodies.
+    /// Closes every streaming list without final bookmark, and returns the ends of the bodies.
     fn end_unfinished(&mut self) -> Vec<Delivery> {
         let mut ended = Vec::new();
         self.streams.retain(|id, stream| {
@@ -346,8 +335,7 @@ impl Host {
     }
 }
 
-/// Polls once, without a waker and without tokio's cooperative budget. Returns `None` if the
-/// poll is pending.
+/// Polls once, without a waker and without tokio's cooperative budget.
 fn at_once<T>(poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
     let mut polled = std::pin::pin!(tokio::task::unconstrained(std::future::poll_fn(poll)));
     let mut context = Context::from_waker(Waker::noop());
@@ -366,7 +354,7 @@ fn object(kind: &str, namespace: &str, name: &str, thing: &Thing) -> Value {
     })
 }
 
-/// Returns the continue token of a list in JSON format; empty if the list has none.
+/// Returns the continue token of a JSON list, or an empty text.
 fn token(list: &str) -> String {
     let list: Value = serde_json::from_str(list).unwrap_or_default();
     let token = &list["metadata"]["continue"];

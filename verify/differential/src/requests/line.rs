@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-/// Query parameters in the order in which they are formatted. All other parameters follow.
+/// Query parameters that are formatted first, in this order.
 const PARAMETERS: [&str; 6] = [
     "resourceVersion",
     "resourceVersionMatch",
@@ -18,10 +18,9 @@ const PARAMETERS: [&str; 6] = [
     "allowWatchBookmarks",
 ];
 
-/// Behaviors that the coverage report counts.
+/// Request, result and report name of each behavior that the coverage report counts.
 ///
-/// An entry contains the kind of a request, the result of the request, and the name of the behavior in the
-/// report. An empty result matches any result.
+/// An empty result matches any result.
 pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("list at 0", "", "a list at \"0\""),
     ("list at", "", "a list at a revision"),
@@ -98,22 +97,20 @@ pub(super) const SEEN: &[(&str, &str, &str)] = &[
     ("watch", "expired", "a watch: 410 inside it"),
 ];
 
-/// Maximum time between two requests that does not count as a pause. Every pause of a reflector is longer.
+/// Maximum time between two requests without a pause; every pause of a reflector is longer.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// Minimum of the first backoff delay of a reflector. Each further delay has twice the minimum of
-/// the previous delay.
+/// Minimum of a reflector's first backoff delay; the minimum doubles with each further delay.
 ///
-/// A delay is random between its minimum and twice its minimum, so only the minimums are compared.
+/// Delays are random between their minimum and twice that, so only minimums are compared.
 const LEAST: Duration = Duration::from_millis(800);
 
-/// One list or watch request, the result of the request, and the pause before the request.
+/// One list or watch request.
 #[derive(Debug)]
 pub(super) struct Line {
     pause: Duration,
     watch: bool,
-    /// The formatted path and query parameters of the request, without the verb `list` or `watch`. The path
-    /// `/api/v1/configmaps` is left out.
+    /// The formatted path and query parameters, without the path `/api/v1/configmaps`.
     asked: String,
     pub(super) outcome: Outcome,
 }
@@ -121,12 +118,11 @@ pub(super) struct Line {
 /// Result of a list or watch request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The server responded with this status, and with this `Retry-After` in seconds if the response has one.
+    /// Status code and `Retry-After` in seconds.
     Status(u16, Option<u64>),
-    /// The watch was opened and immediately closed. For a streaming list: it was closed before
-    /// its final bookmark.
+    /// The watch was opened and immediately closed, a streaming list before its final bookmark.
     Closed,
-    /// The watch was opened, and was immediately closed after an error event with the code 410.
+    /// The watch was opened, and closed after an error event with the code 410.
     Expired,
     /// The streaming list was opened, and was closed after its final bookmark.
     CompleteAndClosed,
@@ -137,10 +133,9 @@ pub(super) enum Outcome {
 }
 
 impl Line {
-    /// Creates the line of a request that was sent after `pause`, with the result [`Outcome::Refused`].
+    /// Creates the line of a request after `pause`, with the provisional result [`Outcome::Refused`].
     ///
-    /// The caller replaces the result later. If the request contains `token`, the continue token of the
-    /// previous list response, the text contains `next` in place of the token.
+    /// The line shows `next` instead of the continue token `token`.
     pub(super) fn new(path: &str, query: &str, pause: Duration, token: &str) -> Self {
         let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
         let value = |name: &str| {

@@ -39,23 +39,18 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// Number of objects per page of a list in a sequence with the option [`PAGES`]. The Go programs in
-/// `verify/differential/oracle` use the same number.
+/// Number of objects per page with the option [`PAGES`], as in `verify/differential/oracle`.
 const PAGE_SIZE: u32 = 2;
-/// Timeout of all watches. The timeout is longer than any sequence.
+/// Timeout of all watches, longer than any sequence.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
-/// Capacity of the channel that carries a response body, in frames. A sequence causes fewer pending frames,
-/// so the channel is never full.
+/// Capacity in frames of a response body's channel, which no sequence fills.
 const MANY: usize = 256;
 
 /// A frame of a response body, or the I/O error of a failed connection.
 type Piece = Result<Frame<Bytes>, io::Error>;
 type Pieces = Pin<Box<dyn futures_core::Stream<Item = Piece> + Send>>;
 
-/// Runs a sequence on a new reflector and a new server, in paused tokio time. Returns one [`Step`] per
-/// operation, which contains the answer to the operation.
-///
-/// If `bug` is given, the reflector has this deliberate bug.
+/// Runs a sequence on a new reflector and server, and returns one [`Step`] per operation.
 pub(super) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     // The server has its own runtime, which must not be created or dropped inside the client's.
     let host = Arc::new(Mutex::new(Host::new(sequence)));
@@ -79,7 +74,7 @@ struct Here<'a> {
     server: Near,
     indexer: Indexer<K>,
     reflector: Option<Reflector<K, indexer::IndexerFeed<K>>>,
-    /// Sender that stops the reflector when it is dropped; `None` before the reflector has started.
+    /// Stops the reflector when dropped; `None` before the reflector has started.
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<()>,
 }
@@ -147,11 +142,9 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Runs the first (0) or the second (1) turn of the operation at index `at`. Returns whether another turn
-    /// follows.
+    /// Runs the turn 0 or 1 of the operation at index `at`, and returns whether another turn follows.
     ///
-    /// In a turn, the server sends data or fails, and then virtual time passes. An operation has one or two
-    /// turns.
+    /// In a turn, the server sends data or fails, and then virtual time passes.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
         let happened = self.server.host.lock().operate(at, turn, now);
@@ -182,7 +175,7 @@ impl<'a> Here<'a> {
 struct Near {
     host: Arc<Mutex<Host>>,
     begin: Instant,
-    /// Senders of the open response bodies. The key is the `stream` of the [`Delivery`] values for the body.
+    /// Senders of the open response bodies, by the `stream` of their [`Delivery`] values.
     bodies: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Piece>>>>,
 }
 

@@ -5,43 +5,39 @@
 
 use serde_json::{Value, json};
 
-/// Faults that one operation injects into the embedded server, and the virtual time that then passes.
+/// The faults of one operation, and the virtual time that passes after them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trigger {
-    /// Fault injection plan that is injected before the operation changes objects. The plan affects later
-    /// requests.
+    /// Fault injection plan for later requests, injected before the operation changes objects.
     pub(super) rules: &'static str,
-    /// Fault injection plans of each turn. A turn is a part of an operation, which has one or two turns.
+    /// Fault injection plans of each turn. An operation has one or two turns, and changes objects in the
+    /// first.
     ///
-    /// A turn injects its plans in order, and then lets virtual time pass. The first turn changes the objects
-    /// of the operation before it injects its plans. After each plan, the server delivers the pending watch
-    /// events.
+    /// A turn injects its plans in order, and then lets virtual time pass. After each plan, the server
+    /// delivers the pending watch events.
     pub(super) turns: &'static [&'static [&'static str]],
     /// Virtual time that passes at the end of each element of `turns`, in milliseconds.
     pub(super) pass: &'static [u64],
     /// Change to apply to the watch events of this operation; `None` for no change.
     pub(super) twist: Option<Twist>,
-    /// Whether the server ends the responses of unfinished streaming lists in the second turn. A streaming
-    /// list is unfinished until the server has sent its `k8s.io/initial-events-end` bookmark.
+    /// Whether the second turn ends streaming lists that have no `k8s.io/initial-events-end` bookmark yet.
     pub(super) ends_unfinished: bool,
 }
 
 /// A change that is applied to watch events before they are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Twist {
-    /// Makes the object of each event invalid. The object then fails to decode.
+    /// Makes the object of each event fail to decode.
     Spoil,
 }
 
 /// Virtual time that passes after an operation without a fault, in milliseconds.
 const OPERATION: u64 = 2_000;
-/// Virtual time that passes after a fault, in milliseconds. Within this time, client-go and the library both
-/// recover from the fault and reset their backoff.
+/// Virtual time for client-go and the library to recover and reset their backoff, in milliseconds.
 pub(super) const RECOVERY: u64 = 300_000;
 /// Virtual time that passes after a fault in a sequence with streaming lists, in milliseconds.
 ///
-/// The server can reject a streaming list. The library then requests no streaming list for one hour. The time
-/// is longer than this hour.
+/// Longer than the hour in which the library requests no streaming list after a rejection.
 const HOUR: u64 = 3_700_000;
 
 const GONE: &str = concat!(

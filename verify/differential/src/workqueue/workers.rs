@@ -33,21 +33,16 @@ use crate::{
     sequence::{Answer, Operation, Sequence, Step},
 };
 
-/// Virtual time that passes before each operation.
+/// Virtual time before each operation.
 ///
-/// Delays are whole milliseconds. Because each operation starts at another microsecond, the delays of two
-/// operations never end at the same time. The order of items whose delays end at the same time is undefined.
+/// Because delays are whole milliseconds, delays of two operations never end at the same time.
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Number of times that an operation yields to the worker and drain tasks. Several yields are needed, because
-/// a task that runs may wake another task.
+/// Number of yields of an operation to other tasks, because one task may wake another.
 const SETTLING: usize = 8;
 
-/// Runs a sequence on a new work queue, in paused tokio time. Returns one [`Step`] per operation, which
-/// contains the answer to the operation.
-///
-/// If `bug` is given, the work queue has this deliberate bug.
+/// Runs a sequence on a new work queue, which has the deliberate bug `bug`.
 pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
     let runtime = runtime::Builder::new_current_thread()
         .enable_time()
@@ -70,25 +65,22 @@ pub(crate) fn replay(sequence: &Sequence, bug: Option<Bug>) -> Vec<Step> {
 }
 
 /// The work queue under test, its tasks, and the behaviors that the current operation covers.
-///
-/// Worker tasks receive items, and drain tasks shut the queue down.
 struct Workers {
     queue: RateLimitingQueue<String>,
     begin: Instant,
     told: Arc<Mutex<Told>>,
     waiting: JoinSet<()>,
-    /// Number of drain tasks started so far. A drain task calls `shut_down_with_drain`.
+    /// Number of started tasks that call `shut_down_with_drain`.
     drains: usize,
-    /// Whether `shut_down` has been called since the most recent call of `shut_down_with_drain`. `shut_down`
-    /// makes waiting calls of `shut_down_with_drain` return.
+    /// Whether `shut_down` was called after the last `shut_down_with_drain`, and thus ends its wait.
     released: bool,
-    /// Items that are being processed by a worker and have been added to the queue again.
+    /// Items that were added again while a worker processes them.
     again: BTreeSet<String>,
     bug: Option<Bug>,
     seen: Vec<&'static str>,
 }
 
-/// The events that the worker and drain tasks have recorded, and the items that the workers process.
+/// Recorded events of the tasks, and the items that workers process.
 #[derive(Default)]
 struct Told {
     events: Vec<(u128, String)>,
@@ -99,7 +91,7 @@ struct Told {
 }
 
 impl Told {
-    /// Records an event with the time that has passed since `since`, rounded up to whole milliseconds.
+    /// Records an event with the time since `since`, rounded up to whole milliseconds.
     fn tell(&mut self, since: Instant, text: String) {
         let millisecond = since.elapsed().as_nanos().div_ceil(MILLISECOND.as_nanos());
         self.events.push((millisecond, text));
@@ -229,10 +221,7 @@ impl Workers {
         });
     }
 
-    /// Advances the paused clock by `time`, so that workers receive the items whose delays end in this time.
-    ///
-    /// Operations start between whole milliseconds, but tokio's timers end at whole milliseconds. The clock
-    /// therefore also stops at whole milliseconds.
+    /// Advances the paused clock by `time`, so that workers receive due items.
     async fn pass(&self, time: Duration) {
         let begun = self.begin.elapsed();
         let until = begun + time;
@@ -244,8 +233,9 @@ impl Workers {
         self.queue.len();
     }
 
-    /// Records for the coverage report which behaviors `operation` will show. Must be called before the
-    /// operation runs, because the behaviors depend on the state of the queue before the operation.
+    /// Records for the coverage report which behaviors `operation` shows.
+    ///
+    /// Must be called before the operation changes the queue's state.
     fn see(&mut self, operation: &Operation) {
         let item = &operation.text;
         let delayed = self.queue.delayed();
@@ -274,10 +264,9 @@ impl Workers {
             .extend((self.told.lock().idle > 1).then_some(SEVERAL_WAIT));
     }
 
-    /// Records which behaviors occurred in an operation with the verb `verb`.
+    /// Records which behaviors occurred in an operation with these events.
     ///
-    /// `events` are the events of the operation. `before` contains the numbers of items and tasks before the
-    /// operation.
+    /// `before` contains the counts before the operation.
     fn see_events(&mut self, verb: &str, events: &[(u128, String)], before: &Count) {
         let handed = |(_, text): &&(u128, String)| ITEMS.contains(&text.as_str());
         let items = events.iter().filter(handed).count();
@@ -310,16 +299,16 @@ impl Workers {
         self.seen.push(seen);
     }
 
-    /// Returns the items that a worker is processing and that the queue will add again after a delay.
+    /// Returns items that a worker is processing and that the queue will add again later.
     fn delayed_in_work(&self) -> Vec<String> {
         let delayed = self.queue.delayed().into_iter().map(|(item, _)| item);
         let held = &self.told.lock().held;
         delayed.filter(|item| held.contains_key(item)).collect()
     }
 
-    /// Updates `again`, the set of items that were added again while they are being processed.
+    /// Updates `again`, the set of items that were added again while being processed.
     ///
-    /// `delayed_before` is the result of [`Self::delayed_in_work`] before the operation ran.
+    /// `delayed_before` is the result of [`Self::delayed_in_work`] before the operation.
     fn see_again(&mut self, operation: &Operation, delayed_before: &[String]) {
         let held = &self.told.lock().held;
         match operation.verb {
@@ -341,8 +330,7 @@ impl Workers {
         }
     }
 
-    /// Records which behaviors of drain tasks and waiting workers occurred, and which guarantees the queue
-    /// violated.
+    /// Records the behaviors of drain tasks and waiting workers, and violated guarantees.
     ///
     /// `drained_before` is the number of drain tasks that had ended before the operation.
     fn see_drains(&mut self, verb: &str, drained_before: usize) {
@@ -375,7 +363,7 @@ impl Workers {
     }
 }
 
-/// Numbers of queued items, waiting workers and ended drain tasks at one point in time.
+/// Numbers of queued items, waiting workers and ended drain tasks.
 struct Count {
     queued: usize,
     idle: usize,

@@ -47,8 +47,7 @@ thread_local! {
     static SERVER: OnceCell<Server> = const { OnceCell::new() };
 }
 
-/// Creates a server with objects of the same names `a`, `b`, … in the namespaces `m` and `z`. Each object in
-/// `z` is created directly after the object of the same name in `m`.
+/// Creates a server with objects of the same names in the namespaces `m` and `z`, created alternately.
 fn server() -> Server {
     let names = (0..OBJECTS).map(name);
     let objects = names.flat_map(|name| {
@@ -66,8 +65,7 @@ fn name(number: u64) -> String {
 
 /// Requests a page of a list with a continue token, and checks the response.
 ///
-/// If the input starts with a brace, it is the JSON of a token, and the function encodes it. Any other input
-/// is used as an encoded token.
+/// Input that starts with a brace is the JSON of a token, and other input is an encoded token.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (token, json) = if data.starts_with(b"{") {
         (BASE64_URL_SAFE_NO_PAD.encode(data), data.to_vec())

@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use crate::planted::Bug;
 
-/// Minimum length of the values that [`quotes_nothing`] searches for in error messages, in bytes. A shorter
-/// value can be part of a message by chance.
+/// Minimum length in bytes of the values that [`quotes_nothing`] searches for.
+///
+/// A shorter value can be part of a message by chance.
 const TELLING_BYTES: usize = 6;
 
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
@@ -65,8 +66,7 @@ where
     }
 }
 
-/// Checks that an error message does not contain values of the object. The name and the namespace of the
-/// object are allowed.
+/// Checks that an error message contains no values of the object except its name and namespace.
 fn quotes_nothing(bytes: &Bytes, error: &str) {
     let Ok(mut value) = serde_json::from_slice::<Value>(bytes) else {
         return;
@@ -94,8 +94,7 @@ fn quotes_nothing(bytes: &Bytes, error: &str) {
     }
 }
 
-/// Words of error messages that do not depend on the decoded object. [`quotes_nothing`] accepts values of the
-/// object that occur in these words.
+/// Words of error messages that do not depend on the decoded object.
 const ORDINARY: &str = "metadata.name: invalid JSON, a value of another type than expected, or a missing field, (line column) the JSON ends early no name of can't be decoded";
 
 fn bytes_as_key(bytes: &Bytes, text: &str) -> bool {

@@ -34,7 +34,7 @@ pub(super) const WORDS: &[&str] = &[
     "spec.x",
 ];
 
-/// Namespaces and names of the objects on the embedded server. Each selector is applied to these objects.
+/// Namespaces and names of the objects to which each selector is applied.
 const OBJECTS: [(&str, &str); 4] = [("n", "a"), ("n", "b"), ("m", "a"), ("m", "c")];
 
 thread_local! {

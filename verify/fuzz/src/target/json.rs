@@ -26,10 +26,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     format!("{way}, {end}")
 }
 
-/// Checks that the library's parser and `serde_json` return the same result. The library's parser reads
-/// `read`, and `serde_json` reads `data`. The two inputs differ only with a planted bug.
-///
-/// Returns the start of the error message, or a fixed text if the result is a value.
+/// Checks that the library reads `read` as `serde_json` reads `data`, and summarizes the result.
 fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) -> String {
     let expected = serde_json::from_slice::<T>(data).map_err(|error| error.to_string());
     let found = read_json::<T>(read);
@@ -45,9 +42,9 @@ fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) 
     }
 }
 
-/// Checks that the library's parser finds the same end of a value for every split of the input into chunks.
+/// Checks that the library finds the same end of a value for every split of `data`.
 ///
-/// Returns `ends` if the value ends within the input, and `goes on` if the input is incomplete.
+/// Returns `ends` or, for an incomplete value, `goes on`.
 fn ends_alike(data: &[u8]) -> &'static str {
     let whole = scan_json(&[data]);
     for chunks in pieces::cuts(data) {
@@ -70,10 +67,7 @@ fn ends_alike(data: &[u8]) -> &'static str {
     if whole.is_some() { "ends" } else { "goes on" }
 }
 
-/// Returns the input for the library's parser, which is `data` except with the bug `LongNumberHidesRest`.
-///
-/// With this bug, the function removes all characters except digits between a long number and the next comma
-/// or closing bracket.
+/// Returns `data`; the bug `LongNumberHidesRest` removes non-digits between a long number and a comma.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {
         return data.to_vec();

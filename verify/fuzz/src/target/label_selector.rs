@@ -51,8 +51,7 @@ pub(super) const WORDS: &[&str] = &[
     "!b",
 ];
 
-/// Labels of the objects on the embedded server, one entry per object. Each selector is applied to these
-/// objects.
+/// Labels of the objects to which each selector is applied, one entry per object.
 const OBJECTS: [&[(&str, &str)]; 9] = [
     &[],
     &[("a", "")],

@@ -13,14 +13,12 @@ use serde_json::value::RawValue;
 /// The members of a JSON object in textual order, including duplicates.
 pub(super) struct Members<'a>(pub(super) Vec<(Key<'a>, &'a RawValue)>);
 
-/// Name of a member of a JSON object. The text is owned if the name contains an escape sequence, and
-/// otherwise borrowed from the input.
+/// Name of a JSON member, owned if it contains an escape sequence.
 #[derive(Deserialize)]
 pub(super) struct Key<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 impl<'a> Members<'a> {
-    /// Returns whether each of `names` occurs at most once in the object, and no member name in the object
-    /// contains an escape sequence.
+    /// Returns whether no member of `names` is repeated and no name has an escape sequence.
     pub(super) fn are_plain(&self, names: &[&str]) -> bool {
         let of = |name: &&str| self.0.iter().filter(|(key, _)| key.0 == *name).count();
         names.iter().all(|name| of(name) <= 1)

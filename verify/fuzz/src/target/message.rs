@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::planted::Bug;
 
-/// Limits for decoding an object. The informer uses the same limits.
+/// The informer's limits for decoding an object.
 const OPTIONS: Options = Options {
     depth: 127,
     containers: 100_000,
@@ -36,8 +36,7 @@ const ERROR_BYTES: usize = 64 << 10;
 
 /// Decodes a message into a Kubernetes type and into JSON, and compares the results.
 ///
-/// The first byte of the input selects the Kubernetes type, and how the message is created from the rest of
-/// the input. Either the rest is the message, or [`script::message`] generates a message from the rest.
+/// The first byte selects the type, and whether [`script::message`] generates the message from the rest.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (first, rest) = data.split_first().unwrap_or((&0, &[]));
     let kind = first >> 1;
@@ -95,7 +94,7 @@ where
     way
 }
 
-/// Checks that encoding and decoding an object does not change it, except for members that are null.
+/// Checks that encoding and decoding an object changes no members except null.
 ///
 /// Go writes null for a pointer to an empty value, such as `fieldsV1`, and reads null as a missing pointer.
 fn encodes_alike(id: MessageId, bytes: &[u8]) {
@@ -137,9 +136,7 @@ fn is_presentable(error: &Error) {
     );
 }
 
-/// Returns the bytes from which the Kubernetes type is decoded. With the planted bug
-/// `UnknownFieldEndsMessage`, the result ends before the first field that the definition of the message does
-/// not contain.
+/// Returns `bytes`, cut before the first unknown field with the bug `UnknownFieldEndsMessage`.
 fn spoilt(id: MessageId, bytes: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::UnknownFieldEndsMessage) {
         return bytes.to_vec();

@@ -51,14 +51,12 @@ pub(super) const WORDS: &[&str] = &[
 /// Metadata fields that a patch must not change.
 const KEPT: [&str; 4] = ["name", "namespace", "uid", "creationTimestamp"];
 
-/// Members of an object that the server sets. They are not compared with the expected result of a JSON merge
-/// patch.
+/// Members that the server sets, which are not compared with the expected result.
 const SERVERS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// Sends a patch to a new server, and checks the response and the stored object.
 ///
-/// The first line of the input selects the type of the patch and the patched object. The rest of the input is
-/// the patch.
+/// The first line of the input selects the types of the patch and the object. The rest is the patch.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let end = data
         .iter()
@@ -143,10 +141,7 @@ fn rest(object: &Value) -> Map<String, Value> {
         .collect()
 }
 
-/// Returns a copy of `object` to which the JSON merge patch `patch` is applied, as specified by RFC 7386.
-///
-/// With the planted bug `NullIsStored`, a null in the patch is stored. Without this bug, a null deletes the
-/// member.
+/// Returns `object` with the JSON merge patch `patch` applied, as specified by RFC 7386.
 fn merged(object: &Value, patch: &[u8], bug: Option<Bug>) -> Value {
     let patch: Value = serde_json::from_slice(patch).expect("an applied patch is JSON");
     let mut object = object.clone();

@@ -2,10 +2,7 @@
 
 use bytes::Bytes;
 
-/// Returns five different splits of `data` into chunks.
-///
-/// The first result is one chunk with all data, and the second consists of chunks of one byte. The other
-/// three consist of chunks of random lengths. The same data always yields the same lengths.
+/// Returns five splits of `data` into chunks, always the same for the same data.
 pub(super) fn cuts(data: &[u8]) -> Vec<Vec<Bytes>> {
     let data = Bytes::copy_from_slice(data);
     let seed = data.iter().fold(0, |seed: u64, byte| {

@@ -28,9 +28,7 @@ pub(super) const WORDS: &[&str] = &[
     "\n\u{2}v1\u{12}\u{3}Pod",
 ];
 
-/// Sends a POST request with a protobuf body to a new server, and checks the response and the stored object.
-///
-/// The first line of the input is the path of the request. The rest of the input is the body.
+/// Sends a POST request with the path in the first line and the body in the rest, and checks the result.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let end = data
         .iter()

@@ -29,8 +29,7 @@ pub(super) const WORDS: &[&str] = &[
     ",",
 ];
 
-/// Maximum length of the library's error message, in bytes. The library truncates a longer message from the
-/// server, and appends an ellipsis.
+/// Maximum length in bytes of the library's error message, with the ellipsis of a truncated message.
 const MESSAGE_BYTES: usize = 1024 + '…'.len_utf8();
 
 /// Status codes with which each body is tested.

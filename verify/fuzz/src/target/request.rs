@@ -12,15 +12,13 @@ use crate::{
     planted::Bug,
 };
 
-/// Maximum number of requests that are read from one input. Further requests are ignored.
+/// Maximum number of requests that are read from one input.
 const REQUESTS: usize = 8;
 
 /// Separator between two requests of an input.
 const SEPARATOR: &[u8] = b"\n###\n";
 
-/// Sends the requests of the input to a new server, and checks each response.
-///
-/// The requests have the syntax of HTTP/1.1, except that the request line contains no version.
+/// Sends the requests of the input, in HTTP/1.1 syntax without version, and checks each response.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let server = server();
     let mut ways = Vec::new();
@@ -51,7 +49,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     ways.join(", ")
 }
 
-/// Checks that an object in a successful response has an API version, a kind and a name.
+/// Checks that an object in a successful response has a version, kind and name.
 fn check_object(answer: &Answer) {
     let json = &answer.json;
     if answer.code < 300 && json["metadata"]["uid"].is_string() {

@@ -32,10 +32,7 @@ pub(super) const WORDS: &[&str] = &[
     "18446744073709551616",
 ];
 
-/// Loads the input twice, and checks both results.
-///
-/// The first load uses the input unchanged. The second load uses the input with a valid checksum at the end.
-/// Random mutations alone would not produce a valid checksum.
+/// Loads the input unchanged, and with a valid checksum, which mutations alone would not produce.
 pub(super) fn run(data: &[u8], _bug: Option<Bug>) -> String {
     let as_it_is = judge(data);
     let end = data.windows(7).rposition(|window| window == b"{\"end\":");

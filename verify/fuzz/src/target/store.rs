@@ -17,8 +17,7 @@ use crate::planted::Bug;
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 const INDICES: [&str; 2] = ["colour", "late"];
 
-/// Expected colors of each object in the indexer, by object name. Each color is an index value. Bit `i` of
-/// the number is set if the object has the color `COLOURS[i]`.
+/// Expected index values of each object: bit `i` stands for the color `COLOURS[i]`.
 type Model = BTreeMap<ObjectName, u8>;
 
 struct Under {
@@ -30,11 +29,9 @@ struct Under {
     revision: u64,
 }
 
-/// Runs at most 64 operations on a new indexer. Compares the content of the indexer with the expected content
-/// after each operation.
+/// Runs at most 64 operations on a new indexer, and compares its content after each operation.
 ///
-/// Each operation consists of two bytes of the input. The first byte selects what the operation does, and the
-/// second byte is the argument.
+/// Each operation consists of two bytes of `data`: the kind of the operation and its argument.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (indexer, writer) = indexer::new(by_colour(INDICES[0], bug)).expect("the name is free");
     let mut under = Under {
@@ -174,8 +171,7 @@ fn by_colour(index: &str, bug: Option<Bug>) -> Indexers<ConfigMap> {
     })
 }
 
-/// Returns one of eight object names, selected by `number % 8`. Each object is cluster-scoped or in one of
-/// three namespaces.
+/// Returns one of eight object names, cluster-scoped or in one of three namespaces.
 fn name(number: u8) -> ObjectName {
     let number = number % 8;
     let namespace = ["a", "a-b", "b"].get(usize::from(number % 4));

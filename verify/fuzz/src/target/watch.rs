@@ -41,10 +41,9 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
 }
 
-/// Parses the body of a watch response with `serde_json`, and returns the type and the object of each event.
+/// Returns the type and the object of each event, parsed with `serde_json`.
 ///
-/// Returns `None` if an event is malformed, if it contains the member `type` or `object` twice, or if the
-/// name of a member contains a JSON escape.
+/// Returns `None` for a malformed event, a duplicate `type` or `object`, or a member name with an escape.
 fn events(data: &[u8]) -> Option<Vec<(String, Bytes)>> {
     let events = serde_json::Deserializer::from_slice(data).into_iter::<&RawValue>();
     events.map(|event| one(event.ok()?)).collect()
@@ -61,11 +60,9 @@ fn one(event: &RawValue) -> Option<(String, Bytes)> {
         .then_some((kind, object))
 }
 
-/// Checks that two parses of the same invalid body are consistent. `whole` is the result for a single chunk,
-/// and `cut` is the result for several chunks.
+/// Checks that parses of an invalid body in one chunk and in several chunks agree.
 ///
-/// The events in `cut` must be a prefix of the events in `whole`. `cut` may contain fewer events only if its
-/// next event is malformed.
+/// The events in `cut` must be a prefix of those in `whole`, and end early only before a malformed event.
 fn compare(cut: &Split, whole: &Split) {
     let (found, all) = (&cut.pieces, &whole.pieces);
     assert!(

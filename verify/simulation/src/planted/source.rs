@@ -14,13 +14,13 @@ use tokio::{task::JoinSet, time::sleep};
 use super::Bug;
 use crate::wire::is_old_object;
 
-/// Interval, in lines of a watch, at which [`Bug::EventLost`] drops a line. Bookmarks are not dropped.
+/// Interval, in lines of a watch, at which [`Bug::EventLost`] drops an event.
 const LOST: usize = 7;
 
 /// Maximum number of retries without a pause that [`Bug::RetriedAtOnce`] sends for one rejected watch.
 const TRIES: usize = 100;
 
-/// A list and watch source with a planted bug. Without a bug, requests and responses are unchanged.
+/// A list and watch source that contains the planted bug `bug`, if any.
 pub(crate) struct Spoilt<S> {
     source: S,
     bug: Option<Bug>,
@@ -149,7 +149,7 @@ fn has(line: &Bytes, word: &[u8]) -> bool {
     memmem::find(line, word).is_some()
 }
 
-/// Returns a stream with the chunks of a response body. Leaks the body, which is therefore never dropped.
+/// Returns a stream of the body's chunks that never drops the body.
 fn leak(body: ByteStream) -> ByteStream {
     let body = Box::leak(Box::new(body));
     Box::pin(futures_util::stream::poll_fn(move |context| {
@@ -157,10 +157,9 @@ fn leak(body: ByteStream) -> ByteStream {
     }))
 }
 
-/// Passes each line of a response body to `change`, and returns a body that consists of the results.
+/// Applies `change` to the number, from 1, and text of each line; `None` drops the line.
 ///
-/// The arguments of `change` are the number of the line, starting at 1, and the line. If `change` returns
-/// `None`, the line is dropped. The text after the last line end counts as a line.
+/// The text after the last line end counts as a line.
 fn lines(
     body: ByteStream,
     change: impl Fn(usize, &Bytes) -> Option<Bytes> + Send + 'static,
@@ -191,9 +190,7 @@ fn lines(
     chunks
 }
 
-/// Applies `change` to the text after the last line end of a response body, and returns the result.
-///
-/// The text is an entire list, or an incomplete line of a watch.
+/// Applies `change` to the text after the last line end: a list, or an incomplete line.
 fn change_last(
     waiting: &mut Vec<u8>,
     number: &mut usize,

@@ -15,8 +15,7 @@ use crate::stored::Stored;
 /// [`Bug::DeletionIgnored`] drops every fifth deletion, so that it is not queued.
 const IGNORED: usize = 5;
 
-/// Sets `queue` as the queue of an informer's builder. If `bug` is set, wraps the queue and adds the planted
-/// bug.
+/// Sets an informer's queue, with the planted `bug` if present.
 pub(crate) fn queue<K: Stored>(
     builder: Builder<K>,
     queue: impl Queue<K> + 'static,

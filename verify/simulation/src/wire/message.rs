@@ -38,8 +38,7 @@ impl Converter {
         }
     }
 
-    /// Returns the lines of the events that are complete after this chunk. The line of a list is returned by
-    /// [`finish`](Self::finish).
+    /// Returns the lines of the events that this chunk completes; [`finish`](Self::finish) returns a list.
     pub(super) fn feed(&mut self, chunk: &[u8]) -> Vec<u8> {
         self.bytes.extend_from_slice(chunk);
         let mut lines = Vec::new();
@@ -54,7 +53,7 @@ impl Converter {
         lines
     }
 
-    /// Returns the line of a list after the end of its body. Returns no line if the list is incomplete.
+    /// Returns the line of a complete list at the end of its body.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         if self.is_watch {
             return Vec::new();
@@ -87,7 +86,7 @@ fn list_json(body: &[u8]) -> Option<Value> {
     Some(json!({"metadata": {"resourceVersion": text(metadata, REVISION_OF_LIST)}, "items": items}))
 }
 
-/// Returns the revision and the annotation keys of an object as JSON. The object need not be decodable.
+/// Returns an object's revision and annotation keys as JSON, even if it does not decode.
 fn object_json(message: &[u8]) -> Value {
     let metadata = field(message, METADATA).unwrap_or_default();
     let annotations = WireFields::new(metadata).map_while(Result::ok);

@@ -15,14 +15,12 @@ use tokio::time::Instant;
 /// Minimum duration of the first backoff pause.
 const FIRST: Duration = Duration::from_millis(800);
 
-/// Cap on the minimum duration of a backoff pause.
-///
-/// The minimum doubles with each consecutive failure until it reaches the cap.
+/// Cap on the minimum duration of a backoff pause, which doubles with each consecutive failure.
 const CAP: Duration = Duration::from_secs(30);
 
-/// Time after a temporary failure of a watch, such as a timeout, in which the source must not list.
+/// Time after a temporary failure of a watch in which the source must retry the watch instead of listing.
 ///
-/// During this time, the source must retry the watch. If the retries fail too, the time does not start again.
+/// If the retries fail too, the time does not start again.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Kind of a request that a source sends.
@@ -53,20 +51,14 @@ impl Asked {
 }
 
 /// Checker of the requests of one source.
-///
-/// The failures since the last successful request determine which requests the source may send, and when.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Number of failures since the last successful request. A failure is not counted if the source may send
-    /// the next request without a pause.
+    /// Number of failures since the last successful request that require a pause.
     refusals: u32,
     not_before: Option<Instant>,
-    /// Earliest time at which the source may list. Until this time, the source must retry the failed watch.
-    ///
-    /// `None` unless the most recent request was a watch that failed temporarily: see [`keeps_its_revision`].
+    /// Time before which the source must retry the failed watch instead of listing.
     no_list_before: Option<Instant>,
-    /// Whether the informer compares its cache with the server. If `true`, the source may list at any time,
-    /// because each difference requires a list.
+    /// Whether the informer compares its cache with the server, so the source may list at any time.
     compared: bool,
     /// Whether the most recent line of a watch was an event of the fault "old object sent again".
     heard_old: bool,
@@ -83,9 +75,7 @@ impl Pace {
     /// Checks that the source may send a request of this kind now.
     ///
     /// # Errors
-    /// Returns an error if the request is too early, or if the source lists instead of retrying a rejected
-    /// watch. Also returns an error if the source lists in response to an old object that the server has sent
-    /// again.
+    /// Returns an error if the request is too early, or if the source must not list now.
     pub(super) fn asks(&mut self, asked: Asked) -> Result<(), String> {
         let now = Instant::now();
         let lists = matches!(asked, Asked::List | Asked::Stream);
@@ -114,10 +104,9 @@ impl Pace {
         self.no_list_before = None;
     }
 
-    /// Records that a watch has received a line, or that the body of a watch has ended.
+    /// Records that a watch has received a line, or that its body has ended.
     ///
-    /// `old` is whether the line is an old object that the server sent again. It is `false` for the end of
-    /// the body.
+    /// `old` is whether the line is an old object that the server sent again.
     pub(super) fn heard(&mut self, old: bool) {
         self.heard_old = old;
     }
@@ -139,8 +128,6 @@ impl Pace {
 }
 
 /// Returns whether the source must retry the failed request instead of listing.
-///
-/// A watch must be retried after a timeout, an unavailable server, or an authentication failure.
 fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::Unavailable | Class::Timeout);
@@ -148,9 +135,6 @@ fn keeps_its_revision(asked: Asked, error: &Error) -> bool {
 }
 
 /// Returns whether the source must pause before the next request after this failure.
-///
-/// No pause is required if the source responds to the failure with a different request, for example with a
-/// list after an expired revision.
 fn must_pause(asked: Asked, error: &Error) -> bool {
     let class = error.class();
     let is_away = matches!(class, Class::TooManyRequests | Class::ConnectionRefused);

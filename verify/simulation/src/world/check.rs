@@ -24,26 +24,25 @@ use crate::{
 
 /// Maximum time for which handlers with a bounded buffer may block the informer.
 ///
-/// A handler processes an event within 200 ms. The time is sufficient for 3,000 queued events.
+/// At 200 ms per event, the time is sufficient for 3,000 queued events.
 pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 
 /// Maximum time until all handlers have processed their queued events.
 ///
-/// A handler processes an event within 200 ms. The time is sufficient for 9,000 queued events.
+/// At 200 ms per event, the time is sufficient for 9,000 queued events.
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
 
 /// Maximum time until a handler with a resync period receives a resync.
 ///
-/// The informer checks periodically which handlers are due for a resync. Both the handler's resync period and
-/// the period of this check are less than 60 s.
+/// Both the resync period and the period of the informer's check for due resyncs are less than 60 s.
 const RESYNCED_WITHIN: Duration = Duration::from_secs(121);
 
 /// Number of requests that each source may send in addition to [`PER_MINUTE`].
 const BURST: usize = 30;
-/// Number of requests that each source may send per started minute, in addition to [`BURST`] requests.
+/// Requests that each source may send per started minute, in addition to [`BURST`].
 const PER_MINUTE: usize = 20;
 
-/// Value of the label `v` in the pods that the simulation writes to repair objects that failed to decode.
+/// Value of the label `v` in pods that replace objects that failed to decode.
 const MENDED: u32 = 1_000_000;
 
 impl<K: Stored> World<'_, K> {
@@ -84,10 +83,7 @@ impl<K: Stored> World<'_, K> {
         self.wire.wrong().map_or(Ok(()), Err)
     }
 
-    /// Checks the handling of broken objects, which are objects that fail to decode when they are read.
-    ///
-    /// The informer's status must report as many broken objects as the snapshot contains. After a check has
-    /// read a broken object, the iteration over a later snapshot must not return this object.
+    /// Checks that objects that failed to decode are counted and no longer returned.
     fn check_broken(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let (counted, now) = (
             self.informer.informer.status().get().broken_count,
@@ -116,18 +112,13 @@ impl<K: Stored> World<'_, K> {
 
     /// Returns the maximum number of changes that may be queued for the cache.
     ///
-    /// The maximum is higher than the capacity of the queue, because resyncs and the first list can exceed
-    /// the capacity.
+    /// Resyncs and the first list can exceed the capacity of the queue.
     fn queue_max(&self) -> usize {
         let objects = NAMES * NAMESPACES.len();
         2 * self.life.setting.capacity + 2 * objects
     }
 
-    /// Checks that a synced informer has all objects that have not changed since the informer started.
-    ///
-    /// After the sync, the cache must contain these objects. Each handler that has received the initial-sync
-    /// marker must have received them. The function checks nothing if a fault has falsified, dropped or
-    /// reordered events, or restored the server.
+    /// Checks that a synced informer and its synced handlers have all unchanged objects.
     fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -152,10 +143,7 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits [`RESYNCED_WITHIN`] without changes on the server, and checks the events that handlers receive.
-    ///
-    /// A handler with a resync period must receive all objects again. A handler without a resync period must
-    /// receive no event.
+    /// Waits [`RESYNCED_WITHIN`] without changes, and checks which handlers receive events.
     pub(super) async fn check_resyncs(&mut self) -> Result<(), Wrong> {
         let heard = |user: &User<K>| (user.history.events(), user.history.resynced());
         let before: Vec<_> = self.users.iter().map(heard).collect();
@@ -186,23 +174,15 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns `read`, which is the result of a wait until the cache reflects a user's own write.
-    ///
-    /// Returns `Ok` instead if a fault has falsified, dropped or reordered events, or restored the server.
-    /// Such a fault can cause an error in `read`.
+    /// Returns the result of a wait for an own write, or `Ok` if a fault may explain an error.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }
     }
 
-    /// Checks that the cache equals the state that the server had at the cache's revision.
+    /// Checks that the cache equals the server's state at each source's revision.
     ///
-    /// Checks each source separately, because each source has its own revision. Checks nothing in these
-    /// cases:
-    ///
-    /// - The queue is a [`Queue::DeltaFifo`]. It applies changes per object, and not in the order of their
-    ///   revisions.
-    /// - A fault has falsified, dropped or reordered events, or restored the server.
+    /// A [`Queue::DeltaFifo`] is not checked, because it does not apply changes in the order of revisions.
     fn check_revision(&mut self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         let in_order = matches!(self.life.setting.queue, Queue::InOrder(_));
         if !in_order || !self.harm.is_empty() {
@@ -230,7 +210,7 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the namespace of each source of the informer; `None` for a source that covers all namespaces.
+    /// Returns the namespace of each source; `None` for all namespaces.
     fn namespaces(&self) -> Vec<Option<&'static str>> {
         match self.life.setting.scope {
             Scope::TwoNamespaces => NAMESPACES[..2].iter().copied().map(Some).collect(),
@@ -238,11 +218,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Checks that the informer has not sent too many requests. [`BURST`] and [`PER_MINUTE`] define the
-    /// limit.
-    ///
-    /// `asked` is the number of requests that the informer sent within `time`. The limit is higher if the
-    /// informer's consistency check is on, which compares the cache with the server.
+    /// Checks that `asked` requests within `time` do not exceed [`BURST`] and [`PER_MINUTE`].
     pub(super) fn check_rate(&self, time: Duration, asked: usize) -> Result<(), Wrong> {
         let minutes = usize::try_from(time.as_secs().div_ceil(60)).unwrap_or(usize::MAX);
         let mut most = BURST + minutes.saturating_mul(PER_MINUTE);
@@ -257,10 +233,9 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Waits until the cache equals the server's state. Returns an error if this takes longer than `within`.
+    /// Waits at most `within` until the cache equals the server's state.
     ///
-    /// If `mends` is `true`, the function writes a decodable state of each object that failed to decode. If
-    /// `mends` is `false`, the function does not compare such objects.
+    /// If `mends` is true, replaces objects that failed to decode, and otherwise ignores them.
     pub(super) async fn heal(&mut self, within: Duration, mends: bool) -> Result<(), Wrong> {
         let began = Instant::now();
         loop {
@@ -292,7 +267,7 @@ impl<K: Stored> World<'_, K> {
         }
     }
 
-    /// Writes a new, decodable state to the server for each cached object that failed to decode.
+    /// Writes a decodable state to the server for each cached object that failed to decode.
     fn write_broken(&mut self) {
         let snapshot = self.informer.informer.indexer().snapshot();
         let broken = truth::broken(&snapshot);
@@ -314,12 +289,7 @@ impl<K: Stored> World<'_, K> {
         revisions.all(|revision| revision.to_string() == newest)
     }
 
-    /// Waits until all handlers have received their events, and checks the final state:
-    ///
-    /// - The objects that each handler has received equal the objects on the server.
-    /// - The objects that are read through the overlay of local writes equal the objects on the server.
-    /// - All waits for the user's own writes have completed.
-    /// - The informer's consistency check has found no difference between the cache and the server.
+    /// Waits until all handlers have received their events, and checks the final state.
     pub(super) async fn check_all(&mut self) -> Result<(), Wrong> {
         let informer = &self.informer.informer;
         let told = timeout(TOLD_WITHIN, informer.handlers_idle()).await;
@@ -362,10 +332,7 @@ impl<K: Stored> World<'_, K> {
         self.check_now()
     }
 
-    /// Checks that the simulated controller ([`woken`](super::woken)) last read the states in `want`.
-    ///
-    /// Waits up to one second until this is the case. Checks nothing if a fault has falsified, dropped or
-    /// reordered events, or restored the server.
+    /// Checks that the simulated controller ([`woken`](super::woken)) reads `want` within a second.
     async fn check_woken(&self, want: &States) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -415,10 +382,9 @@ impl<K: Stored> World<'_, K> {
     }
 }
 
-/// Checks that each index of a snapshot contains the expected objects under the expected values.
+/// Checks that each index of a snapshot contains the expected objects.
 ///
-/// `reads_each_state` is whether the function of the index `app` decodes each object. The index then omits
-/// objects that fail to decode.
+/// `reads_each_state` is whether the index `app` omits objects that fail to decode.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Index functions that read the whole object can't index broken objects.

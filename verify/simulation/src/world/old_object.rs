@@ -12,11 +12,9 @@ use crate::{
 };
 
 impl<K: Stored> World<'_, K> {
-    /// Returns a fault plan that makes the server send the current state of an object to a watch once more.
+    /// Returns a fault plan that sends a cached object's current state to a watch once more.
     ///
-    /// The state must be in the cache, and must be older than the newest revision of the watch. Returns
-    /// `None` if no object has such a state. Also returns `None` in a run with protobuf, because the fault
-    /// plan can send only a line of JSON.
+    /// The state must be older than the watch's newest revision, and the run must use JSON.
     pub(super) fn old_object(&self) -> Option<String> {
         if self.life.setting.protobuf {
             return None;

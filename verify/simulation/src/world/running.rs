@@ -24,8 +24,7 @@ use crate::{
     wire::{Watched, Wire},
 };
 
-/// A started informer with its overlay of local writes ([`MutationCache`]). Also contains the tasks that run
-/// and observe the informer.
+/// A started informer, its overlay of local writes ([`MutationCache`]), and its tasks.
 pub(super) struct Running<K> {
     sampler: Sampler,
     pub(super) informer: SharedInformer<K>,
@@ -36,8 +35,7 @@ pub(super) struct Running<K> {
     pub(super) edges: JoinSet<Seen>,
 }
 
-/// Metrics provider that stores the [`InformerSampler`] of the informer. The sampler reports the number of
-/// queued changes.
+/// Metrics provider that stores the informer's [`InformerSampler`], which counts queued changes.
 #[derive(Clone, Default)]
 struct Sampler(Arc<Mutex<Option<InformerSampler>>>);
 
@@ -59,9 +57,7 @@ impl InformerMetrics for Unheard {
     fn observe(&self, _: Observed) {}
 }
 
-/// Creates an informer with the settings `setting`, and starts the informer.
-///
-/// `bug` is the bug to plant in the informer. `seed` is the seed of the informer's random choices.
+/// Creates and starts an informer, with the planted `bug` and random choices from `seed`.
 pub(super) fn start<K: Stored>(
     setting: &Setting,
     bug: Option<Bug>,
@@ -157,9 +153,7 @@ impl<K: Stored> Running<K> {
     }
 }
 
-/// Counts the transitions between the activities of each source, such as from listing to watching.
-///
-/// Returns the counts when the informer has stopped.
+/// Counts each source's activity transitions, such as listing to watching, until the informer stops.
 async fn note_edges(mut status: StatusReader) -> Seen {
     let mut seen = Seen::default();
     let mut before: BTreeMap<usize, Activity> = BTreeMap::new();

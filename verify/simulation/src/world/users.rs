@@ -21,8 +21,7 @@ use crate::{
 /// Name of the index that users add and remove while the informer runs.
 pub(super) const LATE_INDEX: &str = "third";
 
-/// Timeout of a background task that waits until the cache reflects a user's own write. The timeout is longer
-/// than any simulated run.
+/// Timeout of a wait for a user's own write, longer than any simulated run.
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
 /// A registered event handler, with its settings and its recorded events.
@@ -38,9 +37,7 @@ impl<K: Stored> User<K> {
         self.handler.bound().is_some()
     }
 
-    /// Returns the limit on the notifications in the handler's buffer after its initial sync.
-    ///
-    /// The limit includes the notification that the handler is processing.
+    /// Returns the maximum number of notifications in the handler's buffer, including the one in work.
     pub(super) fn depth_max(&self) -> usize {
         let telling = 1;
         match self.handler.buffer {

@@ -54,10 +54,7 @@ impl<K: Stored> Woken<K> {
         self.view.look(name);
     }
 
-    /// Returns the state of each object at the controller's last read of this object.
-    ///
-    /// The result omits objects that the controller has never read, and objects that did not exist at the
-    /// last read.
+    /// Returns the state of each existing object at the controller's last read of the object.
     pub(super) fn states(&self) -> States {
         self.view.read.lock().clone()
     }

@@ -9,16 +9,16 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::proto::ProtoField;
 
-/// A Go package. Its source text is read on first use.
+/// A Go package, whose source text is read on first use.
 pub(super) struct Package {
     folder: PathBuf,
     text: Option<String>,
 }
 
-/// A field of a Go struct: its JSON tag, and whether its type is a pointer.
+/// A field of a Go struct: its JSON tag, and whether it is a pointer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GoField {
-    /// Name of the field in the JSON tag; `None` if the tag contains no name.
+    /// Name in the JSON tag, if present.
     pub(super) json_name: Option<String>,
     pointer: bool,
     /// Options in the JSON tag, such as `omitempty`.
@@ -38,7 +38,7 @@ impl Package {
         }
     }
 
-    /// Returns the text of all Go files of the package, except for tests and generated files.
+    /// Returns the text of the package's Go files, except tests and generated files.
     fn text(&mut self) -> Result<&str> {
         if self.text.is_none() {
             let mut text = String::new();
@@ -78,8 +78,7 @@ impl Package {
         Ok(self.text()?.lines().any(|line| line.starts_with(&start)))
     }
 
-    /// Returns the fields of a Go struct that have a protobuf tag. The key of each field is the number in
-    /// this tag.
+    /// Returns the fields of a Go struct, by the number in their protobuf tag.
     pub(super) fn fields(&mut self, type_name: &str) -> Result<BTreeMap<u32, GoField>> {
         let start = format!("type {type_name} struct {{");
         let mut fields = BTreeMap::new();
@@ -106,10 +105,7 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns when the object's JSON contains this field, as a keyword of the generated table of messages.
-    ///
-    /// The header of the table explains the keywords: `always`, `nonzero`, `nullable`, `sent` and `inline`.
-    /// `field` is the proto field with the same number.
+    /// Returns the keyword of the generated table that describes when JSON contains this field.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {
@@ -129,9 +125,7 @@ impl GoField {
     }
 }
 
-/// Parses one line of a Go struct. Returns the field that the line declares, and the field's protobuf number.
-///
-/// Returns `None` for a line without struct tags, and for an embedded `TypeMeta`.
+/// Returns the field that a line of a Go struct declares, with its protobuf number.
 fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     let Some((declared, tags)) = line.split_once('`') else {
         return Ok(None);
@@ -159,7 +153,7 @@ fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     Ok(Some((number.parse()?, field)))
 }
 
-/// Returns the value of a key in the struct tags of a Go field; `None` if the key is absent.
+/// Returns the value of a key in the struct tags of a Go field.
 fn tag<'a>(tags: &'a str, key: &str) -> Option<&'a str> {
     let start = tags.find(&format!("{key}:\""))? + key.len() + 2;
     tags[start..].split('"').next()

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 #[derive(Debug)]
 pub(super) struct ProtoFile {
     pub(super) package: String,
-    /// Full name and fields of each message. A full name starts with the package.
+    /// Full name, which starts with the package, and fields of each message.
     pub(super) messages: Vec<(String, Vec<ProtoField>)>,
 }
 
@@ -18,9 +18,7 @@ pub(super) struct ProtoFile {
 pub(super) struct ProtoField {
     pub(super) number: u32,
     pub(super) name: String,
-    /// Type of the field. `[]x` is a repeated field of type `x`, and `{}x` is a map with values of type `x`.
-    ///
-    /// The name of a message type includes its package.
+    /// Type of the field: `x`, `[]x` if repeated, or `{}x` for a map. A message type includes its package.
     pub(super) value: String,
 }
 
@@ -30,7 +28,7 @@ impl ProtoField {
         self.value.trim_start_matches("[]").trim_start_matches("{}")
     }
 
-    /// Returns whether the field is a single message. Lists, maps and scalars are not single messages.
+    /// Returns whether the field is a single message.
     pub(super) fn is_message(&self) -> bool {
         self.value.contains('.') && !self.value.starts_with(['[', '{'])
     }
@@ -66,9 +64,7 @@ pub(super) fn parse(text: &str) -> Result<ProtoFile> {
     })
 }
 
-/// Parses a line that declares a field of a message, such as `optional string name = 1;`.
-///
-/// If the line names a message type without its package, the function adds `package` to the name.
+/// Parses a line that declares a field of a message of `package`, such as `optional string name = 1;`.
 fn field(line: &str, package: &str) -> Result<ProtoField> {
     let (declared, number) = line
         .strip_suffix(';')

@@ -4,11 +4,11 @@
 
 use std::ops::Range;
 
-/// Kind of the text in a byte range of a Rust file: code, a comment or a literal.
+/// Kind of the text in a byte range of a Rust file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     Code,
-    /// A comment: `//` to the end of the line, or `/* … */` with nested comments.
+    /// `//` to the end of the line, or `/* … */` with nested comments.
     Comment,
     /// A string, character or byte literal, including its quotes.
     Literal,
@@ -20,8 +20,6 @@ pub(super) struct Span {
 }
 
 /// Splits `text` into adjacent spans. Each comment and each literal is one span.
-///
-/// A literal or block comment that is not closed extends to the end of `text`.
 pub(super) fn spans(text: &str) -> Vec<Span> {
     let bytes = text.as_bytes();
     let (mut at, mut spans) = (0, Vec::new());
@@ -77,9 +75,7 @@ fn block_comment(rest: &[u8]) -> usize {
     rest.len()
 }
 
-/// Returns the length in bytes of the quoted literal at the start of `rest`, including the quotes.
-///
-/// A backslash escapes the next byte.
+/// Returns the length in bytes of the quoted literal at the start of `rest`, with its quotes.
 fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {
@@ -92,8 +88,7 @@ fn quoted(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// Returns the length in bytes of the character literal at the start of `rest`. Returns `None` if `rest`
-/// starts with a lifetime.
+/// Returns the length in bytes of the character literal at the start of `rest`, or `None` for a lifetime.
 fn character(rest: &[u8]) -> Option<usize> {
     match rest {
         [_, b'\\', ..] => Some(quoted(rest, b'\'')),
@@ -110,9 +105,7 @@ fn character(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length in bytes of the raw string literal at the start of `rest`, such as `r#"…"#`.
-///
-/// Returns `None` if `rest` does not start with a raw string literal.
+/// Returns the length in bytes of the raw string literal, such as `r#"…"#`, at the start of `rest`, if any.
 fn raw_string(rest: &[u8]) -> Option<usize> {
     let prefix = match rest {
         [b'r', ..] => 1,

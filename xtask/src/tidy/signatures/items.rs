@@ -25,10 +25,9 @@ pub(super) fn without_attributes<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// Returns the token ranges of all public signatures, and of the headers of public conversions.
+/// Returns the token ranges of public signatures, and of `From` and `TryFrom` impls of public types.
 ///
-/// A public conversion is an impl of `From` or `TryFrom` for a public type. The range of a signature starts
-/// at the keyword of the item, such as `fn` or `use`, or at the name of a field.
+/// A signature starts at a keyword such as `fn` or `use`, or at a field's name.
 pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     let private = private_types(tokens);
     let mut ranges = Vec::new();
@@ -47,9 +46,7 @@ pub(super) fn public_signatures(tokens: &[Token<'_>]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the names that a `use` declaration binds. `tree` contains the tokens after the keyword `use`.
-///
-/// A glob import binds no name.
+/// Returns the names that a `use` declaration binds, given the tokens after `use`.
 pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     let last = |at: usize| matches!(text(tree, at + 1), "" | "," | "}");
     let mut names = Vec::new();
@@ -63,8 +60,7 @@ pub(super) fn bound_names<'a>(tree: &[Token<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// Adds the signature of a public item to `ranges`. The item starts after the keyword `pub`, at the token
-/// with the index `start`.
+/// Adds the signature of a public item to `ranges`; `start` is the index after `pub`.
 fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     let mut keyword = start;
     while QUALIFIERS.contains(&text(tokens, keyword)) && text(tokens, keyword + 2) != ":" {
@@ -86,8 +82,7 @@ fn item(tokens: &[Token<'_>], start: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Adds the signature of each item in a trait to `ranges`. `body` is the index of the token `{` that opens
-/// the trait.
+/// Adds the signatures of a trait's items to `ranges`; `body` is the index of the trait's `{`.
 fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     let close = closing(tokens, body);
     let mut at = body + 1;
@@ -112,7 +107,7 @@ fn members(tokens: &[Token<'_>], body: usize, ranges: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns whether `header` is that of a `From` or `TryFrom` impl for a type that is not in `private`.
+/// Returns whether `header` is that of a `From` or `TryFrom` impl for a public type.
 fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     let converts = header
         .windows(2)
@@ -124,8 +119,7 @@ fn is_conversion(header: &[Token<'_>], private: &BTreeSet<&str>) -> bool {
     converts && !target.any(|token| private.contains(token.text))
 }
 
-/// Returns the names of all structs and enums in the file that are not `pub`. A type with `pub(…)`, such as
-/// `pub(crate)`, is not `pub`.
+/// Returns the names of all structs and enums that are not `pub`; `pub(…)` is not `pub`.
 fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     tokens
         .iter()
@@ -136,9 +130,9 @@ fn private_types<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// Returns the index of the first token after `start` that is one of `signs`. Skips tokens inside brackets.
+/// Returns the index of the first token in `signs` after `start`, outside brackets.
 ///
-/// Returns the number of tokens if there is no such token.
+/// Returns the number of tokens if there is none.
 fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(start) {
@@ -154,9 +148,9 @@ fn end(tokens: &[Token<'_>], start: usize, signs: &[&str]) -> usize {
     tokens.len()
 }
 
-/// Returns the index of the token after the bracket that closes the bracket at the index `open`.
+/// Returns the index after the bracket that closes the bracket at the index `open`.
 ///
-/// Returns the number of tokens if there is no closing bracket.
+/// Returns the number of tokens if there is none.
 fn closing(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {

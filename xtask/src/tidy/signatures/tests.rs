@@ -6,7 +6,7 @@ const MANIFEST: &str = "[package]\nname = \"kube-informer\"\n[dependencies]\narc
     http = { workspace = true, optional = true }\nkube-core.workspace = true\nserde_json = \"1\"\ntokio = \"1\"\nserde = \"1\"\n\
     [dev-dependencies]\nanyhow = \"1\"\n";
 
-/// Checks the Rust code `text`. Returns the line and the name of each finding, as `LINE NAME`.
+/// Checks the Rust code `text`, and returns each finding as `LINE NAME`.
 fn found(text: &str) -> Vec<String> {
     let findings = check(&Source::new("src/a.rs", text), &foreign(MANIFEST));
     findings

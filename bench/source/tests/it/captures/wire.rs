@@ -32,8 +32,7 @@ impl Wire {
         Wire::parse(&bytes)
     }
 
-    /// Sends a GET request for `path` to the server at `uri` over HTTP/1.1, and returns the complete
-    /// response.
+    /// Sends a GET request over HTTP/1.1, and returns the complete response.
     pub(crate) async fn ask(uri: &str, path: &str, accept: &str) -> Wire {
         let address = uri.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).await.unwrap();

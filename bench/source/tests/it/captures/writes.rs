@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
-/// The encoding of a response body, and whether it is a list or the events of a watch.
+/// The encoding of a response body, and whether the body is a list or watch events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     JsonList,
@@ -15,13 +15,11 @@ pub(crate) enum Body {
     ProtobufEvents,
 }
 
-/// One write of kube-apiserver's encoder to the response, or several consecutive short writes. `bytes` is the
-/// total length.
+/// One write, or several short writes in a row, of kube-apiserver's encoder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) bytes: usize,
-    /// Whether kube-apiserver may flush its buffer after this write. kube-apiserver flushes the buffer after
-    /// a watch event if no other event is queued.
+    /// Whether kube-apiserver may flush its buffer after this write.
     pub(crate) may_flush: bool,
 }
 
@@ -88,11 +86,9 @@ impl Body {
         }
     }
 
-    /// Returns the parts of a JSON body that must be equal for kube-apiserver and the object server.
+    /// Returns the parts of a JSON body that must equal kube-apiserver's; empty for protobuf.
     ///
-    /// These are the JSON around the objects, and the JSON of each object up to its `metadata` member.
-    /// Constants replace the values that may differ, such as `resourceVersion`. The set is empty for
-    /// protobuf.
+    /// Constants replace the values that may differ, such as `resourceVersion`.
     pub(crate) fn shape(self, body: &[u8]) -> BTreeSet<String> {
         match self {
             Body::ProtobufList | Body::ProtobufEvents => BTreeSet::new(),
@@ -192,8 +188,7 @@ impl Protobuf<'_> {
         }
     }
 
-    /// Reads the tag of the length-delimited field `number` and the length of its value, and returns this
-    /// length. Does not read the value.
+    /// Reads the tag of the length-delimited field `number`, and returns the length of its value.
     fn head(&mut self, number: usize) -> usize {
         assert_eq!(self.varint(), number << 3 | 2);
         self.varint()

@@ -16,7 +16,7 @@ const METADATA: u32 = 1;
 /// Number of the field `annotations` of an object's metadata.
 const ANNOTATIONS: u32 = 12;
 
-/// Protobuf bytes of the annotation that marks the bookmark at the end of a streaming list's initial events.
+/// The annotation of the bookmark after a streaming list's initial events, in protobuf.
 const END: &[u8] = b"k8s.io/initial-events-end\x12\x04true";
 
 /// An event: its type, and the bytes of its object with the envelope (`runtime.Unknown`).
@@ -61,9 +61,7 @@ fn framed(event: &[u8]) -> Bytes {
     [&length.to_be_bytes(), event].concat().into()
 }
 
-/// Returns the number of bytes of the first event in `bytes`, including the four bytes with its length.
-///
-/// Returns `None` if `bytes` do not contain the whole event.
+/// Returns the length of the first event in `bytes`, if `bytes` contain the whole event.
 pub(in crate::fault) fn frame_length(bytes: &[u8]) -> Option<usize> {
     let (length, event) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -78,7 +76,7 @@ pub(super) fn is_end_bookmark(frame: &[u8]) -> bool {
     is_bookmark(frame) && frame.windows(END.len()).any(|part| part == END)
 }
 
-/// Returns the first half of an event, after four bytes with the length of this half.
+/// Returns a valid frame that contains only the first half of the event in `frame`.
 pub(super) fn garbled(frame: &[u8]) -> Bytes {
     let event = frame.get(LENGTH_BYTES..).unwrap_or_default();
     framed(&event[..event.len() / 2])
@@ -105,9 +103,7 @@ fn spoilt_frame(frame: &[u8]) -> Option<Bytes> {
     Some(Event { event_type, object }.frame())
 }
 
-/// Returns the metadata of an object with a number in place of the annotations.
-///
-/// Returns `None` if the metadata is not valid protobuf of an `ObjectMeta`.
+/// Returns valid protobuf metadata with an invalid value, a number, as annotations.
 fn spoilt_metadata(metadata: WireValue<'_>) -> Option<Vec<u8>> {
     let mut spoilt = Vec::new();
     let mut is_written = false;

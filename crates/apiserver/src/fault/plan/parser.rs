@@ -10,7 +10,7 @@ use super::token::{Kind, PlanToken};
 use super::{Mistake, Parsed};
 use crate::fault::rule::Share;
 
-/// Maximum duration of a delay, or of a refusal of connections, in a fault plan.
+/// Maximum duration of a delay or of a refusal of connections.
 const PERIOD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads the tokens of a fault plan one by one.
@@ -20,7 +20,7 @@ pub(super) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Creates a parser for `tokens`. The last token must be [`Kind::End`], which is never consumed.
+    /// Creates a parser for `tokens`, which must end with [`Kind::End`].
     pub(super) fn new(tokens: Vec<PlanToken<'a>>) -> Parser<'a> {
         Parser { tokens, next: 0 }
     }
@@ -42,7 +42,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Consumes the next token if it is the word `word`. Returns whether the token was consumed.
+    /// Returns whether the next token is `word`, and consumes the token in that case.
     pub(super) fn takes(&mut self, word: &str) -> bool {
         let comes = self.peek().word() == Some(word);
         if comes {
@@ -69,7 +69,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a name with or without quotes. For any other token, the error states that `what` was expected.
+    /// Parses a name with or without quotes; `what` describes the name in the error.
     pub(super) fn name(&mut self, what: &str) -> Parsed<String> {
         let name = match self.peek().kind {
             Kind::PlanToken(word) => word.to_owned(),
@@ -118,9 +118,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Consumes a token `name=value`, and returns the byte offset of the token and the value.
-    ///
-    /// Returns `None` for any other token, which is not consumed.
+    /// If the next token is `name=value`, consumes the token and returns its byte offset and value.
     pub(super) fn setting(&mut self, name: &str) -> Option<(usize, &'a str)> {
         let token = self.peek();
         let value = token.word()?.strip_prefix(name)?.strip_prefix('=')?;
@@ -129,9 +127,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Parses a percentage such as `2.5%`.
-///
-/// Returns `None` for more than 100%, for more than four decimals, and for a text that is not a percentage.
+/// Parses a percentage up to 100% with at most four decimals, such as `2.5%`.
 pub(super) fn share(word: &str) -> Option<Share> {
     let number = word.strip_suffix('%')?;
     let (percent, decimals) = number.split_once('.').unwrap_or((number, "0"));
@@ -144,9 +140,7 @@ pub(super) fn share(word: &str) -> Option<Share> {
     (share.0 <= Share::ALWAYS.0).then_some(share)
 }
 
-/// Parses a duration such as `200ms`, `5s`, `2m` or `1h`.
-///
-/// Returns `None` if the duration exceeds [`PERIOD_MAX`], or if `word` is not a duration.
+/// Parses a duration up to [`PERIOD_MAX`], such as `200ms`, `5s`, `2m` or `1h`.
 fn period(word: &str) -> Option<Duration> {
     let digits = word.find(|character: char| !character.is_ascii_digit())?;
     let (number, unit) = word.split_at(digits);

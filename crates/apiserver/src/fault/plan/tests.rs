@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::parse;
 
-/// Parses a fault plan and returns its statements, one per line, or the error message of the parser.
+/// Returns the parsed statements of `plan`, one per line, or the parser's error message.
 fn printed(plan: &str) -> String {
     match parse(plan) {
         Ok(statements) => {
@@ -21,7 +21,7 @@ fn check(plan: &str, expected: &Expect) {
     expected.assert_eq(&printed(plan));
 }
 
-/// A fault plan that uses every fault, event selection, limit and action of the grammar.
+/// A fault plan that contains every element of the grammar.
 const EVERYTHING: &str = r#"
     seed 17
     list pods: 429 retry-after=2 x3; get *: 503; * *: 429 plain; watch pods: 504 too-large

@@ -13,7 +13,7 @@ use std::fmt;
 use super::{Mistake, Parsed};
 use crate::fault::matching::Word;
 
-/// A token of a fault plan (a word, a quoted text, a punctuation character, or the end) and its position.
+/// A token of a fault plan and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanToken<'a> {
     pub(super) kind: Kind<'a>,
@@ -24,7 +24,7 @@ pub(super) struct PlanToken<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
     PlanToken(&'a str),
-    /// A text in double quotes: its content without the quotes, with JSON escape sequences decoded.
+    /// The decoded content of a text in double quotes.
     Text(String),
     Colon,
     /// A semicolon or a newline, which ends a statement.
@@ -32,9 +32,7 @@ pub(super) enum Kind<'a> {
     End,
 }
 
-/// Splits the text of a fault plan into tokens.
-///
-/// White space and comments produce no tokens. A comment extends from `#` to the end of the line.
+/// Splits the text of a fault plan into tokens, without white space and comments.
 pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -76,9 +74,7 @@ pub(super) fn tokens(text: &str) -> Parsed<Vec<PlanToken<'_>>> {
     Ok(tokens)
 }
 
-/// Returns the length in bytes of the quoted text at the start of `rest`, including both quotes.
-///
-/// Returns `None` if the closing quote is missing.
+/// Returns the length in bytes of the quoted text at the start of `rest`, with the quotes.
 fn quoted(rest: &str) -> Option<usize> {
     let mut escaped = false;
     for (at, byte) in rest.bytes().enumerate().skip(1) {

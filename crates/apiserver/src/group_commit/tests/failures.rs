@@ -2,11 +2,7 @@
 
 use super::*;
 
-/// Repeats a write on a disk that becomes full during the write, until the write succeeds.
-///
-/// In the first attempt, the first disk call fails. In each further attempt, one more disk call succeeds
-/// before the disk is full. Each failed write must be rejected and stay invisible, and must not affect later
-/// writes.
+/// Repeats a write with one more successful disk call each time, until the write succeeds.
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_rejects_writes_and_loses_none() {
     let scratch = Scratch::new("full");
@@ -58,9 +54,6 @@ async fn a_full_disk_rejects_writes_and_loses_none() {
 }
 
 /// Simulates a loss of power during or after each of 60 writes.
-///
-/// After each loss of power, a new server opens the database file as the loss has left it. This server must
-/// have every acknowledged write. Any other write must be completely present or absent.
 #[test]
 fn acknowledged_writes_survive_a_loss_of_power() {
     let (medium, scratch) = (Medium::sound(), Scratch::new("power"));

@@ -11,14 +11,12 @@ use tokio::time::Instant;
 use super::*;
 use crate::listen::connection_stall::STALL_TIMEOUT;
 
-/// Connects to a new server with 2,000 pods.
-///
-/// Returns the client's end of the connection, and a set with the task that serves the server's end.
+/// Returns the client's end of a connection to a new server, and the serving task.
 fn connected() -> (DuplexStream, JoinSet<()>) {
     connected_by(1024 * 1024)
 }
 
-/// Connects like [`connected`]. The connection buffers at most `bytes` bytes in each direction.
+/// Connects like [`connected`], with a buffer of `bytes` bytes in each direction.
 fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     let (client, io) = tokio::io::duplex(bytes);
     let pods = (0..2_000).map(|nth| {
@@ -29,7 +27,7 @@ fn connected_by(bytes: usize) -> (DuplexStream, JoinSet<()>) {
     (client, serve(server, io))
 }
 
-/// Starts a task that serves `io`, the server's end of a connection. Returns a set with this task.
+/// Starts the task that serves `io`, the server's end of a connection.
 fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     let (alive, _ended) = Alive::new();
     let mut tasks = JoinSet::new();
@@ -43,22 +41,19 @@ fn serve(server: Server, io: DuplexStream) -> JoinSet<()> {
     tasks
 }
 
-/// Returns the first bytes that an HTTP/2 client sends for a GET request of `path`.
-///
-/// The bytes are the connection preface, empty settings, and a complete request on stream 1.
+/// Returns the first bytes of an HTTP/2 client that sends a GET request of `path`.
 fn http2_request(path: &str) -> Vec<u8> {
     let mut head = vec![0x82, 0x86, 0x04, u8::try_from(path.len()).unwrap()];
     head.extend_from_slice(path.as_bytes());
     head.extend_from_slice(b"\x01\x01a");
+    // The connection preface, empty settings, and the request on stream 1.
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
     bytes.extend_from_slice(&[0, 0, u8::try_from(head.len()).unwrap(), 1, 5, 0, 0, 0, 1]);
     bytes.extend(head);
     bytes
 }
 
-/// Reads until the server ends the connection.
-///
-/// Returns the received text and the elapsed time in seconds.
+/// Reads until the server ends the connection, and returns the text and the elapsed seconds.
 async fn until_hung_up(client: &mut DuplexStream) -> (String, u64) {
     let began = Instant::now();
     let mut answer = Vec::new();

@@ -58,8 +58,7 @@ fn removal(key: &str, revision: u64) -> Write {
     }
 }
 
-/// Opens the data directory `scratch`. Returns its objects, each as the text `<collection> <key>`, and its
-/// revision.
+/// Returns the objects in `scratch`, each as `<collection> <key>`, and the revision.
 fn found(scratch: &Scratch) -> (Vec<String>, u64) {
     let mut keys = Vec::new();
     let revision = scratch.open().load(|stored| {

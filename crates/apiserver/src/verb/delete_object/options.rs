@@ -19,7 +19,7 @@ pub(crate) struct DeleteOptions {
     pub(crate) revision: Option<String>,
     propagation: Option<Propagation>,
     pub(crate) dry_run: bool,
-    /// The deprecated option `orphanDependents`. `None` if the option is absent.
+    /// The deprecated option `orphanDependents`.
     orphan_dependents: Option<bool>,
 }
 
@@ -40,7 +40,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Parses the options from JSON: the request body, or the query parameters of a request without a body.
+    /// Parses the options from JSON: a request body, or the query parameters.
     ///
     /// # Errors
     ///
@@ -103,9 +103,7 @@ impl DeleteOptions {
         })
     }
 
-    /// Returns the HTTP status code of the response if the object was marked for deletion but not removed.
-    ///
-    /// As in Kubernetes, the code is 202 if `orphanDependents` is `false`, and otherwise 200.
+    /// Returns the HTTP status code for an object that was marked for deletion but not removed.
     pub(crate) fn marked_code(&self) -> u16 {
         if self.orphan_dependents == Some(false) {
             202
@@ -144,8 +142,6 @@ impl DeleteOptions {
     }
 
     /// Returns the finalizers that `object` has after it is marked for deletion.
-    ///
-    /// The propagation policy adds or removes `foregroundDeletion` and `orphan`. Other finalizers are kept.
     pub(crate) fn finalizers(&self, object: &Object) -> Vec<String> {
         const FOREGROUND: &str = "foregroundDeletion";
         const ORPHAN: &str = "orphan";
@@ -166,8 +162,6 @@ impl DeleteOptions {
 }
 
 /// Checks that the `kind` in the options, if present, is `DeleteOptions`.
-///
-/// The API version is not checked.
 fn check_kind(options: &Value) -> Result<(), ApiError> {
     match options["kind"].as_str() {
         None | Some("" | "DeleteOptions") => Ok(()),
@@ -182,13 +176,11 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// Reads the optional value of `member` with `read`. The values `null` and `""` count as absent.
-///
-/// `expected` is the name of the Go type for the error message.
+/// Reads the optional value of `member` with `read`. `expected` is the Go type for the error message.
 ///
 /// # Errors
 ///
-/// Returns a 400 error in the wording of Go's decoder if `read` does not accept the value.
+/// Returns a 400 error if `read` does not accept the value.
 fn typed<T>(
     options: &Value,
     member: &str,

@@ -24,7 +24,7 @@ use crate::status::ApiError;
 use crate::storage::Entry;
 use crate::table::Table;
 
-/// Number of objects that are encoded as protobuf before the task yields to other tasks.
+/// Number of objects encoded as protobuf before the task yields.
 const OBJECTS_PER_TURN: usize = 64;
 
 /// An iterator over the chunks of the body of one list.
@@ -53,9 +53,7 @@ struct JsonItems {
 }
 
 impl Chunks {
-    /// Returns `chunk` if it has at most twice [`CHUNK_BYTES`] bytes.
-    ///
-    /// Otherwise returns the first [`CHUNK_BYTES`] bytes of `chunk`, and stores the other bytes in `rest`.
+    /// Returns `chunk`, or only its start if `chunk` is too large, and stores the rest.
     fn begin(&mut self, chunk: Vec<u8>) -> Bytes {
         if chunk.len() <= 2 * CHUNK_BYTES {
             return chunk.into();
@@ -65,7 +63,7 @@ impl Chunks {
     }
 }
 
-/// Reserves memory for a page of a list in `budget`, and returns the response body of the page as JSON.
+/// Returns the response body of a list page as JSON, with memory reserved in `budget`.
 ///
 /// # Errors
 ///
@@ -90,7 +88,7 @@ pub(crate) fn write(
     stream_of(budget, slots, head, items, tail)
 }
 
-/// Reserves memory for a page of a list in `budget`, and returns the response body of the page as protobuf.
+/// Returns the response body of a list page as protobuf, with memory reserved in `budget`.
 ///
 /// Returns `None` if an object of the page does not fit the schema.
 ///
@@ -176,7 +174,7 @@ impl Iterator for Chunks {
 }
 
 impl Items {
-    /// Appends the next object to `out`. Returns false after the last object.
+    /// Appends the next object to `out`, or returns false if no object is left.
     fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
         match self {
             Items::Json(items) => items.write_next(out),
@@ -193,7 +191,7 @@ impl Items {
 }
 
 impl JsonItems {
-    /// Appends the next object to `out`. Returns false after the last object.
+    /// Appends the next object to `out`, or returns false if no object is left.
     fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(entry) = self.entries.next() else {
             return false;
@@ -213,7 +211,7 @@ impl JsonItems {
     }
 }
 
-/// Returns the JSON of the response body before the items, and the JSON after the items.
+/// Returns the JSON of a list body before and after the items.
 fn envelope(
     resource: &Resource,
     page: &Page,

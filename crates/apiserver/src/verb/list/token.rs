@@ -18,13 +18,9 @@ const VERSION: &str = "meta.k8s.io/v1";
 /// The decoded content of a continue token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ContinueToken {
-    /// Revision of the state from which the next page is read.
-    ///
-    /// `None` means the current state, which the encoded token represents as `rv` -1.
+    /// Revision of the state from which to read the next page; `None` is the current state.
     pub(crate) revision: Option<u64>,
-    /// Minimum key of the objects in the next page.
-    ///
-    /// For a list of one namespace, the key does not contain the prefix `namespace/`.
+    /// Minimum key of the next page. A list of one namespace omits the prefix `namespace/`.
     pub(crate) start: String,
 }
 
@@ -56,7 +52,7 @@ impl ContinueToken {
     ///
     /// # Errors
     ///
-    /// Returns Kubernetes' message, without the prefix `invalid continue token: `, if the token is malformed.
+    /// Returns Kubernetes' message without the prefix `invalid continue token: ` if the token is malformed.
     pub(crate) fn decode(text: &str) -> Result<ContinueToken, String> {
         let json = BASE64_URL_SAFE_NO_PAD
             .decode(text)
@@ -88,7 +84,7 @@ impl ContinueToken {
         })
     }
 
-    /// Returns a token that has the same `start`, but reads the next page from the current state.
+    /// Returns a token with the same `start` that reads the current state.
     pub(crate) fn at_latest(&self) -> ContinueToken {
         ContinueToken {
             revision: None,
@@ -111,9 +107,7 @@ fn no_base64(error: &DecodeError) -> String {
     }
 }
 
-/// Returns the error message for JSON that can't be decoded.
-///
-/// The message is that of Go's decoder if the first character is invalid or the input ends early.
+/// Returns the message for a JSON error, as Go's decoder writes it in common cases.
 fn no_json(json: &[u8], error: &serde_json::Error) -> String {
     match json.first() {
         _ if error.is_eof() => "unexpected end of JSON input".to_owned(),

@@ -17,18 +17,13 @@ use crate::status::ApiError;
 /// Maximum number of operations in a patch (`maxJSONPatchOperations` in Kubernetes' `patch.go`).
 const OPERATIONS_MAX: usize = 10_000;
 
-/// Maximum number of bytes copied by all `copy` operations of a patch.
-///
-/// The value is that of `JSONPatchMaxCopyBytes` in Kubernetes' `server/config.go`.
+/// Maximum bytes copied by all `copy` operations of a patch, as in Kubernetes (`JSONPatchMaxCopyBytes`).
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Maximum number of values visited or moved by all operations of a patch.
-///
-/// For example, an insertion into a list counts as many values as the list has items. Kubernetes has no such
-/// limit.
+/// Maximum number of values visited or moved by a patch; Kubernetes has no such limit.
 const STEPS_MAX: usize = 100_000_000;
 
-/// Cost of the operations of one patch so far: the copied bytes, and the values visited or moved.
+/// Bytes copied, and values visited or moved, by a patch so far.
 #[derive(Default)]
 struct Cost {
     copied_bytes: usize,
@@ -46,7 +41,7 @@ pub(super) fn check(operations: &[PatchOperation]) -> Result<(), ApiError> {
     )))
 }
 
-/// Applies the operations of a patch to a document. After an error the document may be partly changed.
+/// Applies a patch to `document`, which may be partly changed after an error.
 pub(super) fn apply(operations: &[PatchOperation], document: &mut Value) -> Result<(), ApiError> {
     let mut cost = Cost::default();
     for operation in operations {
@@ -61,10 +56,7 @@ pub(super) fn apply(operations: &[PatchOperation], document: &mut Value) -> Resu
 }
 
 impl Cost {
-    /// Adds the cost of an operation, before the operation is applied to `document`.
-    ///
-    /// Returns an error if the cost of the patch exceeds a limit, or if the operation would nest `document`
-    /// deeper than [`DEPTH_MAX`] levels.
+    /// Adds the cost of the next operation, or returns an error if a limit is exceeded.
     fn add(&mut self, operation: &PatchOperation, document: &Value) -> Result<(), ApiError> {
         let at = |from: &Pointer| document.pointer(from.as_str());
         let (path, brought) = match operation {
@@ -106,7 +98,7 @@ impl Cost {
     }
 }
 
-/// Returns the length of the list that contains the value at `path`, or 0 if the parent is not a list.
+/// Returns the length of the list that contains the value at `path`, otherwise 0.
 fn siblings(path: &Pointer, document: &Value) -> usize {
     let parent = path
         .parent()
@@ -123,10 +115,9 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// Returns whether the operation tests that an absent member is `null`.
+/// Returns whether the operation tests that an absent member is `null`, as kube-rs does.
 ///
-/// Such a test succeeds in Kubernetes (`partialDoc.get` in evanphx/json-patch), but fails in the crate
-/// `json_patch`. kube-rs sends such a test before it adds the first finalizer.
+/// Kubernetes accepts such a test, but the crate `json_patch` rejects it.
 fn asserts_absence(operation: &PatchOperation, document: &Value) -> bool {
     let PatchOperation::Test(test) = operation else {
         return false;

@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::status::ApiError;
 
-/// The reason why a strategic merge patch is rejected. The client receives it as an [`ApiError`].
+/// The reason why a strategic merge patch is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// A directive has invalid content. The string names the directive in the error message, for example
-    /// `retainKeys`.
+    /// A directive, such as `retainKeys`, has invalid content. The string is the directive's name in the
+    /// message.
     Format(&'static str),
     ListOfLists,
     Other(String),

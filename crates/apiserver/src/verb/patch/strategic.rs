@@ -34,20 +34,18 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 pub(super) enum Known {
     Struct(&'static Definition),
     Map,
-    /// The object has no schema, for example because it is an unknown member of its parent.
+    /// The object, such as an unknown member, has no schema.
     Nothing,
 }
 
-/// Rule for merging the lists in one field: the schema of the items and the merge strategy.
+/// The item schema and merge strategy of a list.
 #[derive(Clone, Copy)]
 struct ListRule {
     items: Known,
     strategy: MergeStrategy,
 }
 
-/// Merges `patch` into `original`, and applies the directives in the patch.
-///
-/// `known` is the schema of `original`.
+/// Merges `patch` into `original`, whose schema is `known`, and applies the directives.
 pub(super) fn merge_map(
     original: &mut Map<String, Value>,
     mut patch: Map<String, Value>,
@@ -140,9 +138,7 @@ fn delete_from_list(
     Ok(())
 }
 
-/// Applies `$retainKeys`: removes members from `original` that the directive does not list.
-///
-/// Returns an error if the patch sets a member that the directive does not list.
+/// Applies `$retainKeys`: removes unlisted members, or rejects a patch that sets unlisted members.
 fn retain_keys(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -163,8 +159,7 @@ fn retain_keys(
     Ok(())
 }
 
-/// Applies every directive `$setElementOrder/<field>`: merges the patch's list for the field into the
-/// object's list, and sorts the result in the order that the directive gives.
+/// Applies every `$setElementOrder/<field>`: merges the lists of the field, and sorts the result.
 fn set_element_orders(
     original: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -211,9 +206,7 @@ fn is_list_directive(name: &str) -> bool {
     name.starts_with(SET_ELEMENT_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Removes all objects with the directive `$patch` that are nested in `value`, and returns the rest.
-///
-/// Returns `None` if `value` itself is such an object.
+/// Removes all objects with the directive `$patch` from `value`, or returns `None` if `value` is one.
 fn without_marked(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,
@@ -230,7 +223,7 @@ fn without_marked(value: Value) -> Option<Value> {
     }
 }
 
-/// Removes directives and nulls from a value of the patch before the value is stored.
+/// Removes directives and nulls from a value of the patch.
 pub(super) fn plain(value: &mut Value) {
     match value {
         Value::Object(members) => plain_members(members),
@@ -249,7 +242,7 @@ fn plain_members(members: &mut Map<String, Value>) {
 // === impl Known ===
 
 impl Known {
-    /// Returns the schema of the member `name`, or `None` if the schema does not contain this member.
+    /// Returns the member `name` of the schema, if present.
     fn field(self, name: &str) -> Result<Option<&'static Field>, Refusal> {
         match self {
             Known::Nothing => Ok(None),
@@ -263,9 +256,7 @@ impl Known {
         }
     }
 
-    /// Returns the merge rule of the list `name`, for a `$setElementOrder` directive.
-    ///
-    /// Returns an error if the schema does not contain a list of this name.
+    /// Returns the merge rule of the list `name`, or an error if the schema has no such list.
     fn list(self, name: &str) -> Result<ListRule, Refusal> {
         let field = self.field(name)?;
         match (self, field.map(Field::structure)) {

@@ -22,15 +22,13 @@ use crate::storage::{Entry, Event, EventType, Shape, TableShape, write_frame};
 use crate::table::Table;
 
 /// Name of the annotation that marks the bookmark after the initial events.
-///
-/// The name is that of `InitialEventsAnnotationKey` in Kubernetes' `meta/v1/types.go`.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// Encodes the events and bookmarks of one watch.
 pub(crate) struct Framer {
     resource: Arc<Resource>,
     representation: Representation,
-    /// The schema of the objects. `None` if the watch is in JSON.
+    /// The schema of the objects, if the watch is in protobuf.
     schema: Option<Schema>,
     table: Table,
     /// Whether the watch has already sent the column definitions of its table.
@@ -48,9 +46,7 @@ impl Framer {
         }
     }
 
-    /// Returns the frame of a stored event.
-    ///
-    /// The event caches the frame for other watches that request the same format.
+    /// Returns the frame of a stored event, and caches the frame in the event.
     ///
     /// # Errors
     ///
@@ -63,7 +59,7 @@ impl Framer {
         frame.ok_or(Unfit)
     }
 
-    /// Appends to `out` the ADDED frame for an object of the initial events.
+    /// Appends the ADDED frame of an initial object to `out`.
     ///
     /// # Errors
     ///
@@ -129,9 +125,7 @@ impl Framer {
         }
     }
 
-    /// Returns the representation of the object in the next frame.
-    ///
-    /// In a watch of tables, only the first frame includes the column definitions.
+    /// Returns the next frame's representation; only a watch's first table has column definitions.
     fn next_shape(&mut self) -> Shape {
         match self.representation {
             Representation::Object => Shape::Object(self.encoding()),
@@ -198,7 +192,7 @@ impl Framer {
     }
 }
 
-/// Error: the protobuf message type of a kind can't represent an object of that kind.
+/// Error: an object can't be represented in the protobuf message type of its kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unfit;
 

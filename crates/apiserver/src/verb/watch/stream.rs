@@ -32,14 +32,14 @@ const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 /// The value is that of `bookmarkTimeBuckets` in Kubernetes' `cacher.go`.
 const BOOKMARK_BEFORE_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Registration of a watcher in the watch cache. Dropping this value removes the watcher.
+/// Keeps a watcher registered in the watch cache until dropped.
 pub(super) struct Registration {
     shared: Arc<Shared>,
     collection: CollectionId,
     id: WatcherId,
 }
 
-/// The initial events of a watch, which are sent before live events: current objects, or past events.
+/// The initial events of a watch: current objects, or past events.
 pub(super) enum Backlog {
     Objects {
         entries: std::vec::IntoIter<Arc<Entry>>,
@@ -54,7 +54,7 @@ pub(super) enum Backlog {
 /// The timers of one watch, for the deadline and for bookmarks.
 pub(super) struct Timers {
     deadline: Instant,
-    /// Time of the next periodic bookmark. `None` if no periodic bookmark is sent before the deadline.
+    /// Time of the next periodic bookmark, if there is one before the deadline.
     bookmark: Option<Instant>,
     sleep: Pin<Box<Sleep>>,
 }
@@ -70,14 +70,14 @@ pub(super) struct WatchStream {
     receiver: Receiver,
 }
 
-/// State of the response body of one open watch. The body is a stream of chunks.
+/// State of the response body of one open watch.
 struct Running {
     watch: WatchStream,
-    /// Initial events that are not sent yet. `None` when all initial events are sent.
+    /// Initial events that are not sent yet.
     backlog: Option<Reserved<Backlog>>,
     framer: Framer,
     timers: Timers,
-    /// Whether the ERROR event for an object that can't be encoded was sent. The body then ends.
+    /// Whether encoding an object has failed, after which the body ends.
     failed: bool,
 }
 
@@ -133,9 +133,7 @@ impl Backlog {
         Backlog::Events(told.into_iter())
     }
 
-    /// Returns the number of memory slots that the backlog reserves in the [`ResponseBudget`].
-    ///
-    /// A slot has [`ResponseBudget::SLOT_BYTES`] bytes.
+    /// Returns how many slots of [`ResponseBudget::SLOT_BYTES`] bytes the backlog reserves.
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {
@@ -146,9 +144,6 @@ impl Backlog {
     }
 
     /// Returns the next chunk of the initial events, or `None` after the last chunk.
-    ///
-    /// A chunk contains current objects as `ADDED` events, one past event, or the bookmark that ends the
-    /// initial events. Returns an error if an object can't be encoded.
     fn next(&mut self, framer: &mut Framer) -> Option<Result<Bytes, Unfit>> {
         match self {
             Backlog::Events(events) => {
@@ -205,9 +200,7 @@ impl Timers {
             .reset(self.bookmark.unwrap_or(self.deadline));
     }
 
-    /// Returns which time has been reached: the deadline, or the time of the next periodic bookmark.
-    ///
-    /// Returns `None` if neither has been reached. For a bookmark, this method also schedules the next one.
+    /// Returns whether the deadline or a bookmark is due, and schedules the next bookmark.
     fn due(&mut self) -> Option<Due> {
         let now = Instant::now();
         if now >= self.deadline {
@@ -231,7 +224,7 @@ impl WatchStream {
         }
     }
 
-    /// Returns the response body as a stream of chunks, which starts with the initial events in `backlog`.
+    /// Returns the response body, which starts with the initial events in `backlog`.
     pub(super) fn run(
         self,
         backlog: Option<Reserved<Backlog>>,
@@ -276,7 +269,7 @@ impl Stream for Running {
 }
 
 impl Running {
-    /// Returns the chunk. If its objects can't be encoded, returns an ERROR event, after which the body ends.
+    /// Returns the chunk, or the final ERROR event if an object can't be encoded.
     fn or_error(&mut self, chunk: Result<Bytes, Unfit>) -> Bytes {
         chunk.unwrap_or_else(|Unfit| {
             self.failed = true;

@@ -16,7 +16,7 @@ use crate::route::{ListOptions, Verb};
 use crate::selector::Selection;
 use crate::storage::{Entry, Event, EventType};
 
-/// Field selectors with zero or more conditions. Some exclude a value instead of requiring one.
+/// Field selectors with zero or more conditions, which require or exclude a value.
 const FIELDS: [&str; 9] = [
     "",
     "metadata.name=a",
@@ -70,10 +70,7 @@ fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher
     }
 }
 
-/// Returns a pod with the key `key`, or `None` if `state` is `None`.
-///
-/// `state` is a number below 12 that selects a combination of node, phase and label. `key` is
-/// `<namespace>/<name>`.
+/// Returns the pod `<namespace>/<name>` with combination `state` (0 to 11) of node, phase and label.
 fn state(pods: &Resource, key: &str, state: Option<u8>) -> Option<Arc<Entry>> {
     let state = state?;
     let node = ["", "n1", "n2"][usize::from(state) % 3];
@@ -134,12 +131,9 @@ proptest! {
     }
 }
 
-/// Returns the names of the watchers that the index selects for an event of pod `x/a`.
+/// Returns the watchers that the index selects when pod `x/a` changes from `old` to `new`.
 ///
-/// The event changes the pod from the state `old` to the state `new`. [`state()`] explains the numbers.
-/// `None` means that the pod does not exist.
-///
-/// The index contains four watchers: for pods on node `n1`, on node `n2`, in namespace `y`, and for all pods.
+/// [`state()`] explains `old` and `new`.
 fn called(old: Option<u8>, new: Option<u8>) -> BTreeSet<&'static str> {
     let pods = pods();
     let mut index = Watchers::default();

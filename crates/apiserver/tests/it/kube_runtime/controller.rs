@@ -23,8 +23,7 @@ use crate::ask::{pod, pods};
 
 /// A running kube-rs controller that sets a label on every config map.
 ///
-/// The stream `reconciled` yields the name of each config map after its reconciliation, or `None` after an
-/// error.
+/// `reconciled` yields the name of each reconciled config map, or `None` after an error.
 struct Labelling {
     reconciled: Pin<Box<dyn Stream<Item = Option<String>> + Send>>,
 }
@@ -51,9 +50,7 @@ impl Labelling {
         }
     }
 
-    /// Returns the names of the config maps that the controller reconciles.
-    ///
-    /// Returns when the controller has reconciled nothing for a period of 5 × [`SILENCE`].
+    /// Returns the names of the config maps reconciled until a pause of 5 × [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {

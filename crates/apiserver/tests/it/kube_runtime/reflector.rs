@@ -16,13 +16,13 @@ use tokio::task::JoinSet;
 use super::{SILENCE, all_pods, both_strategies};
 use crate::ask::{pod, pods};
 
-/// Returns the `resourceVersion` of each pod in the reflector's store. The key is the pod's name.
+/// Returns the name and `resourceVersion` of each pod in the reflector's store.
 fn kept(store: &Store<Pod>) -> BTreeMap<String, String> {
     let entry = |pod: &Pod| (pod.name_any(), pod.resource_version().unwrap_or_default());
     store.state().iter().map(|pod| entry(pod)).collect()
 }
 
-/// Returns the `resourceVersion` of each pod on the server. The key is the pod's name.
+/// Returns the name and `resourceVersion` of each pod on the server.
 fn stored(server: &Server) -> BTreeMap<String, String> {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let pods = server.list("v1", "pods").into_iter();
@@ -33,8 +33,7 @@ fn stored(server: &Server) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Creates five pods, deletes one of them, and changes pod `a`. The names of the created pods contain
-/// `round`.
+/// Creates five pods named after `round`, deletes one of them, and changes pod `a`.
 fn churn(server: &Server, round: usize) {
     for nth in 0..5 {
         server.create(pod(&format!("p{round}-{nth}"))).unwrap();

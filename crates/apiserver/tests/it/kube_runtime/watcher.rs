@@ -14,9 +14,7 @@ use serde_json::json;
 use super::{WatcherTrace, all_pods, both_strategies, client, logged};
 use crate::ask::{builder, labelled, pod, pods};
 
-/// Returns a server with pod `a`, and a running watcher that has already returned pod `a`.
-///
-/// The server's request log is empty.
+/// Returns a server with pod `a`, and a watcher that has returned this pod.
 async fn watched(config: Config) -> (Server, WatcherTrace<Pod>) {
     let server = pods(&["a"]);
     let mut watcher = WatcherTrace::by(all_pods(&server), config);

@@ -5,10 +5,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{builder, with};
 
-/// Asserts that the server rejects two requests with the invalid metadata `metadata`.
-///
-/// One request patches config map `m`, and the other creates config map `n`. Both error messages must end
-/// with `expected`.
+/// Asserts that a patch and a creation with `metadata` fail with the message `expected`.
 async fn refused(server: &Server, metadata: &Value, expected: &str) {
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
     let mut new = json!({"metadata": metadata});

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::output::Row;
 
-/// The verbs that the loops use, each with the heading of its column in the printed table.
+/// The verbs that the demo uses, each with the heading of its table column.
 const VERBS: [(Verb, &str); 6] = [
     (Verb::List, "list"),
     (Verb::Watch, "watch"),
@@ -28,10 +28,7 @@ pub(super) fn columns() -> Vec<&'static str> {
     verbs.chain(["cache reads"]).collect()
 }
 
-/// Returns one row per process: the number of requests of each verb, and the number of cache reads.
-///
-/// `reads` contains the `User-Agent` and the number of cache reads of each process. If `log` is `None`, the
-/// numbers of requests in the rows are `None`. A watch request for a streaming list counts as a watch.
+/// Returns one row per `User-Agent` in `reads`: requests by verb, and cache reads.
 pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<Row> {
     let row = |(user_agent, reads): &(Arc<str>, u64)| {
         let own = log.map(|log| log.by_user_agent(user_agent));
@@ -45,14 +42,12 @@ pub(super) fn rows(log: Option<&RequestLog>, reads: &[(Arc<str>, u64)]) -> Vec<R
     reads.iter().map(row).collect()
 }
 
-/// Returns the sequence number of the newest request in the log, or 0 if the log is empty.
+/// Returns the sequence number of the log's newest request, or 0.
 pub(super) fn last_sequence(log: &RequestLog) -> u64 {
     log.iter().last().map_or(0, |request| request.sequence)
 }
 
-/// Returns how many list requests the processes in `reads` have sent after the request `sequence`.
-///
-/// `sequence` is the sequence number of a logged request. Watch requests for a streaming list count as lists.
+/// Counts the lists, including streaming lists, by processes in `reads` after the request `sequence`.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {
     let theirs = |request: &LoggedRequest| {
         reads

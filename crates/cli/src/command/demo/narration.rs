@@ -21,30 +21,27 @@ use crate::{
     output::Line,
 };
 
-/// Time by which a step's output is delayed, because a step with an earlier revision may arrive later.
+/// Delay of a step's output, because a step with an earlier revision may arrive later.
 pub(super) const HOLD: Duration = Duration::from_millis(30);
 
 /// Maximum number of pods for which every step has its own line.
 const FEW: u32 = 12;
 
-/// Number of steps of each kind and loop that have their own line if there are more than [`FEW`] pods.
-///
-/// Later steps share summary lines.
+/// Number of steps per kind and loop with a line of their own, if there are more than [`FEW`] pods.
 const FIRST: u64 = 3;
 
 /// Approximate number of summary lines per kind and loop, if there are more than [`FEW`] pods.
 const SUMS: u64 = 10;
 
-/// The reported steps that are not printed yet. Orders them by revision and converts them to lines.
+/// The reported steps that are not printed yet.
 pub(super) struct Narration {
     began: Instant,
-    /// Number of steps of one kind and loop that share a summary line. If 1, every step has its own line.
+    /// Number of steps of one kind and loop that share a summary line.
     every: u64,
     arrived: u64,
     /// Time of the most recently returned line, since the start of the demo.
     latest: Duration,
-    /// Steps whose lines have not been returned. The key consists of the step's revision, its kind, and its
-    /// sequence number in the order of arrival.
+    /// Steps whose lines were not returned yet, by revision, kind and order of arrival.
     held: BTreeMap<(u64, Kind, u64), Step>,
     told: BTreeMap<(Arc<str>, Kind), u64>,
 }
@@ -67,8 +64,7 @@ impl Narration {
         }
     }
 
-    /// Adds a reported step. A later call of [`Narration::due`] or [`Narration::rest`] returns the step's
-    /// line, if the step has one.
+    /// Adds a reported step.
     pub(super) fn take(&mut self, step: Step) {
         // A revision that is not a number can't be ordered, so the step precedes all others.
         let revision = step.revision.to_string().parse().unwrap_or(0);
@@ -76,16 +72,12 @@ impl Narration {
         self.held.insert((revision, step.kind, self.arrived), step);
     }
 
-    /// Returns the time at which the caller must next call [`Narration::due`].
-    ///
-    /// Returns `None` if no step is waiting.
+    /// Returns the time of the next call of [`Narration::due`], if a step is waiting.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.held.values().map(|step| step.at + HOLD).min()
     }
 
-    /// Returns the lines of the steps that have waited for [`HOLD`] at the time `now`.
-    ///
-    /// Also returns the lines of the waiting steps that precede one of these steps in the order of revisions.
+    /// Returns the lines of the steps that have waited for [`HOLD`], and of waiting steps before them.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Line> {
         let due = self.held.iter().filter(|(_, step)| step.at + HOLD <= now);
         let Some(last) = due.map(|(key, _)| *key).max() else {
@@ -98,7 +90,7 @@ impl Narration {
             .collect()
     }
 
-    /// Returns the lines of all waiting steps, even if they have waited for less than [`HOLD`].
+    /// Returns the lines of all waiting steps.
     pub(super) fn rest(&mut self) -> Vec<Line> {
         let held = std::mem::take(&mut self.held);
         held.into_values()

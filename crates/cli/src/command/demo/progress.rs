@@ -13,18 +13,18 @@ use std::{
 
 use crate::control_plane::step::{Kind, Loop, Step};
 
-/// The goal of the demo: all replicas are ready, after `failures` pods have failed and been replaced.
+/// The goal of the demo: all replicas are ready after `failures` pods have failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
     pub(super) replicas: u32,
     pub(super) failures: u32,
-    /// Whether the loops write to the server. If false, the loops only observe.
+    /// Whether the loops write to the server, instead of only observing.
     pub(super) acts: bool,
     /// The loop that is left out, or `None` if all loops run.
     pub(super) without: Option<Loop>,
 }
 
-/// A requirement for the success of the demo: a step of one kind for a required number of objects.
+/// A step of one kind that the demo requires for a number of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Milestone {
     /// The loop that reports steps of this kind.
@@ -38,7 +38,7 @@ struct Milestone {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Times {
     Once,
-    /// One object if the loops write to the server and the Deployment has replicas. Otherwise zero objects.
+    /// One object if the loops write to the server and there are replicas; otherwise zero.
     OnceActing,
     /// One object per replica.
     Replicas,
@@ -67,10 +67,7 @@ const MILESTONES: [Milestone; 14] = [
     milestone(Loop::Deployment, Kind::AllReady, Times::Once, "the Deployment says that all replicas are ready"),
 ];
 
-/// A milestone that has not been reached.
-///
-/// `has` is the number of objects that count toward the milestone so far, and `wanted` is the required
-/// number.
+/// A milestone with fewer objects than required.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Missing {
     milestone: Milestone,
@@ -78,7 +75,7 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// The progress of the demo so far. For each kind of step, `seen` has the objects with such a step.
+/// The progress of the demo; `seen` has the objects that had each kind of step.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,
@@ -139,10 +136,7 @@ impl Progress {
         objects.insert(step.object.clone());
     }
 
-    /// Returns the number of objects that have had a step of the kind `kind`.
-    ///
-    /// For `AllReady`, returns 1 if the Deployment's status currently reports all replicas as ready, and 0
-    /// otherwise.
+    /// Returns the number of objects that have had a step of `kind`; 0 or 1 for `AllReady`.
     pub(super) fn count(&self, kind: Kind) -> usize {
         match kind {
             Kind::AllReady => usize::from(self.ready),
@@ -150,9 +144,7 @@ impl Progress {
         }
     }
 
-    /// Returns the first required milestone that has not been reached, or `None` if all are reached.
-    ///
-    /// If a loop is left out, only the milestones before the first milestone of that loop are required.
+    /// Returns the first required milestone that has not been reached.
     pub(super) fn missing(&self) -> Option<Missing> {
         for milestone in MILESTONES {
             if Some(milestone.owner) == self.goal.without {
@@ -171,16 +163,12 @@ impl Progress {
         None
     }
 
-    /// Returns the reason why the scheduler can't bind a pod to a node, or `None` if no pod is pending.
-    ///
-    /// If several pods are pending, returns the reason of only one pod.
+    /// Returns why the scheduler can't bind one of the pending pods.
     pub(super) fn pending(&self) -> Option<&str> {
         self.pending.values().next().map(String::as_str)
     }
 
-    /// Returns a text that describes what can't happen because a loop is left out.
-    ///
-    /// Returns `None` if no loop is left out.
+    /// Describes what can't happen because a loop is left out.
     pub(super) fn standstill(&self) -> Option<String> {
         let count = |kind| self.count(kind);
         Some(match self.goal.without? {

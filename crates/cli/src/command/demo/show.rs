@@ -20,26 +20,18 @@ use crate::{
 };
 
 /// Time without a new step after which the demo ends, if the goal is reached.
-///
-/// The demo still prints the steps that arrive during this time.
 const SETTLED: Duration = Duration::from_millis(200);
 
 /// Time without a new step after which the demo ends because it can make no further progress.
-///
-/// This time is used only if an option has excluded a control loop from the demo, or if a pod fits on no
-/// node.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The result of the demo, with a text that the demo prints.
 pub(super) enum Verdict {
-    /// The goal is reached. The text is a summary.
+    /// The demo has reached its goal. The text is a summary.
     Reached(String),
-    /// The demo can make no further progress, because an option has excluded a control loop.
-    ///
-    /// The text describes what can't happen without that loop.
+    /// The demo can't proceed without an excluded control loop. The text describes the missing effects.
     Stopped(String),
-    /// The demo ended before its goal was reached. The text states what is missing and what the user can
-    /// change.
+    /// The demo ended before its goal was reached. The text states what is missing and what to change.
     NotReached(String),
 }
 
@@ -82,7 +74,7 @@ impl Show {
     /// Prints the reported steps until the demo has ended, and returns the result of the demo.
     ///
     /// # Errors
-    /// Returns the signal as the error if a signal arrives before the demo has ended.
+    /// Returns the signal if one arrives before the demo has ended.
     pub(super) async fn watch(
         &mut self,
         steps: &mut mpsc::Receiver<Step>,
@@ -119,9 +111,7 @@ impl Show {
         ended
     }
 
-    /// Returns how long the demo waits for the next step before it ends.
-    ///
-    /// The demo waits until its deadline if it can still reach its goal.
+    /// Returns the time without a new step after which the demo ends.
     fn silence_allowed(&self) -> Duration {
         let is_reached = self.progress.missing().is_none();
         match (is_reached, self.goal.without) {
@@ -164,7 +154,7 @@ impl Show {
     }
 }
 
-/// Waits until the time `then`. Never completes if `then` is `None`.
+/// Waits until `then`, or forever if `then` is `None`.
 async fn until(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then).await,

@@ -34,32 +34,31 @@ use serde_json::{Value, json};
 use super::{Options, Target};
 use crate::control_plane::Scope;
 
-/// Key of a label that all objects of a demo have. On a real server, the label's value is random.
+/// Key of a label that all objects of a demo have.
 const LABEL: &str = "kube-informer-demo";
 
-/// `User-Agent` of the requests that the demo itself sends, for example to create the Deployment.
+/// `User-Agent` of the demo's requests outside the control loops.
 const USER: &str = "user";
 
-/// Names of the nodes that the demo creates. On a real server, `World::prefix` is added before each name.
+/// Names of the demo's nodes, without `World::prefix`.
 const NODES: [&str; 2] = ["node-1", "node-2"];
 
-/// Maximum time until a real server returns its version. A slower server counts as unreachable.
+/// Maximum time until a real server returns its version.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Maximum time to remove the demo's objects from a real server.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// The API server of a demo. Contains the connection settings, and the label and name prefix of the demo's
-/// objects.
+/// A demo's API server, and the label and name prefix of the demo's objects.
 pub(super) struct World {
     config: Config,
     namespace: String,
     /// Value of the label [`LABEL`] on the demo's objects.
     run: String,
-    /// Prefix of the names of the demo's objects, such as `demo-1a2b-`. Empty on the embedded server.
+    /// Prefix of the object names, such as `demo-1a2b-`; empty on the embedded server.
     prefix: String,
     backend: Backend,
-    /// Whether the demo has tried to create objects. If false, no objects are removed at the end.
+    /// Whether the demo has tried to create objects, which must then be removed.
     has_made: AtomicBool,
 }
 
@@ -74,11 +73,10 @@ enum Backend {
 }
 
 impl World {
-    /// Starts the embedded server, or checks that the real server and the demo's namespace are available.
+    /// Starts the embedded server, or checks that the real server and the namespace are available.
     ///
     /// # Errors
-    /// Returns an error if the embedded server can't start, if the kubeconfig is not valid, if the real
-    /// server does not respond, or if the namespace does not exist.
+    /// Returns an error if the server is not available, or if the kubeconfig or the namespace is invalid.
     pub(super) async fn open(options: &Options) -> anyhow::Result<World> {
         let Target::Cluster {
             kubeconfig,
@@ -127,10 +125,7 @@ impl World {
         })
     }
 
-    /// Checks that the real server responds and that the demo's namespace exists.
-    ///
-    /// Only a 404 response means that the namespace does not exist. Other errors are ignored, because the
-    /// user may not be allowed to read namespaces.
+    /// Checks that the real server responds and the demo's namespace exists.
     async fn is_there(&self) -> anyhow::Result<()> {
         let client = self.client(USER)?;
         let url = &self.config.cluster_url;
@@ -161,7 +156,7 @@ impl World {
         }
     }
 
-    /// Returns a line of text: the server's address, and whether the control loops write to the server.
+    /// Returns a line with the server's address and whether the control loops write.
     pub(super) fn description(&self) -> String {
         let url = &self.config.cluster_url;
         match &self.backend {
@@ -201,14 +196,12 @@ impl World {
         })
     }
 
-    /// Returns whether the demo's loops write to the server. If false, the loops only observe.
+    /// Returns whether the demo's loops write to the server, and do not only observe.
     pub(super) fn acts(&self) -> bool {
         !matches!(self.backend, Backend::Cluster { act: false })
     }
 
-    /// Returns the nodes on which the demo's pods run. Returns no nodes if the loops only observe.
-    ///
-    /// Each node has two names: its short name in [`NODES`], and the name of the node object on the server.
+    /// Returns each node's short name and object name; none if the loops only observe.
     pub(super) fn nodes(&self) -> Vec<(&'static str, String)> {
         let named = |node: &&'static str| (*node, format!("{}{node}", self.prefix));
         let nodes: &[&str] = if self.acts() { &NODES } else { &[] };
@@ -223,9 +216,7 @@ impl World {
         }
     }
 
-    /// Creates the demo's nodes on a real server, if the demo's control loops write to this server.
-    ///
-    /// The embedded server already contains the nodes when it starts.
+    /// Creates the demo's nodes on a real server, if the loops write to that server.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
@@ -252,7 +243,7 @@ impl World {
         Ok(())
     }
 
-    /// Creates the Deployment, which the control loops turn into pods. Returns the stored object.
+    /// Creates the Deployment, and returns the stored object.
     ///
     /// # Errors
     /// Returns an error if the server rejects the Deployment.
@@ -278,10 +269,10 @@ impl World {
         )
     }
 
-    /// Removes the demo's objects from a real server, or stops the embedded server. Returns a summary.
+    /// Removes the demo's objects or stops the embedded server, and returns a summary.
     ///
     /// # Errors
-    /// Returns an error if objects may remain. The message contains the command that removes them.
+    /// Returns an error if objects may remain, with the command that removes them.
     pub(super) async fn clean_up(self) -> anyhow::Result<String> {
         let advice = self.advice();
         let act = match self.backend {
@@ -306,11 +297,7 @@ impl World {
         }
     }
 
-    /// Removes the demo's objects from a real server, and returns a summary.
-    ///
-    /// Owners are removed before their dependents, because a controller would replace removed dependents.
-    /// `act` is whether the demo's control loops write to the server. Only then has the demo created nodes,
-    /// which this method also removes.
+    /// Removes the demo's objects, with its nodes if `act`, and returns a summary.
     async fn remove_all(&self, act: bool) -> anyhow::Result<String> {
         let client = self.client(USER)?;
         let here = &self.namespace;
@@ -324,6 +311,7 @@ impl World {
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), here);
         let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), here);
         let in_pods: Api<Pod> = Api::namespaced(client.clone(), here);
+        // Owners first, because a controller would replace removed dependents.
         let mut removed = vec![
             counted(self.remove(&deployments, &background).await?, "Deployment"),
             counted(self.remove(&sets, &background).await?, "ReplicaSet"),
@@ -383,7 +371,7 @@ impl World {
     }
 }
 
-/// Returns a node with 32 cores. It can run 320 of the demo's pods at the default CPU request of 100m.
+/// Returns a node with room for 320 of the demo's pods at 100m CPU each.
 fn node(name: &str, run: &str) -> Value {
     let room = json!({"cpu": "32", "memory": "64Gi", "pods": "1000"});
     json!({
@@ -398,14 +386,13 @@ fn node(name: &str, run: &str) -> Value {
     })
 }
 
-/// Converts a JSON value to an object of its Rust type.
-///
-/// Deserializing from the `Value` instead of its text would add 0.6 MB of code to the program.
+/// Converts a JSON value to its Rust type.
 fn typed<K: DeserializeOwned>(value: &Value) -> Result<K, serde_json::Error> {
+    // Deserializing the `Value` itself would add 0.6 MB of code to the program.
     serde_json::from_str(&value.to_string())
 }
 
-/// Formats a number and a kind as text with the correct plural, such as `1 Pod` or `2 Pods`.
+/// Returns the number and the kind in the correct plural, such as `2 Pods`.
 fn counted(number: usize, kind: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {kind}{plural}")
@@ -443,10 +430,7 @@ async fn config_of(path: &Path, context: Option<&str>) -> anyhow::Result<Config>
         })
 }
 
-/// Returns the error for a kubeconfig that does not contain the requested context.
-///
-/// `wanted` is the name of the requested context. It is `None` if the kubeconfig has no current context and
-/// the user has not named one.
+/// Returns the error for a kubeconfig without the context `wanted`, or without a current context.
 fn no_context(path: &Path, wanted: Option<&str>, contexts: &[&str]) -> anyhow::Error {
     let (shown, has) = (path.display(), contexts.join(", "));
     match wanted {
@@ -477,7 +461,7 @@ fn refused(what: &str, error: &kube_client::Error) -> anyhow::Error {
     }
 }
 
-/// Returns the message of the last error in an error's source chain, as one line.
+/// Returns the message of the last error in the source chain, as one line.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

@@ -19,13 +19,13 @@ use super::{seeding::Population, template};
 /// Maximum rate in changes per second.
 const RATE_MAX: u64 = 1_000_000;
 
-/// Maximum number of consecutive changes before the task yields to other tasks. 64 changes take about 2 ms.
+/// Maximum number of changes between yields to other tasks; 64 changes take about 2 ms.
 const BURST: u32 = 64;
 
 /// Maximum time by which a change may be late without postponing all later changes.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// One of this many changes, on average, is a creation or a deletion. The others are updates.
+/// One in this many changes is a creation or deletion; the others are updates.
 const UPDATES: u32 = 5;
 
 /// A rate of changes, in changes per second or per minute.
@@ -41,7 +41,7 @@ enum Per {
     Minute,
 }
 
-/// Applies the changes of `--churn` to the seeded objects of a server, and counts the changes.
+/// Changes the seeded objects of a server for `--churn`, and counts the changes.
 pub(super) struct Churn {
     server: Server,
     populations: Vec<Population>,
@@ -93,8 +93,7 @@ impl fmt::Display for Rate {
 }
 
 impl Rate {
-    /// Returns the time from the start to the change with the number `nth`. The first change has the number
-    /// 1.
+    /// Returns the time from the start to change number `nth`, counted from 1.
     fn due(self, nth: u64) -> Duration {
         let period = match self.per {
             Per::Second => Duration::from_secs(1),
@@ -148,7 +147,7 @@ impl Churn {
     /// Changes objects at the rate `rate` until the future is dropped.
     ///
     /// # Cancel safety
-    /// Cancel safe. Each change is either made and counted completely, or not made.
+    /// Cancel safe: each change is either made and counted, or not made.
     pub(super) async fn run(&mut self, rate: Rate) -> Infallible {
         let mut start = Instant::now();
         let mut nth = 1;
@@ -170,10 +169,7 @@ impl Churn {
         }
     }
 
-    /// Makes one change to an object of a randomly selected resource.
-    ///
-    /// A resource is selected with a probability proportional to the number of objects requested with
-    /// `--seed-objects`.
+    /// Makes one change; a resource's probability is proportional to its `--seed-objects` count.
     fn change(&mut self) {
         let counts = self.populations.iter().map(|kind| u64::from(kind.count));
         let mut at = self.rng.u64(..counts.sum::<u64>().max(1));

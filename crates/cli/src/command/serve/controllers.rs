@@ -30,7 +30,7 @@ use crate::control_plane::{
     step::Loop,
 };
 
-/// Names of the nodes that [`Controllers::open`] creates. Each of these nodes has a node agent.
+/// Names of the nodes that [`Controllers::open`] creates.
 pub(super) const NODES: [&str; 2] = ["node-1", "node-2"];
 
 /// Time after which [`Controllers::run`] logs a warning that the caches are not filled yet.
@@ -44,15 +44,14 @@ pub(super) struct Controllers {
     plane: ControlPlane,
 }
 
-/// A `tower` service that passes requests to the server, and sets the header `User-Agent` on each request.
+/// A `tower` service that passes requests with a `User-Agent` header to the server.
 struct Reached {
     server: Server,
     user_agent: HeaderValue,
 }
 
 impl Controllers {
-    /// Creates the nodes in [`NODES`], if they are missing, and creates the loops. The loops are idle until
-    /// [`Controllers::run`] is called.
+    /// Creates the missing [`NODES`] and the loops, which are idle until [`Controllers::run`] is called.
     ///
     /// # Errors
     /// Returns an error if the server rejects a node.
@@ -89,11 +88,10 @@ impl Controllers {
         Ok(Self { plane })
     }
 
-    /// Waits until the caches of the loops are filled, then starts the loops. Never returns.
+    /// Starts the loops after their caches are filled, and never returns.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the informers and the loops that it has started continue to run.
-    /// [`Controllers::shutdown`] stops them.
+    /// Started informers and loops continue after a drop of the future, until [`Controllers::shutdown`].
     pub(super) async fn run(&mut self) -> Infallible {
         while let Err(error) = self.plane.observe(SYNC_TIMEOUT).await {
             tracing::warn!("the controllers wait for their caches: {error}");
@@ -103,7 +101,7 @@ impl Controllers {
         std::future::pending().await
     }
 
-    /// Waits up to two seconds for the reconciliations in progress, and then stops the loops.
+    /// Stops the loops, after at most two seconds for reconciliations in progress.
     pub(super) async fn shutdown(self) {
         self.plane.shutdown().await;
     }
@@ -128,9 +126,7 @@ where
     }
 }
 
-/// Returns a client that sends the header `User-Agent: <user_agent>` with every request.
-///
-/// The client calls the server in process, without a socket.
+/// Returns an in-process client that sends `User-Agent: <user_agent>` with every request.
 fn client(server: &Server, user_agent: &str) -> anyhow::Result<Client> {
     let reached = Reached {
         server: server.clone(),

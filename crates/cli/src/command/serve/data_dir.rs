@@ -11,7 +11,7 @@ use std::{io::ErrorKind, panic, path::PathBuf};
 use anyhow::anyhow;
 use kube_informer_apiserver::{Builder, OpenError, Server};
 
-/// Starts the embedded server with a data directory. Creates the directory if it does not exist.
+/// Starts the embedded server with a data directory, which is created if it does not exist.
 ///
 /// # Errors
 /// Returns an error if the directory can't be used.

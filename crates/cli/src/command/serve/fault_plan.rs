@@ -13,18 +13,15 @@ use std::{fs, path::PathBuf, str::FromStr};
 use anyhow::{Context as _, anyhow};
 use kube_informer_apiserver::{PlanError, Server};
 
-/// The argument of `--fault`: the text of a fault plan, or the path of a file that contains the text.
+/// The argument of `--fault`: the text of a fault plan, or the file with it.
 #[derive(Clone, Debug)]
 pub(crate) enum FaultPlan {
     Text(String),
-    /// Path of the file that contains the plan. The user types the argument as `@FILE`.
+    /// Path of the file. The user types the argument as `@FILE`.
     File(PathBuf),
 }
 
-/// The text of a fault plan whose syntax was checked, and the source of the text.
-///
-/// The source (`origin`) is `--fault` or the path of the file. Each error message about the plan begins with
-/// the source.
+/// The checked text of a fault plan, and its origin: `--fault` or the file's path.
 #[derive(Debug)]
 pub(super) struct Read {
     text: String,
@@ -44,8 +41,7 @@ impl FromStr for FaultPlan {
 }
 
 impl FaultPlan {
-    /// Returns the text of the plan after checking its syntax. For [`FaultPlan::File`], the file is read
-    /// first.
+    /// Returns the text of the plan after checking its syntax.
     ///
     /// # Errors
     /// Returns an error if the file can't be read or the plan has a mistake.
@@ -66,13 +62,12 @@ impl FaultPlan {
 }
 
 impl Read {
-    /// Activates the plan on the server.
-    ///
-    /// `kept` is true if the server has a data directory. The flag affects only the text of the error.
+    /// Activates the plan on the server. `kept` (there is a data directory) affects only the text of the
+    /// error.
     ///
     /// # Errors
-    /// Returns an error if the plan resets the server to an earlier revision that the server's history does
-    /// not contain. With a data directory, the history starts when the server starts.
+    /// Returns an error if the plan resets the server to a revision that the server's history does not
+    /// contain.
     pub(super) fn inject(&self, server: &Server, kept: bool) -> anyhow::Result<()> {
         let injected = server.faults().inject(&self.text);
         let origin = &self.origin;

@@ -18,38 +18,31 @@ use kube_informer_apiserver::{Kind, Kinds, Scope, Server};
 
 use super::template::{self, NAMESPACES, SEEDED, Template};
 
-/// Maximum number of seeded objects of one kind. The JSON of that many objects is about 10 GB.
+/// Maximum number of seeded objects of one kind, about 10 GB of JSON.
 const COUNT_MAX: u32 = 10_000_000;
 
-/// Number of objects that one call of [`Server::create_all`] creates.
-///
-/// Such a call takes about 10 ms. The program can't react to a signal during a call.
+/// Number of objects per [`Server::create_all`] call, which delays signals for about 10 ms.
 const STRIDE: usize = 256;
 
-/// Maximum number of objects per page when the program lists the seeded objects that already exist.
-///
-/// A page of this size contains about 5 MB of metadata.
+/// Maximum objects per page of a list of existing objects, about 5 MB of metadata.
 const PAGE: u32 = 10_000;
 
-/// The parsed argument of `--seed-objects`, such as `pods=100`: a kind, and the requested number of seeded
-/// objects of this kind.
+/// Parsed argument of `--seed-objects`, such as `pods=100`: a kind and a number of objects.
 #[derive(Clone, Debug)]
 pub(crate) struct SeedObjects {
     kind: Kind,
     count: u32,
 }
 
-/// The seeded objects of one kind on the server. Each object is identified by the number in its name.
+/// The seeded objects of one kind, identified by the numbers in their names.
 #[derive(Debug)]
 pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Minimum number of seeded objects of this kind during `--churn`. The maximum is one more.
-    ///
-    /// This is the requested number, or the number of existing objects minus one if that is greater.
+    /// Number of seeded objects that existed before this run.
     pub(super) count: u32,
-    /// Numbers in the names of all seeded objects of the kind that exist on the server.
+    /// Minimum number of seeded objects during `--churn`, which keeps at most one more.
     pub(super) alive: Vec<u32>,
     /// Number in the name of the next object that `--churn` creates.
     pub(super) next: u32,
@@ -90,8 +83,7 @@ impl FromStr for SeedObjects {
 }
 
 impl SeedObjects {
-    /// Returns the plural and group of the kind in the format of the server's errors, such as
-    /// `deployments.apps`.
+    /// Returns the plural and group of the kind, such as `deployments.apps`.
     pub(crate) fn resource(&self) -> String {
         self.kind.group_resource()
     }
@@ -103,16 +95,13 @@ impl fmt::Display for SeedObjects {
     }
 }
 
-/// Returns whether the server stores objects of a kind: the kind supports the verbs `create` and `list`.
+/// Returns whether the kind supports the verbs `create` and `list`.
 pub(super) fn is_stored(kind: &Kind) -> bool {
     let has = |verb: &str| kind.verbs.iter().any(|served| served == verb);
     has("create") && has("list")
 }
 
-/// Returns the kind that kubectl finds by `name`, or `None` if no kind matches.
-///
-/// `name` is a plural, a singular, `PLURAL.GROUP` or a short name. If several kinds match, returns the first
-/// one whose version is the preferred version of its group, or else the first match.
+/// Returns the kind that kubectl finds by `name`, preferably in a preferred version.
 pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
     let is_it = |kind: &&Kind| {
         kind.plural == name
@@ -126,10 +115,7 @@ pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
         .or_else(|| found().next())
 }
 
-/// Creates objects until the server has the requested number of seeded objects of each kind in `wanted`.
-///
-/// Returns the seeded objects of each kind. If a kind is namespaced, the namespaces for seeded objects are
-/// created first.
+/// Creates the missing seeded objects, and returns all seeded objects of each kind.
 ///
 /// # Errors
 /// Returns an error if the server rejects a request.
@@ -166,9 +152,7 @@ pub(super) async fn fill(
 // === impl Population ===
 
 impl Population {
-    /// Finds the seeded objects of one kind that exist, and creates objects until `wanted` of them exist.
-    ///
-    /// The names of the new objects contain the lowest unused numbers.
+    /// Finds the seeded objects of one kind, and creates more until `wanted` of them exist.
     async fn fill(
         server: &Server,
         template: Template,
@@ -220,7 +204,7 @@ impl fmt::Display for Population {
     }
 }
 
-/// Lists the seeded objects of the template's kind on the server, and returns the numbers in their names.
+/// Lists the seeded objects of one kind, and returns the numbers in their names.
 async fn numbers(server: &Server, template: &Template) -> anyhow::Result<BTreeSet<u32>> {
     let kind = template.kind();
     let resource = ApiResource::from_gvk_with_plural(

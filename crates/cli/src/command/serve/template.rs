@@ -13,7 +13,7 @@ use fastrand::Rng;
 use kube_informer_apiserver::{Kind, Scope};
 use serde_json::{Value, json};
 
-/// Label key of all seeded objects. The value is the plural of the object's kind, such as `pods`.
+/// Label key of all seeded objects, with the kind's plural as value.
 pub(super) const SEEDED: &str = "kubectl-informer-seeded";
 
 /// Names of the namespaces that contain the seeded objects of namespaced kinds.
@@ -30,14 +30,13 @@ const APPS: [&str; 7] = [
 /// Number of different values of the label `version` of seeded objects.
 pub(super) const VERSIONS: u32 = 10;
 
-/// Average number of seeded pods that have the same node name. Used only if no nodes are seeded.
+/// Average number of seeded pods per node name, if no nodes are seeded.
 const PODS_ON_NODE: u32 = 30;
 
-/// Approximate size in bytes of an object's JSON. A smaller object is padded with an annotation of random
-/// text.
+/// Approximate minimum size of an object's JSON, in bytes.
 const SIZE: usize = 940;
 
-/// Number of bytes of random text in the `data` of a seeded ConfigMap or Secret.
+/// Bytes of random text in the `data` of a seeded ConfigMap or Secret.
 const DATA: usize = 400;
 
 /// Generator of the seeded objects of one kind.
@@ -49,11 +48,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Creates a generator of objects of `kind`.
-    ///
-    /// `count` is the requested number of objects, and `nodes` is the number of seeded nodes. If `nodes` is
-    /// zero, the node names of generated pods belong to no existing node, and about 30 pods have the same
-    /// node name.
+    /// Creates a generator for `count` objects of `kind` on a server with `nodes` seeded nodes.
     pub(super) fn new(kind: &Kind, count: u32, nodes: u32) -> Self {
         let nodes = if nodes > 0 {
             nodes
@@ -70,9 +65,7 @@ impl Template {
         &self.kind
     }
 
-    /// Returns the key of the object that has the number `number`.
-    ///
-    /// The key is `namespace/name`, or only `name` for a cluster-scoped kind.
+    /// Returns the key of an object: `namespace/name`, or `name` for a cluster-scoped kind.
     pub(super) fn key(&self, number: u32) -> String {
         let name = self.name(number);
         match self.namespace(number) {
@@ -81,9 +74,7 @@ impl Template {
         }
     }
 
-    /// Returns the number in the name of a seeded object of this kind.
-    ///
-    /// Returns `None` if `namespace` and `name` can't be those of a seeded object of this kind.
+    /// Returns the number in the name of a seeded object, or `None` for any other object.
     pub(super) fn number(&self, namespace: Option<&str>, name: &str) -> Option<u32> {
         let (_, digits) = name.rsplit_once('-')?;
         let number = digits.parse().ok()?;
@@ -103,11 +94,7 @@ impl Template {
         namespaced.then(|| pick(&NAMESPACES, number))
     }
 
-    /// Returns the JSON of the object that has the number `number`.
-    ///
-    /// Pods, nodes, services, config maps, secrets, Deployments and ReplicaSets have typical content. For
-    /// example, a pod has the spec and the status of a bound pod that is ready. Objects of other kinds have
-    /// only metadata.
+    /// Returns the JSON of an object, with typical content for common built-in kinds.
     pub(super) fn object(&self, number: u32, rng: &mut Rng) -> Value {
         let mut metadata = json!({
             "name": self.name(number),
@@ -181,9 +168,7 @@ impl Template {
     }
 }
 
-/// Returns a merge patch that changes the label `version` and an annotation of a seeded object.
-///
-/// The label gets a random value, and the annotation gets the number `change`.
+/// Returns a merge patch that changes the label `version` and an annotation.
 pub(super) fn update(change: u64, rng: &mut Rng) -> Value {
     json!({"metadata": {
         "labels": {"version": version(rng)},
@@ -234,8 +219,7 @@ fn service(number: u32) -> Value {
     }})
 }
 
-/// Returns a JSON object with the `spec` of a Deployment or ReplicaSet. The spec has one replica, and a pod
-/// template that requests little CPU and memory.
+/// Returns a JSON object with the `spec` of a Deployment or ReplicaSet.
 fn workload(number: u32) -> Value {
     let labels = json!({"app": app(number), "number": number.to_string()});
     json!({"spec": {

@@ -12,8 +12,7 @@ use kube_informer_apiserver::{Builder, Kinds, WatchCache};
 
 use super::seeding;
 
-/// The parsed argument of `--watch-cache-sizes`, such as `pods#1000`: a resource and the size of its watch
-/// cache in events.
+/// A parsed argument of `--watch-cache-sizes`, such as `pods#1000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CacheSize {
     /// Plural and group of the resource, such as `deployments.apps`.
@@ -21,8 +20,6 @@ pub(crate) struct CacheSize {
     events: usize,
 }
 
-/// The size of each resource's watch cache. A watch can start from any revision whose events are in the
-/// cache.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchCaches {
     /// Setting for resources that are not in `sizes`.

@@ -9,7 +9,7 @@ use super::{
     *,
 };
 
-/// Maximum virtual time that a test waits until the caches are synced. A longer wait fails the test.
+/// Maximum virtual time that a test waits for synced caches.
 const LONG: Duration = Duration::from_secs(60);
 
 fn pod(name: &str, node: Option<&str>) -> Value {
@@ -21,7 +21,7 @@ fn pod(name: &str, node: Option<&str>) -> Value {
 
 /// Starts the agent of the node `node`, and returns after one second of virtual time.
 ///
-/// The first `doomed` containers that start will fail, and do so within this second.
+/// The first `doomed` containers that start fail within this second.
 async fn at_work(server: &Server, node: &str, doomed: u32) -> ControlPlane {
     let (tell, _) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

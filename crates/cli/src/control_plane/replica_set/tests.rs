@@ -14,7 +14,7 @@ use super::{
     *,
 };
 
-/// Maximum virtual time that a test waits until the caches are synced. A longer wait fails the test.
+/// Maximum virtual time that a test waits until the caches are synced.
 const LONG: Duration = Duration::from_secs(60);
 
 fn replica_set(replicas: u32) -> Value {
@@ -38,9 +38,7 @@ fn names(server: &Server) -> BTreeSet<String> {
     pods.iter().map(name).collect()
 }
 
-/// Adds a replica set controller to a control plane on `server`, and waits until its caches are synced.
-///
-/// The workers are not started.
+/// Adds a replica set controller without workers to a control plane, and waits for its caches.
 async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
@@ -55,7 +53,7 @@ async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     (plane, steps)
 }
 
-/// Waits one second of virtual time. All pending operations complete during this time.
+/// Waits one second of virtual time, in which all pending operations complete.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }

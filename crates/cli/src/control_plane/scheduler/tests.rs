@@ -14,9 +14,7 @@ use super::{
     *,
 };
 
-/// Maximum virtual time that a test waits until the caches are synced or a step arrives.
-///
-/// A longer wait fails the test.
+/// Maximum virtual time that a test waits.
 const LONG: Duration = Duration::from_secs(60);
 
 fn node(name: &str, cpu: &str) -> Value {
@@ -45,9 +43,7 @@ fn node_name(server: &Server, pod: &str) -> Value {
     pod["spec"]["nodeName"].clone()
 }
 
-/// Adds a scheduler to a control plane on `server`, and waits until its caches are synced.
-///
-/// The workers are not started.
+/// Returns a control plane with a synced scheduler and no started workers, and the steps.
 async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {
@@ -64,7 +60,7 @@ async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     (plane, steps)
 }
 
-/// Receives and discards steps until a step has the kind `kind`, and returns that step.
+/// Receives steps until one has the kind `kind`, and returns that step.
 async fn next(steps: &mut mpsc::Receiver<Step>, kind: Kind) -> Step {
     let found = async {
         loop {

@@ -12,9 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::pruning::{Fate, Members};
 
-/// Removes the members of an object's JSON that the pruning rules in `members` drop.
-///
-/// Returns the JSON unchanged if the search for these members finds invalid JSON.
+/// Removes the members that the pruning rules drop, or nothing if the search finds invalid JSON.
 pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u8]> {
     let Ok(text) = std::str::from_utf8(json) else {
         return Cow::Borrowed(json);
@@ -26,13 +24,9 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Does the same as [`cut`], but without a search for the members. This is faster.
+/// Does the same as [`cut`] without a search, if the rules drop only members of the metadata in `found`.
 ///
-/// `found` contains the names and values of two members of the object's metadata. A value is a slice of
-/// `json`, or `None` if the object does not have the member.
-///
-/// Returns `None` if the rules drop any other member, or if the key of a dropped member contains escapes. The
-/// caller must then use [`cut`].
+/// Each value in `found` is a slice of `json`. If the result is `None`, the caller must use [`cut`].
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],
@@ -74,9 +68,7 @@ fn find_among(
     Some(())
 }
 
-/// Returns the byte range of a member in `json`, from the start of the key to the end of `value`.
-///
-/// Returns `None` if the key contains escapes.
+/// Returns the byte range from a member's key to the end of `value`, or `None` for an escaped key.
 fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     let at = offset(json, value);
     let before = json[..at].trim_ascii_end().strip_suffix(b":")?;
@@ -85,9 +77,7 @@ fn member(json: &[u8], key: &str, value: &[u8]) -> Option<Range<usize>> {
     Some(before.len()..at + value.len())
 }
 
-/// Returns the object's JSON without the byte ranges in `cuts`.
-///
-/// The ranges must be in ascending order. Commas next to them are also removed where necessary.
+/// Removes the byte ranges `cuts` and superfluous commas. The ranges must be in ascending order.
 fn without(json: &[u8], cuts: Vec<Range<usize>>) -> Cow<'_, [u8]> {
     if cuts.is_empty() {
         return Cow::Borrowed(json);
@@ -114,10 +104,9 @@ fn spaces(json: &[u8]) -> usize {
     json.len() - json.trim_ascii_start().len()
 }
 
-/// Searches a JSON map for members that the pruning rules in `members` drop.
+/// Appends the byte ranges of the members to drop from the map `part` to `cuts`, in ascending order.
 ///
-/// Appends the byte range of each such member to `cuts`, in ascending order. A range extends from the key to
-/// the end of the value, and is relative to `whole`. `part` is the text of the map, and must be a slice of
+/// A range extends from the key to the end of the value, relative to `whole`. `part` must be a slice of
 /// `whole`.
 fn find(
     members: &Members,
@@ -139,8 +128,6 @@ fn find(
 }
 
 /// Calls [`find`] for a JSON map, or for each map in a JSON array.
-///
-/// Arrays in arrays are not searched.
 fn find_in(
     members: &Members,
     whole: &[u8],
@@ -160,18 +147,14 @@ fn find_in(
     Ok(())
 }
 
-/// Serde visitor that searches one JSON map for the members that the pruning rules drop.
+/// Visitor that searches one JSON map for the members to drop.
 struct Search<'s> {
     members: &'s Members,
-    /// Number of members with a rule of their own that the search has not found yet.
-    ///
-    /// `None` if the rules also drop all members without a rule. The search then reads the whole map.
+    /// Number of members with a rule that were not found yet. `None` if the whole map must be read.
     left: Option<usize>,
     whole: &'s [u8],
     cuts: &'s mut Vec<Range<usize>>,
-    /// Set to true when the search has found all members that have a pruning rule.
-    ///
-    /// The search then ends early and returns an error. The caller must ignore this error.
+    /// Whether all members with a rule were found. The search then ends with an error, which must be ignored.
     found_all: &'s mut bool,
 }
 
@@ -226,7 +209,7 @@ fn name(key: &str) -> serde_json::Result<Cow<'_, str>> {
     }
 }
 
-/// Returns the byte position of `part` in `whole`. `part` must be a slice of `whole`.
+/// Returns the byte position in `whole` of `part`, which must be a slice of `whole`.
 fn offset(whole: &[u8], part: &[u8]) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
 }

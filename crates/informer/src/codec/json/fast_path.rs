@@ -14,8 +14,7 @@ use crate::json::CompactReader;
 
 /// Reads an object's identity from the value of `metadata`, which begins at byte `at`.
 ///
-/// Returns `None` if the text does not have the layout that API servers write. The caller must then read the
-/// text with a parser.
+/// Returns `None` if the text does not have the layout that API servers write.
 pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     let mut metadata = IdentityMetadata::default();
     let mut seen = Seen::default();
@@ -35,19 +34,15 @@ pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
     Some(Identity { metadata })
 }
 
-/// Initial capacity, in labels, of the vector for an object's labels. Most objects have fewer labels.
+/// Initial capacity of the vector for an object's labels; most objects have fewer.
 const LABELS: usize = 16;
 
-/// Whether each of the seven fields was read before, to detect duplicate fields.
-///
-/// The seven fields are the five fields of the identity, the annotations and the managed fields.
+/// Whether each of the seven fields that [`identity`] reads was read before, to detect duplicates.
 #[derive(Default)]
 struct Seen([bool; 7]);
 
 impl Seen {
-    /// Records that the field with the number `member` was read, and returns `value`.
-    ///
-    /// Returns `None` if the field was read before. The caller must then read the object with a parser.
+    /// Records that field `member` was read; returns `None` if it was read before.
     fn first<T>(&mut self, member: usize, value: T) -> Option<T> {
         let again = std::mem::replace(self.0.get_mut(member)?, true);
         (!again).then_some(value)
@@ -73,7 +68,7 @@ mod tests {
         super::super::identity_at(json, at, false)
     }
 
-    /// Generates the JSON text of an object's metadata. Some of the texts are invalid.
+    /// Generates the JSON text of an object's metadata, sometimes invalid.
     fn metadata() -> impl Strategy<Value = String> {
         let keys =
             "(name|namespace|uid|resourceVersion|labels|annotations|managedFields|x|na\\\\u006de)";

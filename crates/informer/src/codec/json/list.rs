@@ -22,8 +22,7 @@ use crate::{json::ValueScanner, limits::one_line};
 
 /// Splits the body of a list response into the elements of `items` while the body is received.
 ///
-/// The caller must not use the items before [`ListSplitter::finish`] succeeds. The list's other fields may
-/// follow `items` in the body, and `finish` checks them.
+/// The items must not be used before [`ListSplitter::finish`] succeeds.
 #[derive(Debug, Default)]
 pub(crate) struct ListSplitter {
     state: State,
@@ -32,7 +31,7 @@ pub(crate) struct ListSplitter {
     key: Vec<u8>,
     head: Head,
     head_bytes: usize,
-    /// Number of bytes that the splitter has skipped of the current value. Used for values of unknown fields.
+    /// Number of skipped bytes of the current value, which belongs to an unknown field.
     skipped_bytes: usize,
     limit: Limit,
 }
@@ -41,7 +40,7 @@ pub(crate) struct ListSplitter {
 enum State {
     #[default]
     Start,
-    /// The next byte is the opening quote of a key, a comma before a key, or the closing brace of the list.
+    /// The next byte is the quote or the comma before a key, or the closing brace of the list.
     Key,
     /// The next byte is inside a key.
     KeyText,
@@ -49,14 +48,11 @@ enum State {
     Colon,
     /// The next byte is the first byte of a key's value.
     Value,
-    /// The next byte is inside a value that the splitter buffers.
-    ///
-    /// This is the value of `metadata`, `kind` or `apiVersion`, or the value of `items` if it is not an
-    /// array.
+    /// The next byte is inside a value that the splitter buffers, such as `metadata` or `kind`.
     Kept,
-    /// The next byte is inside the value of an unknown key. The splitter skips this value.
+    /// The next byte is inside the value of an unknown key.
     Skipped,
-    /// The next byte is the first byte of an item, a comma before an item, or the closing bracket of `items`.
+    /// The next byte is the first of an item, the comma before an item, or the closing bracket.
     Items,
     Item,
     Done,
@@ -71,11 +67,9 @@ struct Head {
 }
 
 impl Head {
-    /// Returns an error if the response is a `Table` of the API group `meta.k8s.io`, which has rows instead
-    /// of items.
-    ///
-    /// A `Table` of another group is accepted, because custom resources may have this kind.
+    /// Returns an error if the response is a `Table` of the API group `meta.k8s.io`.
     fn refuse_table(&self) -> Result<(), SplitError> {
+        // Custom resources of another group may have the kind `Table`.
         if self.kind == "Table" && self.api_version.starts_with("meta.k8s.io/") {
             return Err(malformed(
                 "the server responded with a Table instead of a list",
@@ -94,9 +88,7 @@ struct ListMeta<'a> {
     remaining_item_count: Option<i64>,
 }
 
-/// Maximum number of bytes that the splitter stores of each key of the list object.
-///
-/// All keys that the splitter knows are shorter, so a key with more bytes is unknown.
+/// Maximum number of bytes stored of a key. All keys that the splitter knows are shorter.
 const KEY_BYTES: usize = 64;
 
 impl ListSplitter {
@@ -112,7 +104,7 @@ impl ListSplitter {
     ///
     /// # Errors
     /// Returns an error if the body is not a JSON object with an array `items`, or if an item or another
-    /// field of the list is too large. The caller must not use the splitter after an error.
+    /// field of the list is too large. The splitter must not be used after an error.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -156,13 +148,11 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Ends the splitting, and returns the fields of the list other than `items`.
-    ///
-    /// The caller must call this method at the end of the body.
+    /// Returns the fields of the list other than `items`. Must be called at the end of the body.
     ///
     /// # Errors
-    /// Returns an error if the body has ended before the end of the list, or if the fields of the list are
-    /// invalid. The caller must then discard all items of the body.
+    /// Returns an error if the list is incomplete or its fields are invalid. All items must then be
+    /// discarded.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         if self.state != State::Done {
             let what = "the response to the list ended before the end of the list";
@@ -248,9 +238,10 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Adds `bytes` to `skipped_bytes`, the number of skipped bytes of an unknown field's value.
+    /// Counts `bytes` skipped bytes of an unknown field's value.
     ///
-    /// Returns an error if the number then exceeds the maximum size of an object.
+    /// # Errors
+    /// Returns an error if the value exceeds the maximum size of an object.
     fn skip(&mut self, bytes: usize) -> Result<(), SplitError> {
         self.skipped_bytes += bytes;
         if self.limit.check(self.skipped_bytes).is_ok() {

@@ -154,9 +154,7 @@ fn a_kind_named_table_of_another_group_is_a_list() {
     assert!(split_list(&[body]).is_ok());
 }
 
-/// Calls a list splitter with the chunk `begin`, and then with the chunk `more` again and again.
-///
-/// Returns the error with which the splitter rejects the body.
+/// Returns the error for a list that starts with `begin` and repeats `more`.
 fn endless_list(begin: &'static str, more: &'static str) -> String {
     let mut splitter = ListSplitter::new(1 << 10);
     let mut frames = Vec::new();

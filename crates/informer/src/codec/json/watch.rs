@@ -21,11 +21,9 @@ use super::{
 };
 use crate::json::ValueScanner;
 
-/// Splits the body of a watch response into its events while the body is received.
+/// Splits the body of a watch response into its events, one JSON object each.
 ///
-/// An event is one JSON object, on one or more lines. If a line ends inside an event, the splitter checks
-/// whether the bytes received so far can be the beginning of valid JSON. Without this check, the splitter
-/// would not detect a truncated event, and would buffer all following bytes as the rest of this event.
+/// If a line ends inside an event, the event so far is validated; a truncated one would absorb later events.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
@@ -35,19 +33,16 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// Records how often the current, unfinished event was checked.
-///
-/// `count` is the number of checks, and `bytes` is the length of the event at the most recent check.
+/// The number of checks of the unfinished event, and the event's length at the last one.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
     bytes: usize,
 }
 
-/// Number of checks of an unfinished event that are made without a condition.
+/// Number of unconditional checks of an unfinished event.
 ///
-/// Each further check is made only if the length of the event has doubled since the previous check. A check
-/// reads the whole event, so frequent checks of a long event would be expensive.
+/// Each further check requires that the length has doubled, because a check reads the whole event.
 const LOOKS: u32 = 3;
 
 #[derive(Deserialize)]
@@ -70,8 +65,7 @@ impl WatchSplitter {
     /// Reads one chunk of the body, and appends the events that end in the chunk to `frames`.
     ///
     /// # Errors
-    /// Returns an error if the body contains data that is not a JSON object, if an event is not valid JSON,
-    /// or if an event is too large. The caller must not use the splitter after an error.
+    /// Returns an error for data that is not a valid event or too large; the splitter is then unusable.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -106,9 +100,7 @@ impl WatchSplitter {
         Ok(())
     }
 
-    /// Checks that the bytes of the unfinished event can be the beginning of valid JSON.
-    ///
-    /// After [`LOOKS`] checks, does nothing until the length of the event has doubled since the last check.
+    /// Checks that the unfinished event can still become valid JSON, if a check is due.
     fn look(&mut self) -> Result<(), SplitError> {
         let bytes = self.carry.bytes().len();
         if self.looks.count >= LOOKS && bytes < 2 * self.looks.bytes {
@@ -135,12 +127,10 @@ impl WatchSplitter {
         }
     }
 
-    /// Checks that the body has not ended inside an event.
-    ///
-    /// The caller must call this method at the end of the body.
+    /// Checks the end of the body, at which the caller must call this method.
     ///
     /// # Errors
-    /// Returns an error if the body has ended inside an event.
+    /// Returns an error if the body ended inside an event.
     pub(crate) fn finish(&self) -> Result<(), SplitError> {
         if self.inside && self.scanner.is_nested() {
             return Err(SplitError::EndedEarly(
@@ -151,9 +141,7 @@ impl WatchSplitter {
     }
 }
 
-/// First bytes of an event of each type, as API servers write them.
-///
-/// An event with these first bytes is split without a JSON parser.
+/// First bytes of events that are split without a JSON parser, as API servers write them.
 const BEGINNINGS: [(&[u8], FrameKind); 4] = [
     (br#"{"type":"ADDED","object":"#, FrameKind::Added),
     (br#"{"type":"MODIFIED","object":"#, FrameKind::Modified),

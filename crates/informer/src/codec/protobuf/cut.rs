@@ -14,10 +14,9 @@ use kube_informer_protobuf::{
 use super::{super::json, Schema, envelope};
 use crate::pruning::{Fate, Members};
 
-/// Returns the object without the fields that the rules in `members` drop.
+/// Returns the object without the fields that `members` drops, in the same envelope.
 ///
-/// If the object has an envelope (`runtime.Unknown`), the result has the same envelope. If the message is not
-/// valid protobuf, the object is returned unchanged.
+/// Invalid protobuf is returned unchanged.
 pub(in crate::codec) fn cut<'a>(
     members: &Members,
     Schema(id): Schema,
@@ -37,9 +36,7 @@ pub(in crate::codec) fn cut<'a>(
     })
 }
 
-/// Appends those fields of the message `raw` that the rules in `members` keep to the buffer `to`.
-///
-/// `id` is the type of the message.
+/// Appends to `to` those fields of the message `raw` that the rules in `members` keep.
 fn of_message(
     members: &Members,
     id: MessageId,
@@ -102,7 +99,7 @@ fn field_of(message: &'static Message, number: u32) -> Option<&'static Field> {
     message.position(number).map(|at| &message.fields[at])
 }
 
-/// Applies the rule `fate` to one field of a message. Appends the field, or the kept part of it, to `to`.
+/// Appends to `to` the part of one field that the rule `fate` keeps.
 fn put_kept(
     fate: &Fate,
     field: Option<&'static Field>,
@@ -120,8 +117,6 @@ fn put_kept(
 }
 
 /// Applies the rules in `members` to the value of a field, and appends the field to `to`.
-///
-/// The rules apply to the members of a message or a map. A field with any other value is appended unchanged.
 fn put_partly(
     members: &Members,
     field: &'static Field,
@@ -146,9 +141,6 @@ fn put_partly(
 }
 
 /// Applies the rules in `members` to one entry of a map, and appends the entry to `to`.
-///
-/// The entry is the message `{1: key, 2: value}`. The rule for the entry is the rule with the name `key`.
-/// Appends nothing if this rule drops the entry.
 fn put_entry(
     members: &Members,
     value_type: Type,

@@ -20,13 +20,13 @@ use crate::limits::one_line;
 
 /// Splits the body of a list response into its items while the body is received.
 ///
-/// The body starts with four magic bytes. The envelope `{1: {1: apiVersion, 2: kind}, 2: list}` follows, and
-/// the list is `{1: metadata, 2: item, 2: item, …}`. The numbers are field numbers. The caller must not use
-/// the items before [`ListSplitter::finish`] succeeds.
+/// The items must not be used before [`ListSplitter::finish`] succeeds. After four magic bytes, the body is
+/// `{1: {1: apiVersion, 2: kind}, 2: {1: metadata, 2: item, 2: item, …}}`, in terms of protobuf field
+/// numbers.
 #[derive(Debug, Default)]
 pub(crate) struct ListSplitter {
     state: State,
-    /// Number of bytes of the list that have not been received yet, or `None` outside the list.
+    /// Number of bytes of the list that are still to be received; `None` outside the list.
     list_left: Option<usize>,
     carry: Carry,
     head: Head,
@@ -41,17 +41,16 @@ enum State {
     Magic,
     /// The next byte is part of the tag of a field.
     Tag,
-    /// The next byte is part of the varint after the tag: the length of the value, or the value itself for
-    /// the wire type [`VARINT`].
+    /// The next byte is part of the varint after the tag: a length, or the value of the field.
     Varint(Tag),
-    /// The next byte is part of the value of the field. The `usize` is the length of the value in bytes.
+    /// The next byte is part of the field's value, whose length in bytes is the `usize`.
     Value(Tag, usize),
 }
 
 /// Tag of a protobuf field: the number of the field and its wire type.
 type Tag = u64;
 
-/// Protobuf wire type of a field whose value is a varint. The other three wire types follow.
+/// Protobuf wire type of varints.
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
@@ -65,7 +64,7 @@ const SECOND: Tag = 2 << 3 | BYTES;
 struct Head {
     kind: String,
     api_version: String,
-    /// Message type of the items. `None` if the library can't read the kind of the list as protobuf.
+    /// Message type of the items, if the library reads it as protobuf.
     schema: Option<Schema>,
     metadata: Option<Bytes>,
     list_seen: bool,
@@ -90,8 +89,8 @@ impl ListSplitter {
     /// Reads one chunk of the body, and appends the items that end in the chunk to `items`.
     ///
     /// # Errors
-    /// Returns an error if the body is not a list of a kind that the library reads as protobuf, or if an item
-    /// or another field of the list is too large. The caller must not use the splitter after an error.
+    /// Returns an error if the body is not a supported protobuf list or exceeds a limit; the splitter is then
+    /// unusable.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -128,13 +127,10 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Ends the splitting, and returns the fields of the list other than its items.
-    ///
-    /// The caller must call this method at the end of the body.
+    /// Ends the splitting, and returns the fields of the list except its items.
     ///
     /// # Errors
-    /// Returns an error if the body has ended before the end of the list, or if the fields of the list are
-    /// invalid. The caller must then discard all items of the body.
+    /// Returns an error if the list is incomplete or invalid; the caller must then discard all items.
     pub(crate) fn finish(self) -> Result<ListEnd, SplitError> {
         let is_complete = self.state == State::Tag
             && self.list_left.is_none()
@@ -154,7 +150,7 @@ impl ListSplitter {
 
     /// Returns the buffered bytes followed by the next `missing` bytes of `chunk`.
     ///
-    /// If the chunk has fewer than `missing` bytes, buffers the whole chunk and returns `None`.
+    /// If `chunk` is shorter, buffers it and returns `None`.
     fn part(
         &mut self,
         missing: usize,
@@ -171,9 +167,7 @@ impl ListSplitter {
             .map(Some)
     }
 
-    /// Subtracts `bytes` from the number of bytes of the list that have not been received yet.
-    ///
-    /// Does nothing outside the list. Returns an error if the list has fewer bytes left.
+    /// Subtracts `bytes` from the remaining length of the list; does nothing outside the list.
     fn received(&mut self, bytes: usize) -> Result<(), SplitError> {
         if let Some(left) = &mut self.list_left {
             *left = left
@@ -183,9 +177,7 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Reads a varint from the buffered bytes and the chunk.
-    ///
-    /// Returns `None` if the chunk ends inside the varint. The bytes are then buffered.
+    /// Reads a varint, or buffers its first bytes and returns `None` if the chunk ends inside it.
     fn varint(&mut self, chunk: &mut Bytes) -> Result<Option<u64>, SplitError> {
         let length = chunk.iter().position(|byte| *byte < 0x80);
         let length = length.map_or(chunk.len(), |last| last + 1);
@@ -224,10 +216,7 @@ impl ListSplitter {
         Ok(())
     }
 
-    /// Selects the next state after the varint of a field.
-    ///
-    /// `value` is the decoded varint. For the wire type `VARINT`, it is the value of the field and is
-    /// ignored. For other wire types, it is the length of the field's value.
+    /// Selects the next state after the varint `value`: a field's length, or an ignored field's value.
     fn measured(&mut self, tag: Tag, value: u64) -> Result<(), SplitError> {
         if tag & 7 == VARINT {
             self.state = State::Tag;
@@ -296,7 +285,7 @@ impl ListSplitter {
 }
 
 impl Head {
-    /// Reads the API version and kind of the list from the message `{1: apiVersion, 2: kind}`.
+    /// Reads the list's API version and kind from the message `{1: apiVersion, 2: kind}`.
     fn read(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         for field in WireFields::new(bytes) {
             match field? {
@@ -310,9 +299,7 @@ impl Head {
         Ok(())
     }
 
-    /// Returns the message type of the items.
-    ///
-    /// Returns an error if the library can't read the kind of the list as protobuf.
+    /// Returns the message type of the items, or an error if the library does not read it as protobuf.
     fn items(&self) -> Result<Schema, SplitError> {
         self.schema.ok_or_else(|| {
             let kind = one_line(&self.kind, KIND_BYTES);

@@ -18,9 +18,6 @@ use crate::pruning::Pruning;
 mod split;
 
 /// Returns a pod with fields of many types, such as maps, times, quantities and ports.
-///
-/// Some ports are numbers and others are names. The pod also has a volume, because JSON inlines a volume's
-/// source into the volume, and protobuf does not.
 fn pod(name: &str) -> Value {
     json!({
         "metadata": {
@@ -51,6 +48,7 @@ fn pod(name: &str) -> Value {
                 },
                 {"name": "d", "resources": {}},
             ],
+            // JSON inlines a volume's source into the volume, and protobuf does not.
             "volumes": [{"name": "v", "secret": {"secretName": "s"}}],
             "terminationGracePeriodSeconds": 0,
         },
@@ -66,7 +64,7 @@ fn message_of(kind: &str, object: &Value) -> Vec<u8> {
     encode(schema("v1", kind).0, object).unwrap()
 }
 
-/// Returns the message `raw` in an envelope that states the API version `v1` and the kind `kind`.
+/// Returns `raw` in an envelope with API version `v1` and kind `kind`.
 fn enveloped(kind: &str, raw: &[u8]) -> Vec<u8> {
     with_kind(raw, &Expected::new("v1", kind, false))
 }

@@ -18,17 +18,17 @@ use super::{
 };
 use crate::limits::one_line;
 
-/// Number of bytes that precede each event and state its length, as a big-endian integer.
+/// Size in bytes of the length prefix of each event.
 const LENGTH_BYTES: usize = 4;
 
 /// Maximum length in bytes of an event type or of a kind in an error message.
 const NAME_BYTES: usize = 64;
 
-/// Splits the body of a watch response into its events while the body is received.
+/// Splits the body of a watch response into its events, chunk by chunk.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
-    /// Length of the current event in bytes, or `None` if the length is not received yet.
+    /// Length of the current event in bytes, once received.
     length: Option<usize>,
     limit: Limit,
 }
@@ -45,8 +45,7 @@ impl WatchSplitter {
     /// Reads one chunk of the body, and appends the events that end in the chunk to `frames`.
     ///
     /// # Errors
-    /// Returns an error if an event is not a valid protobuf message, has a kind that the library can't read
-    /// as protobuf, or is too large. The caller must not use the splitter after an error.
+    /// Returns an error if an event is invalid, unsupported or too large. The splitter is then unusable.
     pub(crate) fn feed(
         &mut self,
         mut chunk: Bytes,
@@ -75,9 +74,7 @@ impl WatchSplitter {
         Ok(())
     }
 
-    /// Checks that the body has not ended inside an event.
-    ///
-    /// The caller must call this method at the end of the body.
+    /// Checks at the end of the body that the last event is complete.
     ///
     /// # Errors
     /// Returns an error if the body has ended inside an event.
@@ -91,7 +88,7 @@ impl WatchSplitter {
     }
 }
 
-/// Converts the bytes of one event, the message `{1: type, 2: {1: object}}`, to a [`Frame`].
+/// Converts one event, the message `{1: type, 2: {1: object}}`, to a [`Frame`].
 fn frame(event: &Bytes) -> Result<Frame, SplitError> {
     let parts = parts(event).map_err(|error| {
         malformed(format!(

@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// A discovery document with three groups. Two groups have a kind `Widget`. The API server of the third group
-/// does not respond.
+/// A discovery document with two groups that have a `Widget`, and one stale group.
 const DOCUMENT: &str = r#"{
   "kind": "APIGroupDiscoveryList",
   "items": [

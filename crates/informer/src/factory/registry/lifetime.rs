@@ -11,20 +11,19 @@ use tokio::sync::watch;
 use super::{EntryId, Registry};
 use crate::{clock, status::InformerError};
 
-/// Whether a running informer is needed. The registry sends this value to the informer's task.
+/// Whether a running informer is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Demand {
-    /// At least one [`Hold`](crate::factory::Hold) of the informer exists, or the informer is pinned. A
-    /// pinned informer is needed until the factory ends.
+    /// At least one [`Hold`](crate::factory::Hold) exists, or the informer is pinned until the factory ends.
     Wanted,
-    /// The informer is not pinned and has no hold. It ends after the idle grace period.
+    /// The informer is not pinned and has no hold, and ends after the idle grace period.
     Idle,
     /// The informer must end, even if it is pinned or has a hold.
     Ended,
 }
 
 impl Demand {
-    /// Changes this value to `after` if it equals `before`, and returns whether this value has changed.
+    /// Changes the value `before` to `after`, and returns whether the value was `before`.
     pub(super) fn becomes(&mut self, before: Self, after: Self) -> bool {
         let changes = *self == before;
         if changes {
@@ -34,10 +33,9 @@ impl Demand {
     }
 }
 
-/// The signals that end one running informer, as the informer's task receives them.
+/// The signals that end one running informer.
 ///
-/// This value is dropped after the informer's last task has ended. The shutdown of the factory waits until
-/// all these values are dropped.
+/// The shutdown of the factory waits until all these values are dropped.
 pub(in super::super) struct Lifetime {
     pub(super) registry: Weak<Registry>,
     pub(super) id: EntryId,
@@ -49,9 +47,7 @@ pub(in super::super) struct Lifetime {
 impl Lifetime {
     /// Waits until the informer must end.
     ///
-    /// The wait ends if the factory shuts down or is dropped, if the end of the informer is requested, or if
-    /// the idle grace period has passed. In the last case, this method also removes the informer from the
-    /// registry.
+    /// After the idle grace period, also removes the informer from the registry.
     pub(in super::super) async fn over(&mut self) {
         loop {
             let demand = *self.demand.borrow_and_update();
@@ -77,8 +73,7 @@ impl Lifetime {
         }
     }
 
-    /// Reports to the registry that the informer's tasks have ended. `failure` is the error of a failed
-    /// informer.
+    /// Reports the end of the informer's tasks, and the error of a failed informer, to the registry.
     pub(in super::super) fn end(self, failure: Option<InformerError>) {
         if let Some(registry) = self.registry.upgrade() {
             if let Some(failure) = failure {

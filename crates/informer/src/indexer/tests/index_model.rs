@@ -12,8 +12,7 @@ use crate::selector::{FieldOperator, FieldSelector};
 const NAMES: [&str; 6] = ["a/x", "a/y", "a-b/x", "b/x", "top", "zz"];
 /// Names of the test indices.
 ///
-/// Each test object has a label with colours. The values of an object in the index at position `n` are its
-/// colours except the colour at position `n` of [`VALUES`].
+/// In index `n`, the values of an object are its colours except the colour `VALUES[n]`.
 const INDICES: [&str; 3] = ["first", "second", "third"];
 const VALUES: [&str; 4] = ["red", "blue", "green", ""];
 const NAMESPACES: [&str; 4] = ["a", "a-b", "b", ""];
@@ -26,8 +25,7 @@ enum Operation {
     Delete(usize),
     List(BTreeMap<usize, u8>),
     Add(usize),
-    /// Builds the index at this position of [`INDICES`] outside of the store. A later `Install` adds the
-    /// index to the store.
+    /// Starts to build the index at this position of [`INDICES`], which `Install` adds to the store.
     Begin(usize),
     Install,
     Remove(usize),
@@ -82,15 +80,13 @@ fn chosen(bits: u8) -> Colours {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// Returns the values that an object with these colours has in the index at position `index`.
+/// Returns the values of an object with these colours in the index at position `index`.
 fn values_of(index: usize, colours: &Colours) -> Colours {
     let of_index = |colour: &&str| VALUES.iter().position(|value| value == colour) != Some(index);
     colours.iter().copied().filter(of_index).collect()
 }
 
-/// Creates the index function of the index at position `number` of [`INDICES`].
-///
-/// The label of a test object contains `-` for the empty colour.
+/// Creates the index function of `INDICES[number]`, which reads `-` in a label as the empty colour.
 fn indexers(number: usize) -> Indexers<K> {
     Indexers::new().with(INDICES[number], move |map: &K| {
         let own = colours(map).into_iter();
@@ -108,8 +104,7 @@ fn coloured(name: &str, revision: usize, colours: &Colours) -> Object<K> {
     object(&format!("{name}@{revision} {}", colours.join(",")))
 }
 
-/// The expected content of the store: the colours of each object that decodes, and the store's indices as
-/// positions in [`INDICES`].
+/// Expected colours of each decodable object, and the store's indices as positions in [`INDICES`].
 #[derive(Clone, Debug, Default)]
 struct Naive {
     objects: BTreeMap<ObjectName, Colours>,
@@ -164,8 +159,7 @@ impl Naive {
         }
     }
 
-    /// Returns the names of the objects that a query with these conditions must find. Returns `None` if the
-    /// query uses an index that does not exist.
+    /// Returns the names that a query must find, or `None` if one of its indices does not exist.
     fn answer(&self, conditions: &[Condition]) -> Option<Vec<&ObjectName>> {
         let indices = conditions.iter().filter_map(|condition| match condition {
             Condition::Any(index, _) | Condition::Not(index, _) | Condition::Field(index, ..) => {
@@ -215,8 +209,7 @@ fn ask(snapshot: &Snapshot<K>, conditions: &[Condition]) -> Option<Vec<ObjectNam
     Some(found)
 }
 
-/// State of one test run. It contains the tested store, its expected content, an unfinished index build, and
-/// earlier snapshots with their expected content.
+/// State of one test run: a store, its expected content, an index build, and snapshots.
 struct Played {
     indexer: Indexer<K>,
     writer: IndexerWriter<K>,

@@ -9,12 +9,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One random delta of a batch: a change or resync of one object, a resync of all objects, or a bookmark.
-/// Every new state has a new revision.
+/// One random delta; every new state has a new revision.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A new state of an object from the watch, or from a list if `relisted` is true. `colours` is a bit mask
-    /// of the object's colours, or `None` for a state that failed to decode.
+    /// A new state; `colours` is a bit mask, or `None` if the state failed to decode.
     Put {
         name: u8,
         colours: Option<u8>,
@@ -32,7 +30,7 @@ enum Step {
     Bookmark,
 }
 
-/// One random batch: several deltas of one source, or a complete list of one source.
+/// One random batch of one source: several deltas, or a complete list.
 #[derive(Clone, Debug)]
 enum Operation {
     Batch {
@@ -49,8 +47,7 @@ enum Operation {
 #[derive(Clone, Copy, Debug)]
 enum Item {
     AsItIs,
-    /// A new state. The value is a bit mask of the object's colours, or `None` for a state that failed to
-    /// decode.
+    /// A new state with a bit mask of colours, or `None` if it failed to decode.
     Changed(Option<u8>),
 }
 
@@ -90,8 +87,7 @@ fn colour_names(bits: u8) -> Vec<&'static str> {
     chosen.map(|(_, colour)| colour).collect()
 }
 
-/// Creates a state of an object. `colours` is a bit mask of the object's colours, or `None` for a state that
-/// failed to decode.
+/// Creates a state; `colours` is a bit mask, or `None` if the state failed to decode.
 fn state(name: &ObjectName, revision: u64, colours: Option<u8>) -> Object<K> {
     match colours {
         None => broken(&format!("{name}@{revision}")),
@@ -108,7 +104,7 @@ struct Kept {
     source: u32,
     object: Object<K>,
     colours: Option<u8>,
-    /// The last state that handlers have received, or `None` if handlers have not received the object.
+    /// The last state that handlers have received, if any.
     delivered: Option<Object<K>>,
 }
 
@@ -148,8 +144,7 @@ impl Reference {
         }
     }
 
-    /// Applies a step to the reference, and returns the matching delta for the store. Returns `None` for a
-    /// resync of one object if the reference has no valid object of this name from `source`.
+    /// Applies a step to the reference, and returns the delta for the store, if any.
     fn step(&mut self, source: u32, step: Step) -> Option<DeltaKind<K>> {
         self.clock += 1;
         let revision = self.clock;
@@ -192,9 +187,6 @@ impl Reference {
     }
 
     /// Applies a list to the reference, and returns the matching delta for the store.
-    ///
-    /// [`Item::AsItIs`] creates a new state if the reference has no object of the name from `source`, or only
-    /// a state that failed to decode.
     fn list(&mut self, source: u32, items: &BTreeMap<u8, Item>) -> DeltaKind<K> {
         let mut objects = Vec::new();
         let mut listed = BTreeSet::new();
@@ -270,7 +262,7 @@ impl Reference {
     }
 }
 
-/// A handler that applies all reported changes. It stores the revision of each object by name.
+/// A handler that derives each object's revision from the reported changes.
 #[derive(Default)]
 struct Handler(BTreeMap<ObjectName, ResourceVersion>);
 

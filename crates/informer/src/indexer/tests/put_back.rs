@@ -27,8 +27,7 @@ fn colour(indexer: &Indexer<K>) -> String {
     cached.labels().get("colours").unwrap().to_owned()
 }
 
-/// Returns three deltas that deliver the object: as part of a complete list, as a single listed object, and
-/// as a resync.
+/// Returns three deltas that deliver the object: in a list, alone, and as a resync.
 fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
     [
         list(5, [object.clone()]),
@@ -98,8 +97,7 @@ fn a_store_counts_each_restore_once_and_no_suspicion() {
     }
 }
 
-/// Queues an update, a resync, a list of another epoch and a second resync, and applies all of them to a
-/// store. Returns the reported changes as text.
+/// Applies a queued update, a resync, a list of another epoch and a second resync, and returns the changes.
 fn behind_what_waits(mut queue: impl Queue<K>) -> String {
     let (_, mut writer) = by_colour();
     let known = "a/x@3 red; a/y@2 red; a/z@1 red";

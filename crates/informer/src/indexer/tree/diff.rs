@@ -6,11 +6,9 @@ use std::{cmp::Ordering, slice, sync::Arc};
 use super::{Node, Tree};
 
 impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
-    /// Compares this tree with `to`. Returns the keys that `to` adds or removes, and the keys that have a
-    /// different value in `to`.
+    /// Returns the keys whose values differ, in ascending order, with their values in `to`.
     ///
-    /// Each key is returned with its value in `to`, or with `None` if `to` does not contain the key. The keys
-    /// are in ascending order. Nodes that both trees share are skipped without a comparison of their entries.
+    /// The value of a removed key is `None`. Nodes that both trees share are skipped.
     pub(crate) fn diff<'a>(&'a self, to: &'a Self) -> Diff<'a, K, V> {
         Diff {
             old: Cursor::new(&self.root),
@@ -19,9 +17,7 @@ impl<K: Ord, V: PartialEq, const WIDTH: usize> Tree<K, V, WIDTH> {
     }
 }
 
-/// Iterator over the differences between two trees. [`Tree::diff`] creates it. It returns each key that only
-/// one of the trees contains, and each key whose values differ. Each key is returned with its value in the
-/// second tree, or with `None`.
+/// Iterator over the differences between two trees ([`Tree::diff`]).
 pub(crate) struct Diff<'a, K, V> {
     old: Cursor<'a, K, V>,
     new: Cursor<'a, K, V>,
@@ -57,8 +53,7 @@ impl<'a, K: Ord, V: PartialEq> Iterator for Diff<'a, K, V> {
 }
 
 impl<K, V> Diff<'_, K, V> {
-    /// Advances both cursors past the nodes that both trees share. Each cursor is then at an entry, or at the
-    /// end of its tree.
+    /// Advances both cursors past shared nodes, each to an entry or the end of its tree.
     fn align(&mut self) {
         loop {
             let (old, new) = (self.old.node(), self.new.node());
@@ -90,10 +85,9 @@ impl<K, V> Diff<'_, K, V> {
     }
 }
 
-/// A position in a tree. The cursor is either at a node that it has not visited, or at an entry of a leaf.
+/// A position in a tree: a node that was not visited, or an entry of a leaf.
 struct Cursor<'a, K, V> {
-    /// For each level from the root down, the nodes that the cursor has not passed yet. The first node of the
-    /// last level is the current node.
+    /// Nodes not passed yet, per level from the root; the last level starts with the current node.
     levels: Vec<&'a [Arc<Node<K, V>>]>,
     height: usize,
     /// Index of the next entry, if the current node is a leaf.
@@ -118,8 +112,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         self.levels.last()?.first()
     }
 
-    /// Returns the height of the current node above the leaves. Returns 0 if the current node is a leaf, or
-    /// if the cursor is at the end of the tree.
+    /// Returns the height of the current node above the leaves, or 0 at the end of the tree.
     fn height_of_branch(&self) -> usize {
         match self.levels.len() {
             0 => 0,
@@ -140,7 +133,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         }
     }
 
-    /// Advances past the current leaf if it has no more entries. Returns whether the cursor has advanced.
+    /// Advances past a leaf without more entries, and returns whether the cursor has advanced.
     fn leave(&mut self) -> bool {
         let is_over = self.node().is_some() && self.entry().is_none();
         if is_over {

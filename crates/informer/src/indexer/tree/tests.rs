@@ -10,16 +10,14 @@ use proptest::{
 
 use super::{Node, Tree};
 
-/// A tree with at most four entries or children per node, so that a few dozen keys are enough for several
-/// levels.
+/// A tree with at most four entries or children per node, so that few keys need several levels.
 type Narrow = Tree<u16, u32, 4>;
 
 fn entries(tree: &Narrow) -> Vec<(u16, u32)> {
     tree.iter().map(|(key, value)| (*key, *value)).collect()
 }
 
-/// Checks that the invariants of [`Node`] and [`super::Branch`] hold in the subtree of a node. Returns the
-/// height of the node above the leaves.
+/// Checks the invariants of the subtree of a node, and returns the subtree's height.
 fn check(node: &Node<u16, u32>, above: Option<u16>, below: Option<u16>, is_root: bool) -> usize {
     assert!(node.len() <= 4);
     assert!(is_root || node.len() > 0);
@@ -194,7 +192,7 @@ fn a_change_copies_one_node_of_each_level() {
     assert_eq!(own_nodes(&unchanged, &before), 0);
 }
 
-/// A value that is equal to every other value, and counts the comparisons in a shared counter.
+/// A value that is equal to every other value, and counts its comparisons.
 #[derive(Clone)]
 struct Watched<'a>(&'a std::cell::Cell<usize>);
 

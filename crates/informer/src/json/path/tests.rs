@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Decodes invalid JSON as `K`, and returns the error and the path that [`failed_path`] finds.
+/// Decodes invalid JSON as `K`, and returns the error and its path.
 fn failed<K: DeserializeOwned>(json: &str) -> (serde_json::Error, String) {
     let error = serde_json::from_str::<K>(json).err().unwrap();
     let path = failed_path(json.as_bytes(), &error);
@@ -91,9 +91,7 @@ fn invalid_json_has_the_path_at_which_it_ends() {
     );
 }
 
-/// Replaces `value` or a value inside it: the one with the index `at` in the order of the JSON text.
-///
-/// Returns false if `value` contains too few values.
+/// Replaces value number `at` in the JSON text of `value`, and returns whether it exists.
 fn replace(value: &mut Value, at: &mut usize, new: &Value) -> bool {
     if *at == 0 {
         *value = new.clone();

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, EnumAccess, MapAccess, SeqAccess, VariantAccess
 
 use super::{Counting, Heap, key::Key, map_bytes};
 
-/// Wraps the [`SeqAccess`] of an array, and adds the size of each element to the heap counter.
+/// Wraps an array's [`SeqAccess`], and adds the size of each element to `heap`.
 pub(super) struct List<'h, A> {
     inner: A,
     heap: &'h Heap,
@@ -43,20 +43,16 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for List<'_, A> {
     }
 }
 
-/// Wraps the [`MapAccess`] of a map or struct, and counts heap memory.
-///
-/// At the end of a map, this wrapper adds the size of the map's `BTreeMap` nodes to the heap counter.
+/// Wraps a [`MapAccess`], and adds the size of a map's `BTreeMap` nodes to `heap`.
 pub(super) struct Entries<'h, A> {
     inner: A,
     heap: &'h Heap,
     seen: usize,
     /// Size in bytes of the type of the most recently decoded key.
     key_bytes: usize,
-    /// Size in bytes of the first key's type, and size in bytes of the first value's type. `None` before the
-    /// first entry.
+    /// Size in bytes of the most recent key's type.
     sizes: Option<(usize, usize)>,
-    /// Whether the entries so far may belong to a map. The entries belong to a struct if the types of the
-    /// keys or values differ in size, or if a key's type is smaller than a `String`.
+    /// Sizes in bytes of the first key's and value's types; `None` before the first entry.
     is_map: bool,
 }
 
@@ -112,8 +108,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Entries<'_, A> {
     }
 }
 
-/// Wraps the [`EnumAccess`] or [`VariantAccess`] of an enum, and counts the heap memory of the variant's
-/// content.
+/// Wraps an enum's [`EnumAccess`] or [`VariantAccess`], and counts the content's heap memory.
 pub(super) struct Variants<'h, A> {
     inner: A,
     heap: &'h Heap,

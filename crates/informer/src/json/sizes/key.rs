@@ -9,13 +9,11 @@ use super::{
     plain::{plain, plain_values},
 };
 
-/// Wraps a deserializer, a visitor or a seed of a map key, and counts the heap bytes of the key. The key is
-/// passed on unchanged.
+/// Wraps a deserializer, a visitor or a seed of a map key, and counts the key's heap bytes.
 pub(super) struct Key<'h, T> {
     inner: T,
     heap: &'h Heap,
-    /// Whether the decoded value stores the key as a string. This is false for a struct, which only compares
-    /// the key with its field names.
+    /// Whether the decoded value stores the key as a string, which a struct does not.
     is_kept: bool,
 }
 
@@ -70,8 +68,7 @@ macro_rules! as_it_is {
     )*};
 }
 
-/// Implements methods of `Deserializer` that wrap the visitor in a `Key` before they pass it to the inner
-/// deserializer.
+/// Implements methods of `Deserializer` that wrap the visitor in a `Key`.
 macro_rules! watched {
     ($($method:ident)*) => {$(
         #[inline]

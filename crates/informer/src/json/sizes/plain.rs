@@ -1,7 +1,7 @@
 //! Defines macros that implement `Visitor` methods for the visitor wrappers of the module `sizes`. The macros
 //! implement the methods for values that are not counted as heap memory, such as numbers and null.
 
-/// Implements the given methods of `Visitor`. Each method passes its value to the inner visitor.
+/// Implements methods of `Visitor` that pass the value to the inner visitor.
 macro_rules! plain {
     ($($method:ident: $of:ty)*) => {$(
         #[inline]
@@ -11,8 +11,7 @@ macro_rules! plain {
     )*};
 }
 
-/// Implements the methods of `Visitor` for numbers, booleans, bytes and null. Each method passes its value to
-/// the inner visitor.
+/// Implements `Visitor` for numbers, booleans, bytes and null by calls of the inner visitor.
 macro_rules! plain_values {
     () => {
         plain! {

@@ -69,7 +69,7 @@ struct Mixed {
     kind: Option<(Vec<u8>, Cow<'static, str>)>,
 }
 
-/// Generates JSON texts. Some of them are valid values of the types that these tests decode.
+/// Generates JSON texts, some of which are valid values of the tested types.
 fn json() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
         "name",
@@ -121,7 +121,7 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-/// Checks that [`measured`] and `serde_json` decode a text to equal values or return the same error.
+/// Checks that [`measured`] and `serde_json` return equal values or errors.
 fn same<K: DeserializeOwned + Serialize>(json: &[u8]) -> Result<(), TestCaseError> {
     let shown = |value: &K| serde_json::to_string(value).map_err(|error| error.to_string());
     let expected = serde_json::from_slice::<K>(json);

@@ -20,8 +20,7 @@ fn decode<K: DeserializeOwned>(json: &[u8]) -> Option<K> {
     read(json, |value| K::deserialize(value))
 }
 
-/// Decodes a JSON text with `simd-json`, and checks that a decoded value equals that of `serde_json`. Returns
-/// whether `simd-json` decoded the text.
+/// Returns whether `simd-json` decodes the text, and checks the value against that of `serde_json`.
 fn agrees<K: DeserializeOwned + PartialEq + fmt::Debug>(json: &[u8]) -> bool {
     let Some(made) = decode::<K>(json) else {
         return false;
@@ -121,7 +120,7 @@ proptest! {
     }
 }
 
-/// Returns whether a JSON value contains a number that `simd-json` and `serde_json` may decode differently.
+/// Returns whether a value has a number that `simd-json` and `serde_json` may decode differently.
 fn has_uncertain(value: &Json) -> bool {
     match value {
         Json::Number(number) => match (number.as_u64(), number.as_i64()) {
@@ -263,8 +262,7 @@ fn nesting_beyond_the_limit_is_left_to_serde_json() {
     }
 }
 
-/// A type whose `Deserialize` implementation reads only the first element of an array, or the first key of a
-/// map.
+/// A type that reads only the first element of an array, or the first key of a map.
 #[derive(Debug, PartialEq)]
 struct First(String);
 

@@ -11,16 +11,15 @@ use serde::de::{
 };
 use simd_json::{Node, StaticNode};
 
-/// Maximum nesting depth of arrays and maps, the same as in `serde_json`. Values that the decoded type
-/// ignores may have deeper nesting.
+/// Maximum nesting depth of decoded arrays and maps, the same as in `serde_json`.
 const DEPTH_MAX: u8 = 127;
 
-/// Name of the newtype struct with which `serde_json::value::RawValue` requests the JSON text of a value. The
-/// tape does not contain this text, so the deserializer rejects the request.
+/// Name of the newtype struct with which `serde_json::value::RawValue` requests JSON text.
+///
+/// The tape does not contain this text, so the deserializer rejects the request.
 const RAW: &str = "$serde_json::private::RawValue";
 
-/// Error of this deserializer for invalid or unsupported input, without details. The caller then decodes the
-/// text with `serde_json`, which returns its own error.
+/// Error for invalid or unsupported input; the caller then decodes with `serde_json`.
 #[derive(Debug)]
 pub(in crate::json) struct Refused;
 
@@ -63,27 +62,25 @@ impl de::Error for Refused {
 pub(super) struct Reading {
     /// Number of nested arrays and maps that are being read, including the innermost one.
     depth: Cell<u8>,
-    /// Whether a `Deserialize` implementation has stopped reading before the end of an array or map.
+    /// Whether an array or map was not read to its end.
     left_some: Cell<bool>,
 }
 
 impl Reading {
-    /// Returns whether every array and map that was read so far was read to its end.
+    /// Returns whether every array and map so far was read to its end.
     pub(super) fn is_whole(&self) -> bool {
         !self.left_some.get()
     }
 }
 
-/// One JSON value on a tape. The first node is the value itself. For an array or map, the nodes of its
-/// elements or entries follow.
+/// One JSON value on a tape, with the nodes of its elements or entries.
 #[derive(Clone, Copy)]
 pub(in crate::json) struct Value<'t, 'de> {
     nodes: &'t [Node<'de>],
     reading: &'t Reading,
 }
 
-/// Splits a list of nodes after its first JSON value. Returns this value, and the nodes that follow it.
-/// Returns `None` if the list is empty.
+/// Returns the first JSON value of a list of nodes, and the nodes that follow it.
 #[inline]
 fn split<'t, 'de>(
     nodes: &'t [Node<'de>],
@@ -98,7 +95,7 @@ fn split<'t, 'de>(
 }
 
 impl<'t, 'de> Value<'t, 'de> {
-    /// Returns the value of a tape that contains exactly one JSON value. Returns `None` for any other tape.
+    /// Returns the value of a tape that contains exactly one JSON value.
     pub(super) fn new(nodes: &'t [Node<'de>], reading: &'t Reading) -> Option<Self> {
         let (value, rest) = split(nodes, reading)?;
         rest.is_empty().then_some(value)
@@ -322,7 +319,7 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     }
 }
 
-/// The unread elements of an array or entries of a map. A `Deserialize` implementation reads them one by one.
+/// The unread elements of an array or entries of a map.
 ///
 /// `Drop` records whether some of them were not read.
 struct Parts<'t, 'de> {
@@ -400,7 +397,7 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-/// Access to an enum value: the name of its variant, and the content of the variant if the variant has any.
+/// Access to an enum value: the name of its variant, and the variant's content.
 struct Variant<'t, 'de> {
     name: Value<'t, 'de>,
     content: Option<Parts<'t, 'de>>,

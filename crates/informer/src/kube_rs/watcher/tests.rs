@@ -103,8 +103,7 @@ fn an_object_recreated_before_all_sources_are_listed_is_not_deleted() {
     );
 }
 
-/// Creates a state of the pod `default/a` that is decoded on the first read, as in a lazy cache. If
-/// `is_broken` is true, decoding fails because of the pod's spec.
+/// Creates a state of the pod `default/a` that is decoded on read. Decoding fails if `is_broken`.
 fn lazy(revision: &str, is_broken: bool) -> Object<Pod> {
     let lazy = Form::new(FormOptions::Lazy, decode::open::<Pod>, Box::new(|_| {}));
     let mut json = json!({"metadata": {"name": "a", "namespace": "default"}});

@@ -13,23 +13,21 @@ use super::{
 };
 use crate::object::ResourceVersion;
 
-/// Number of digits at the end of a revision that are exported, as in client-go. A float represents this many
-/// digits exactly.
+/// Number of exported digits of a revision, as in client-go, which a float represents exactly.
 const REVISION_DIGITS: usize = 15;
 
-/// The type of a metric family, with the function that returns the family's value for one set of labels.
+/// The type of a metric family, and the function that returns a value.
 enum Value<T> {
     Gauge(fn(&T) -> u64),
-    /// A gauge in seconds. If the function returns `None` for a set of labels, the scrape has no series with
-    /// these labels.
+    /// A gauge in seconds, without a series if the function returns `None`.
     Seconds(fn(&T) -> Option<Duration>),
     Counter(fn(&T) -> u64),
     Histogram(fn(&T) -> &Histogram),
-    /// A group of counters that differ in one additional label. The text is the name of this label.
+    /// A group of counters that differ in one additional label, whose name is the text.
     Tally(&'static str, fn(&T) -> &Tally),
 }
 
-/// A metric family: its name, its help text, and its type with the function that returns its value.
+/// A metric family: its name, its help text, and its value.
 type Row<T> = (&'static str, &'static str, Value<T>);
 
 #[rustfmt::skip] // one row per family
@@ -79,9 +77,7 @@ const WORK_QUEUE: [Row<WorkQueue>; 7] = [
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// The informers of a scrape that share one set of labels, and therefore one set of series.
-///
-/// `gauges` contains their current values, combined into one value per gauge.
+/// The informers of a scrape that have equal labels, with their combined gauges.
 struct Informer {
     identity: InformerIdentity,
     series: Arc<InformerSeries>,
@@ -99,7 +95,7 @@ struct Gauges {
     unsynced: usize,
     broken: usize,
     index_errors: u64,
-    /// For each index, by its name: the number of different values, and the number of entries.
+    /// By index name: the number of different values, and the number of entries.
     indices: BTreeMap<Arc<str>, (usize, usize)>,
     handlers: BTreeMap<Arc<str>, Handler>,
     last_event: Option<Duration>,
@@ -202,14 +198,14 @@ fn sum(samples: &[WorkQueueSample]) -> WorkQueueSample {
     sum
 }
 
-/// Returns the last 15 digits of a revision as a number; 0 if the revision is not a number.
+/// Returns the last 15 digits of a revision, or 0 if the revision is not a number.
 fn last_digits(revision: &ResourceVersion) -> u64 {
     let text = revision.to_string();
     let last = text.len().saturating_sub(REVISION_DIGITS);
     text.get(last..).unwrap_or_default().parse().unwrap_or(0)
 }
 
-/// Provides the Prometheus labels of a group of informers or work queues with equal labels.
+/// Provides the Prometheus labels of informers or work queues.
 trait Labelled {
     fn labels(&self) -> Labels<'_>;
 

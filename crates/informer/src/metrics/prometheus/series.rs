@@ -12,30 +12,20 @@ use super::super::{
     WorkQueueSampler,
 };
 
-/// Upper bounds of the buckets of two latency histograms, in seconds, as in client-go.
-///
-/// One histogram contains the time to process a batch. The other one contains the time from the receipt of a
-/// watch event until the cache contains the event.
+/// Upper bucket bounds in seconds for batch times and event latencies, as in client-go.
 const LATENCY: [f64; 12] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
-/// Upper bounds of the histogram buckets for list durations, in seconds.
-///
-/// The buckets cover lists from a few objects up to a million objects over a slow connection.
+/// Upper bucket bounds in seconds for list durations, up to a slow list of a million objects.
 const LIST_DURATION: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
 
-/// Upper bounds of the histogram buckets for watch durations, in seconds.
-///
-/// The library requests watches of 5 to 10 minutes. Most buckets are for shorter watches, because a shorter
-/// watch indicates a problem.
+/// Upper bucket bounds in seconds for watch durations; normal watches take 5 to 10 minutes.
 const WATCH_DURATION: [f64; 7] = [1.0, 10.0, 60.0, 180.0, 300.0, 600.0, 1200.0];
 
 const COUNTS: [f64; 7] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 
-/// Upper bounds of the buckets for an item's time in the work queue and in a worker, in seconds.
-///
-/// The bounds are those of client-go: 10 ns to 10 s.
+/// Upper bucket bounds in seconds for an item's queue and work times, as in client-go.
 const WORK: [f64; 10] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0];
 
 pub(super) struct InformerSeries {
@@ -148,11 +138,11 @@ impl WorkQueueSeries {
     }
 }
 
-/// A group of counters with one counter per label value. The map's keys are the label values.
+/// A group of counters with one counter per label value, the map's key.
 pub(super) struct Tally(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Tally {
-    /// Creates a group with one counter for each label value in `known`. All counters start at zero.
+    /// Creates a counter with the value zero for each label value in `known`.
     fn of<const N: usize>(known: [&'static str; N]) -> Self {
         Self(Mutex::new(known.map(|label| (label, 0)).into()))
     }
@@ -166,8 +156,7 @@ impl Tally {
     }
 }
 
-/// The samplers of all informers or work queues that have the same labels. A sampler reads the current values
-/// of one informer or queue.
+/// The samplers, which read current values, of informers or work queues with equal labels.
 #[derive_where(Default)]
 pub(super) struct Samplers<S>(Mutex<Vec<S>>);
 
@@ -179,16 +168,15 @@ impl<S: Clone> Samplers<S> {
         samplers.push(sampler);
     }
 
-    /// Calls `sample` for each informer or queue that has not ended, and returns the results. No lock is held
-    /// during these calls.
+    /// Returns the results of `sample` for all informers or queues that have not ended.
     pub(super) fn sample<R>(&self, sample: fn(&S) -> Option<R>) -> Vec<R> {
+        // No lock is held during the calls.
         let samplers = self.0.lock().clone();
         samplers.iter().filter_map(sample).collect()
     }
 }
 
-/// Converts a count to a float. Counts above 2⁵³ are rounded. The rounding does not change the histogram
-/// bucket of a count, because all bucket bounds are smaller.
+/// Converts a count to a float; rounding above 2⁵³ does not change a count's bucket.
 #[expect(clippy::cast_precision_loss, reason = "said above")]
 fn float(count: u64) -> f64 {
     count as f64

@@ -15,7 +15,7 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A layer with room for two local writes and two deletions, and the writer of the layer's cache.
+/// A layer for at most two local writes and two deletions, and the writer of its cache.
 struct Bench {
     layer: Layer<Pod>,
     writer: IndexerWriter<Pod>,
@@ -56,8 +56,7 @@ impl Bench {
         }
     }
 
-    /// Applies a change from the reflector number `source` to the cache, and sets this reflector's revision
-    /// in the cache to `revision`.
+    /// Applies a change from the reflector number `source`, which reaches `revision`, to the cache.
     fn apply(&mut self, source: u32, revision: &str, kind: DeltaKind<Pod>) {
         self.apply_at(source, revision.into(), kind);
     }
@@ -115,7 +114,7 @@ impl Bench {
         );
     }
 
-    /// Reads the objects `a`, `b` and `c` through the layer, and returns the states as one line of text.
+    /// Returns the states of the objects `a`, `b` and `c` in the layer, as text.
     fn read(&mut self) -> String {
         let cache = self.writer.snapshot();
         let names = ["a", "b", "c"].map(ObjectName::cluster);
@@ -199,8 +198,7 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
     .await;
 }
 
-/// Behavior ★65 of `docs/client-go.md`: a deletion that the cache applies ends all local writes of the
-/// deleted uid. It also ends all local writes of the same name whose revision is older than the deletion.
+/// Behavior ★65 of `docs/client-go.md`: a deletion in the cache ends local writes of its uid and older ones.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(
@@ -230,8 +228,7 @@ async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_on
     .await;
 }
 
-/// Behavior ★66 of `docs/client-go.md`: a program may receive the response of its write after the cache has
-/// applied a later deletion of the object. The overlay ignores such a write.
+/// Behavior ★66 of `docs/client-go.md`: the response of a write is ignored after a later deletion.
 #[tokio::test(start_paused = true)]
 async fn a_late_write_of_a_deleted_or_recreated_object_is_ignored() {
     check_one(

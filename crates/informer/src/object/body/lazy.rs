@@ -17,7 +17,7 @@ use super::{
 };
 use crate::codec::{Codec, Encoded, Unfit};
 
-/// The decoder that all lazy objects of one informer share. A lazy object is decoded on the first read.
+/// The decoder of one informer's lazy objects, which are decoded on the first read.
 pub(crate) struct LazyDecoder<K> {
     decode: Decode<K>,
     on_broken: OnBroken,
@@ -25,8 +25,7 @@ pub(crate) struct LazyDecoder<K> {
     unread: Arc<UnreadCount>,
 }
 
-/// The stored content of one object that is decoded on the first read. All handles to the same state of the
-/// object share this body.
+/// Content of one object, decoded on the first read and shared by all its handles.
 pub(in crate::object) struct LazyBody<K> {
     decoder: Arc<LazyDecoder<K>>,
     uid: Box<str>,
@@ -35,7 +34,7 @@ pub(in crate::object) struct LazyBody<K> {
     reading: Reading,
 }
 
-/// The content of a lazy body: bytes that were not decoded yet, the decoded object, or the decode error.
+/// Content of a lazy body: encoded bytes, the decoded object, or the decode error.
 enum Read<K> {
     Not(Codec, Box<[u8]>),
     Decoded(Arc<K>),
@@ -86,8 +85,7 @@ impl<K> LazyBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Calls `read` with the object's encoded bytes, and returns the result of `read`. Returns `None` and
-    /// does not call `read` if the body stores the decoded object or a decode error.
+    /// Returns the result of `read` for the encoded bytes, if the body still stores them.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.read.lock() {
             Read::Not(codec, bytes) => Some(read(codec.object(bytes))),
@@ -95,8 +93,7 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the decode error if a read of the object failed to decode its bytes. Returns `None` if the
-    /// bytes were decoded successfully or were not read yet.
+    /// Returns the decode error of a previous read, if decoding failed.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.read.lock() {
             Read::Not(..) | Read::Decoded(_) => None,
@@ -104,7 +101,7 @@ impl<K> LazyBody<K> {
         }
     }
 
-    /// Returns the size of the body in bytes. The heap memory of a decoded object's fields is not counted.
+    /// Returns the size of the body in bytes, without the heap memory of decoded fields.
     pub(super) fn size(&self) -> usize {
         let read = match &*self.read.lock() {
             Read::Not(_, bytes) => bytes.len(),
@@ -114,8 +111,7 @@ impl<K> LazyBody<K> {
         size_of::<Self>() + read
     }
 
-    /// Returns the object, and decodes it first if the body stores bytes. If `is_kept` is true, the body
-    /// replaces its bytes with the decoded object.
+    /// Returns the decoded object, and stores it in place of the bytes if `is_kept`.
     pub(super) fn open(&self, name: &ObjectName, is_kept: bool) -> Result<Arc<K>, DecodeError> {
         let mut read = self.read.lock();
         let encoded = match &*read {

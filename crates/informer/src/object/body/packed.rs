@@ -32,21 +32,21 @@ use crate::{
     pruning::{Storable, Stored},
 };
 
-/// Number of weak references to recently decoded objects that a decoder holds. A weak reference to a dropped
-/// object keeps the object's own allocation (some 4 KB for a pod), but not the heap data of its fields.
+/// Number of weak references to recently decoded objects that a decoder holds.
+///
+/// A weak reference to a dropped object keeps the object's own allocation, some 4 KB for a pod.
 const RECENT_MAX: usize = 128;
 
-/// Number of most recently decoded objects that a decoder keeps alive. Handlers and index functions that read
-/// the same object one after the other then share one decoded object.
+/// Number of recently decoded objects that a decoder keeps alive, so that consecutive readers share them.
 const HOT: usize = 16;
 
 /// Minimum of [`PackOptions::objects`], the number of objects from which a compression dictionary is trained.
 const OBJECTS_MIN: usize = 8;
 
-/// A function that serializes an object. It returns `None` if the object can't be serialized.
+/// Serializes an object, or returns `None` if the object can't be serialized.
 type Encode<K> = fn(&K) -> Option<Vec<u8>>;
 
-/// Encoding of the stored bytes of an object that was encoded again, for example after a transform.
+/// Encoding of stored objects that were encoded again, for example after a transform.
 const WRITTEN: Codec = Codec::Json;
 
 /// The options of a packed cache, which stores objects as compressed bytes.
@@ -58,8 +58,7 @@ pub(crate) struct PackOptions<K> {
 }
 
 impl<K: Storable> PackOptions<K> {
-    /// Creates options that train each compression dictionary from `objects` objects, but at least from
-    /// [`OBJECTS_MIN`].
+    /// Creates options that train each dictionary from `objects` objects, but at least [`OBJECTS_MIN`].
     pub(crate) fn new(objects: usize) -> Self {
         Self {
             objects: objects.max(OBJECTS_MIN),
@@ -74,8 +73,7 @@ impl<K: Storable> Default for PackOptions<K> {
     }
 }
 
-/// Compresses the objects of one informer for storage, and decodes them when they are read. All packed
-/// objects of the informer share this value.
+/// Compresses the objects of one informer for storage, and decodes them when they are read.
 pub(crate) struct PackedDecoder<K> {
     packing: Packing,
     decode: Decode<K>,
@@ -89,8 +87,7 @@ pub(crate) struct PackedDecoder<K> {
     unread: Arc<UnreadCount>,
 }
 
-/// A weak reference to a decoded object, and the `number` of the [`PackedBody`] that contains its stored
-/// bytes.
+/// A weak reference to a decoded object, and the `number` of its [`PackedBody`].
 struct Recent<K> {
     number: u64,
     object: Weak<K>,
@@ -101,7 +98,7 @@ struct Hot<K> {
     next: usize,
 }
 
-/// The stored bytes of one object that is decoded on each read, with the object's uid and labels.
+/// The stored bytes of one object, which are decoded on each read.
 pub(in crate::object) struct PackedBody<K> {
     decoder: Arc<PackedDecoder<K>>,
     number: u64,
@@ -113,11 +110,11 @@ pub(in crate::object) struct PackedBody<K> {
     pending: AtomicBool,
 }
 
-/// The stored bytes of an object, or the error with which the object failed to decode.
+/// The stored bytes of an object, or the error with which decoding failed.
 #[derive(Clone)]
 enum PackedJson {
     Bytes(Codec, Packed),
-    /// The object failed to decode. Its bytes are dropped, and each read returns this error.
+    /// Decoding failed. The bytes were dropped, and each read returns this error.
     Unfit(DecodeError),
 }
 
@@ -184,8 +181,7 @@ impl<K> PackedDecoder<K> {
         &self.packing
     }
 
-    /// Converts a decoded object to a packed object. Returns `object` unchanged if it can't be serialized or
-    /// does not contain a decoded object.
+    /// Converts a decoded object to a packed object, or returns `object` unchanged if that is impossible.
     pub(super) fn convert(self: &Arc<Self>, object: Object<K>) -> Object<K> {
         let Some(bytes) = object.inner.body.live().and_then(self.encode) else {
             return object;
@@ -228,8 +224,7 @@ impl<K> PackedDecoder<K> {
 
     /// Creates a body whose bytes stay uncompressed until background work compresses them.
     ///
-    /// The object's event then does not wait for the compression. The compression would double the time until
-    /// the event is delivered.
+    /// Immediate compression would double the time until the object's event is delivered.
     pub(super) fn pending_body<'l>(
         self: &Arc<Self>,
         uid: &str,
@@ -298,7 +293,7 @@ impl<K> PackedBody<K> {
         Labels::of_set(&self.labels)
     }
 
-    /// Returns the number of stored bytes. Returns 0 if the object failed to decode.
+    /// Returns the number of stored bytes, or 0 if decoding failed.
     pub(super) fn size(&self) -> usize {
         self.kept.lock().packed().map_or(0, Packed::size)
     }
@@ -307,8 +302,7 @@ impl<K> PackedBody<K> {
         (&self.reading, &self.decoder.unread)
     }
 
-    /// Calls `read` with the object's decompressed bytes, and returns the result of `read`. Returns `None`
-    /// and does not call `read` if the object failed to decode or the compressed bytes are damaged.
+    /// Calls `read` with the decompressed bytes. Returns `None` if the bytes are dropped or damaged.
     pub(super) fn with_encoded<T>(&self, read: impl FnOnce(Encoded<'_>) -> T) -> Option<T> {
         match &*self.kept.lock() {
             PackedJson::Bytes(codec, packed) => packed.unpacked(|it| read(codec.object(it))).ok(),
@@ -316,8 +310,7 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the decode error if a read of the object failed to decode its bytes. Returns `None` if the
-    /// bytes were decoded successfully or were not read yet.
+    /// Returns the decode error if an earlier read failed to decode the bytes.
     pub(super) fn unfit(&self) -> Option<DecodeError> {
         match &*self.kept.lock() {
             PackedJson::Bytes(..) => None,
@@ -326,15 +319,11 @@ impl<K> PackedBody<K> {
     }
 
     /// Returns whether the decoder still has a weak reference to this object's decoded form.
-    ///
-    /// The decoder keeps the reference until a reference to another decoded object replaces it. The decoded
-    /// object may already have been dropped.
     pub(super) fn was_just_decoded(&self) -> bool {
         self.decoder.recent(self.number).lock().number == self.number
     }
 
-    /// Returns the size in bytes of the dictionaries and training samples, which all packed objects of the
-    /// informer share.
+    /// Returns the size in bytes of the dictionaries and samples that the informer's packed objects share.
     pub(super) fn shared_size(&self) -> usize {
         self.decoder.packing.size()
     }
@@ -361,9 +350,7 @@ impl<K> PackedBody<K> {
         }
     }
 
-    /// Returns the decoded object. Decodes the stored bytes unless the object is still in memory.
-    ///
-    /// A newly decoded object stays in memory as one of the [`HOT`] most recently decoded objects.
+    /// Returns the decoded object. A newly decoded object stays in memory as one of [`HOT`] objects.
     pub(super) fn open(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         let (object, is_new) = self.find_or_decode(name)?;
         if is_new {
@@ -372,11 +359,9 @@ impl<K> PackedBody<K> {
         Ok(object)
     }
 
-    /// Returns the decoded object to a caller that prepares a later read. Decodes the stored bytes unless the
-    /// object is in memory.
+    /// Returns the decoded object for a later read, without keeping the object in memory.
     ///
-    /// Unlike [`open`](Self::open), this method does not keep the decoded object in memory. The caller must
-    /// hold the result until the reader calls `open`.
+    /// The caller must hold the result until the reader calls [`open`](Self::open).
     pub(super) fn prefetched(&self, name: &ObjectName) -> Result<Arc<K>, DecodeError> {
         Ok(self.find_or_decode(name)?.0)
     }
@@ -432,8 +417,7 @@ impl<K> PackedBody<K> {
 
 #[cfg(test)]
 impl<K> Object<K> {
-    /// Returns the number of bytes that the cache stores for the object. Returns `None` if the object is not
-    /// packed.
+    /// Returns the number of stored bytes, or `None` if the object is not packed.
     pub(crate) fn packed_bytes(&self) -> Option<usize> {
         match &self.inner.body {
             Body::Packed(packed) => Some(packed.size()),

@@ -15,8 +15,7 @@ use super::{
     Body,
 };
 
-/// Number of objects in one store that have not been decoded. Both the readers and the store's writer update
-/// this counter.
+/// Number of objects in one store that have not been decoded.
 #[derive(Debug, Default)]
 pub(crate) struct UnreadCount {
     count: AtomicUsize,
@@ -26,8 +25,7 @@ pub(crate) struct UnreadCount {
 
 /// Number of undecoded objects in one snapshot of the store.
 ///
-/// While the snapshot is the newest one, reads of objects decrease the number. When the writer starts the
-/// next snapshot, the number of this snapshot is fixed.
+/// The number is fixed when the writer starts the next snapshot.
 #[derive(Debug)]
 pub(crate) struct UnreadMoment {
     store: Arc<UnreadCount>,
@@ -45,8 +43,9 @@ impl UnreadMoment {
         }
     }
 
-    /// Stores the current count as the final count of this snapshot, and returns the count for the next
-    /// snapshot. The store's writer calls this method before it makes the first change of the next snapshot.
+    /// Fixes the count of this snapshot, and returns the count for the next snapshot.
+    ///
+    /// The store's writer must call this before the first change of the next snapshot.
     pub(crate) fn next(&self) -> Self {
         let number = self.number + 1;
         let count = self.store.count.load(Ordering::Acquire);
@@ -71,7 +70,7 @@ impl UnreadMoment {
     }
 }
 
-/// Two flags of one object: whether the object has been decoded, and whether it is in the store.
+/// Whether one object has been decoded, and whether it is in the store.
 #[derive(Debug, Default)]
 pub(super) struct Reading(AtomicU8);
 
@@ -79,14 +78,13 @@ const READ: u8 = 1;
 const STORED: u8 = 2;
 
 impl Reading {
-    /// Creates the flags of an object that is already decoded and not in the store yet.
+    /// Creates the flags of a decoded object that is not in the store.
     #[cfg(feature = "packed")]
     pub(super) fn done() -> Self {
         Self(AtomicU8::new(READ))
     }
 
-    /// Creates the flags for a copy of this object. The copy is not in the store, and counts as decoded if
-    /// this object does.
+    /// Creates the flags for a copy of this object that is not in the store.
     #[cfg(feature = "packed")]
     pub(super) fn of_copy(&self) -> Self {
         Self(AtomicU8::new(self.0.load(Ordering::Relaxed) & READ))
@@ -96,9 +94,7 @@ impl Reading {
         self.0.load(Ordering::Acquire) & READ != 0
     }
 
-    /// Records that the object was decoded or failed to decode.
-    ///
-    /// If the object is in the store and was not decoded before, the call decrements `unread`.
+    /// Records that decoding has ended, and decrements `unread` if it counts the object.
     pub(super) fn end(&self, unread: &UnreadCount) {
         if !self.is_done() && self.0.fetch_or(READ, Ordering::AcqRel) == STORED {
             unread.count.fetch_sub(1, Ordering::AcqRel);
@@ -121,8 +117,9 @@ impl Reading {
 }
 
 impl<K> Object<K> {
-    /// Records that the object was added to the store. The caller must not add an object twice without
-    /// removing it in between.
+    /// Records that the object was added to the store.
+    ///
+    /// An object must be removed before it is added again.
     pub(crate) fn enters_store(&self) {
         if let Some((reading, unread)) = self.reading() {
             reading.enter(unread);
@@ -140,10 +137,7 @@ impl<K> Object<K> {
         self.inner.body.reading()
     }
 
-    /// Returns a copy of this object that contains the decode error, if this object was read and failed to
-    /// decode.
-    ///
-    /// Otherwise returns `None`.
+    /// Returns a copy of this object with the decode error, if decoding has failed.
     pub(crate) fn found_broken(&self) -> Option<Self> {
         let (reading, _) = self.reading()?;
         if !reading.is_done() {

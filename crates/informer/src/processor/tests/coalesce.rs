@@ -29,8 +29,7 @@ fn initial(name: &str, revision: u64) -> Notification<Pod> {
     })
 }
 
-/// Pushes all messages into a `Coalesce` buffer, then receives its events. Returns the events as text, and
-/// the number of coalesced events.
+/// Returns the events of a `Coalesce` buffer of these messages, and the number of coalesced events.
 fn merged(messages: impl IntoIterator<Item = Notification<Pod>>) -> (String, u64) {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     for message in messages {

@@ -20,10 +20,9 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// A test handler that acquires one permit of a semaphore for each event, and then records the event.
+/// A test handler that waits for a permit before it records each event.
 ///
-/// For an added pod whose name starts with `early`, [`handle`](EventHandler::handle) panics before it returns
-/// its future. For an added pod whose name starts with `late`, the returned future panics.
+/// `handle` panics for an added pod `early…`, and its future panics for an added pod `late…`.
 struct Gated {
     gate: Arc<Semaphore>,
     heard: Heard,

@@ -84,10 +84,7 @@ fn a_growing_buffer_is_logged_once_until_half_of_it_is_delivered() {
     assert_eq!(push(1), warning, "a new burst is logged again");
 }
 
-/// A test handler that sleeps or panics, depending on the name of the event's pod.
-///
-/// The names `text`, `formatted` and `value` cause panics with different types of payloads. Any other name
-/// must be a number, and the handler sleeps for this number of milliseconds.
+/// A test handler that sleeps for the milliseconds in a pod's name, or panics for other names.
 struct Planted;
 
 impl EventHandler<Pod> for Planted {
@@ -101,8 +98,7 @@ impl EventHandler<Pod> for Planted {
     }
 }
 
-/// Queues one event for each pod name, runs a `Planted` handler for 10 seconds of simulated time, and returns
-/// the log lines that were written in this time.
+/// Runs a `Planted` handler for 10 simulated seconds of these events, and returns the log.
 async fn log_of(names: &[&str]) -> String {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);

@@ -24,8 +24,7 @@ fn one(text: &str) -> Object<Pod> {
     object(name, revision.parse().unwrap())
 }
 
-/// Runs a test script with `queue`, and returns the events that the handler receives. The result has one line
-/// for each `pop`.
+/// Runs a test script with `queue`, and returns the delivered events, in one line per `pop`.
 ///
 /// ```text
 /// known a@1 b@2        sets the initial content of the store
@@ -87,8 +86,7 @@ fn delivered(queue: &mut dyn Queue<Pod>, script: &str) -> String {
     lines.concat()
 }
 
-/// Pops all batches, or only the next batch if `only_one` is set. Applies each batch to the store, and
-/// distributes the resulting changes to the listeners.
+/// Pops all batches, or only one, applies them to the store, and distributes the changes.
 fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
     while let Some(batch) = queue.pop_batch(usize::MAX) {
         for change in world.writer.apply(batch).changes {
@@ -107,8 +105,7 @@ fn pop(queue: &mut dyn Queue<Pod>, world: &mut World, only_one: bool) {
     }
 }
 
-/// Returns the events in `delivered`, grouped by object name. The events of each object keep their order.
-/// Each object name must be a single letter.
+/// Groups the events in `delivered` by object name, which must be one letter.
 fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
     let mut objects: BTreeMap<char, Vec<&str>> = BTreeMap::new();
     let events = delivered.lines().flat_map(|line| line.split(", "));
@@ -119,11 +116,10 @@ fn by_object(delivered: &str) -> BTreeMap<char, Vec<&str>> {
     objects
 }
 
-/// Runs a script with an `InOrder` and with a `DeltaFifo` queue, and compares the delivered events with
-/// `trace`. Also asserts that both queues deliver the same events for each object.
+/// Runs a script with both queues, and compares the delivered events with `trace`.
 ///
-/// If both queues deliver the events in the same order, `trace` contains the events once. Otherwise, `trace`
-/// contains the events of each queue.
+/// Also asserts that both queues deliver the same events for each object. `trace` contains the events of each
+/// queue if they differ in order.
 fn check(script: &str, trace: &Expect) {
     let in_order = delivered(&mut InOrder::new(), script);
     let per_key = delivered(&mut DeltaFifo::new(), script);

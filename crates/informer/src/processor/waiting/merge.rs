@@ -15,8 +15,7 @@
 
 use crate::{event_handler::Event, indexer::Cause, processor::notification::Notification};
 
-/// Merges a waiting message with a newer message about the same object. Returns `None` if nothing remains to
-/// deliver.
+/// Merges two messages about one object, or returns `None` if nothing remains to deliver.
 pub(super) fn merged<K>(waits: Notification<K>, comes: Notification<K>) -> Option<Notification<K>> {
     match (waits, comes) {
         (Notification::One(gone @ Event::Deleted(_)), Notification::One(again)) => {
@@ -41,8 +40,9 @@ pub(super) fn merged<K>(waits: Notification<K>, comes: Notification<K>) -> Optio
     }
 }
 
-/// Merges two consecutive events of one object. `first` must not be a deletion. Returns `None` if nothing
-/// remains to deliver.
+/// Merges two events of one object, or returns `None` if nothing remains to deliver.
+///
+/// `first` must not be a deletion.
 fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     Some(match (first, next) {
         (
@@ -70,8 +70,7 @@ fn event<K>(first: Event<K>, next: Event<K>) -> Option<Event<K>> {
     })
 }
 
-/// Returns the cause of an update that results from merging two updates: the cause of the newer update. If
-/// the newer update is a resync, returns the cause of the older update.
+/// Returns the cause of two merged updates: the newer cause, unless that is a resync.
 fn both(first: Cause, next: Cause) -> Cause {
     match next {
         Cause::Resync => first,

@@ -39,10 +39,7 @@ impl<K> Popped<K> {
 }
 
 impl<K> DeltaFifo<K> {
-    /// Removes and returns the oldest `room` deltas of a key.
-    ///
-    /// If the key has at most `room` deltas, returns `None` and leaves the deltas in the queue. The caller
-    /// then removes the key with all its deltas ([`take`](Self::take)).
+    /// Removes and returns the oldest `room` deltas of a key that has more than `room`.
     pub(super) fn take_part(&mut self, name: &ObjectName, room: usize) -> Option<Vec<Delta<K>>> {
         let deltas = self.items.get_mut(name)?;
         if deltas.len() <= room {
@@ -57,9 +54,9 @@ impl<K> DeltaFifo<K> {
         sources.any(|source| self.population.is_initial(source))
     }
 
-    /// Removes and returns a key with all its deltas; `None` if the key is not queued.
+    /// Removes and returns a queued key with all its deltas.
     ///
-    /// If the key was the last queued key of a source's first list, the second value is this source.
+    /// The second value is the source whose first list ends with this key.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();
@@ -83,8 +80,7 @@ impl<K> DeltaFifo<K> {
 
 /// Removes one of the last two deltas of a key if both are deletions of the same source.
 ///
-/// Keeps the older deletion if it contains the final state of the object. Otherwise, keeps the newer
-/// deletion.
+/// The remaining deletion is the older one only if it contains the final state of the object.
 pub(super) fn merge_deletions<K>(deltas: &mut Vec<Delta<K>>) {
     let [.., older, newer] = deltas.as_slice() else {
         return;

@@ -5,16 +5,14 @@
 use super::*;
 use crate::queue::DeltaFifo;
 
-/// The reference implementation of [`DeltaFifo`]: keys with their deltas, and bookmarks between the keys, in
-/// the order of the queue.
+/// The reference implementation of [`DeltaFifo`]: the queued keys with their deltas, and bookmarks.
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Numbers of the sources whose first list was empty. A later batch must report that this list is
-    /// complete.
+    /// Numbers of the sources with an empty first list, which a later batch must report as complete.
     empty_lists: Vec<u32>,
     sync: Sync,
-    /// Revisions that the store reaches by applying the last popped batch, each with its source number.
+    /// Revision of the store after the last popped batch, with the number of the source.
     reached: Vec<(u32, String)>,
 }
 
@@ -157,7 +155,7 @@ impl Keys {
         Some(unit)
     }
 
-    /// Returns the name and the newest delta of each queued key, in the order of the queue.
+    /// Returns the name and the newest delta of each queued key, in queue order.
     fn newest(&self) -> Vec<(String, String)> {
         let keys = self.slots.iter().filter_map(|slot| match slot {
             Slot::Key(name, deltas) => {
@@ -178,8 +176,7 @@ impl Keys {
     }
 }
 
-/// Returns the key and the delta that an operation on one object adds to the reference implementation.
-/// Returns `None` for all other operations.
+/// Returns the key and the delta that an operation on one object adds.
 fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)> {
     let (name, what) = match operation {
         Operation::Add(name) => (name, "Added"),
@@ -191,10 +188,9 @@ fn named(operation: &Operation, revision: u64) -> Option<(&'static str, Change)>
     Some((NAMES[*name], Change(what, revision.to_string())))
 }
 
-/// Pops a key from the queue and from the reference implementation, and puts the key back into both.
+/// Pops a key from both implementations, and puts the key back into both.
 ///
-/// If `newer` is set, a change of the key at the revision `newer` is queued after the pop. The queue must
-/// then reject the popped key.
+/// If `newer` is set, a later change of the key at this revision makes the queue reject the popped key.
 fn put_back(
     fifo: &mut DeltaFifo<K>,
     keys: &mut Keys,

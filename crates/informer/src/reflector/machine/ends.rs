@@ -20,7 +20,7 @@ impl WatchEnd<'_> {
 }
 
 impl Machine {
-    /// Records that a watch or a streaming list has ended, and returns what the reflector must do next.
+    /// Records the end of a watch or streaming list, and returns the reflector's next action.
     pub(crate) fn watch_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         if let Some(class) = end.class() {
             self.history.note(class);

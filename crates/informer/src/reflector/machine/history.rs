@@ -23,30 +23,24 @@ use crate::{
 };
 
 impl Machine {
-    /// Sets the revision up to which an earlier reflector of the source filled the store. The first request
-    /// is a list.
-    ///
-    /// If `revision` is set, another epoch starts, because the earlier reflector may have detected that the
-    /// server has gone back to an earlier state.
+    /// Sets the revision up to which an earlier reflector filled the store. The first request is a list.
     pub(crate) fn not_before(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
+        // The earlier reflector may have detected that the server has gone back.
         if !self.last_revision().is_unset() {
             self.history.suspected();
         }
     }
 
-    /// Sets the revision up to which the store was filled before the reflector started. The first request is
-    /// a watch from this revision.
+    /// Sets the revision up to which the store is already filled. The first request is a watch from there.
     pub(crate) fn begin_at(&mut self, revision: ResourceVersion) {
         self.history.begin_at(revision);
         self.has_watched = true;
     }
 
     /// Returns whether an event is older than the newest revision that the store has accepted.
-    ///
-    /// The result is false for revisions that can't be compared. The result is also false for the existing
-    /// objects that a watch from `""` or `"0"` sends at its beginning.
     pub(crate) fn is_below_last(&self, kind: &FrameKind, revision: &ResourceVersion) -> bool {
+        // The existing objects, which a watch from `""` or `"0"` sends first, may be older.
         let is_listing = matches!(&self.state, State::Watching(watch) if !watch.advances);
         let counts = !is_listing || *kind != FrameKind::Added;
         counts && revision < self.last_revision()
@@ -54,17 +48,12 @@ impl Machine {
 
     /// Checks an event that is older than the newest revision that the store has accepted.
     ///
-    /// `cached` is the revision of the same object in the cache; `None` if the cache does not contain the
-    /// object. The method ignores `cached` if it belongs to an earlier epoch, because revisions of different
-    /// epochs are not comparable. If the method returns no error, the caller applies the event.
-    ///
-    /// Aggregated API servers regularly send such events, for example when access to an old object is
-    /// granted. The first such event after a list requires a probe. If the response to the probe shows that
-    /// the server has not gone back, later such events require no probe until the next list.
+    /// `cached` is the revision of the same object in the cache. Aggregated API servers regularly send such
+    /// events, so only the first one after a list requires a probe of the server's state.
     ///
     /// # Errors
-    /// Returns an error if the cache has a newer revision of the object, which shows that the server has gone
-    /// back to an earlier state. The caller reports the error and ends the watch.
+    /// Returns an error if the cache has a newer revision of the object: the server has gone back to an
+    /// earlier state.
     pub(crate) fn below_last(
         &mut self,
         revision: &ResourceVersion,
@@ -84,21 +73,23 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns the epoch of the revisions that the reflector receives. An epoch is a period between two
-    /// rollbacks of the server to an earlier state.
+    /// Returns the epoch of received revisions. A new epoch begins when the server goes back to an earlier
+    /// state.
     pub(crate) fn epoch(&self) -> Epoch {
         self.history.epoch()
     }
 
-    /// Records the revision of a complete list before the list is sent to the store. If this revision is
-    /// older than the newest revision that the store has accepted, the server has gone back to an earlier
-    /// state.
+    /// Records the revision of a complete list. A revision lower than before shows that the server has gone
+    /// back.
+    ///
+    /// Must be called before the list is sent to the store.
     pub(crate) fn listed(&mut self, revision: &ResourceVersion) {
         self.history.listed(revision);
     }
 
-    /// Records that the server may have gone back to an earlier state. A new epoch begins: revisions that the
-    /// reflector has received before this call can't be compared with later ones.
+    /// Starts a new epoch, because the server may have gone back to an earlier state.
+    ///
+    /// Revisions from before the call can't be compared with later ones.
     pub(crate) fn suspect(&mut self) {
         self.history.suspected();
     }
@@ -110,8 +101,7 @@ impl Machine {
         self.at_once_after_health(now, Next::List)
     }
 
-    /// Returns whether equal revisions of an object mean equal states. If true, the reflector can use the
-    /// cached state of an object instead of decoding a received one.
+    /// Returns whether equal revisions of an object mean equal states, so that a cached object can be reused.
     pub(crate) fn believes_revisions(&self) -> bool {
         self.history.believes_revisions()
     }

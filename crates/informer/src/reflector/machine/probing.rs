@@ -35,10 +35,7 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns the action with which the reflector continues after a watch or a pause.
-    ///
-    /// The action is the rest of a pause, a required probe that is due, or a watch from the newest revision
-    /// that the store has accepted.
+    /// Returns the action after a watch or a pause: the rest of the pause, a probe, or a watch.
     pub(super) fn resume(&mut self, now: Instant) -> Action {
         let held = self.held_until.take();
         if let Some(rest) = held.and_then(|until| until.checked_duration_since(now))
@@ -53,36 +50,28 @@ impl Machine {
         Action::Probe(probe_options(self.last_revision().clone()))
     }
 
-    /// Disables all probes, for a source that may not support revisions in requests. A probe is a request for
-    /// one object, and sets a minimum revision for the response.
+    /// Disables all probes, for a source that may not support revisions in requests.
     pub(crate) fn skip_probes(&mut self) {
         self.probe.disable();
     }
 
-    /// Returns whether a probe is required for the open watch. The probe is sent in parallel to the watch.
-    ///
-    /// The probe shows whether the server has gone back to an earlier state. The result is also true before
-    /// the time at which the probe is due.
+    /// Returns whether the open watch requires a parallel probe, now or later.
     pub(crate) fn requires_probe(&self) -> bool {
         self.probe.is_required() && self.history.can_resume() && !self.is_streaming()
     }
 
-    /// Returns the time at which the probe of the open watch is due, and the options of its request. Returns
-    /// `None` if no probe is required.
+    /// Returns when the probe of the open watch is due, and its options, if one is required.
     ///
-    /// The options contain the newest revision that the store has accepted, which increases with the events
-    /// of the watch. The caller must therefore call this method again when the probe is due.
+    /// The options change with the events of the watch. The caller must request them again at that time.
     pub(crate) fn watch_probe(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
         Some((due, probe_options(self.last_revision().clone())))
     }
 
-    /// Records the response to a probe that was sent before a watch, and returns the action that opens the
-    /// watch. `revision` is the revision of the response.
+    /// Records the response to a probe before a watch, and returns the action that opens the watch.
     ///
     /// # Errors
-    /// Returns an error if the server has gone back to an earlier state. The caller reports the error, and
-    /// passes it to [`Machine::probe_failed`].
+    /// Returns an error if the server has gone back; [`Machine::probe_failed`] must receive the error.
     pub(crate) fn probed(
         &mut self,
         revision: &ResourceVersion,
@@ -93,18 +82,12 @@ impl Machine {
         Ok(self.watch())
     }
 
-    /// Records the response to the probe of an open watch.
+    /// Records the response to an open watch's probe, which requested the revision `asked`.
     ///
-    /// `asked` is the revision that the probe requested, and `revision` is the revision of the response. The
-    /// store may have accepted newer revisions since the request.
-    ///
-    /// Returns true if the probe was required by an event that was older than the newest revision that the
-    /// store had accepted. The server has not gone back to an earlier state, so it must have sent the event
-    /// out of order. Until the next list, such events require no further probe.
+    /// Returns true if an event that was sent out of order required the probe.
     ///
     /// # Errors
-    /// Returns an error if the server has gone back to an earlier state. The caller reports the error, ends
-    /// the watch, and calls [`Machine::probe_failed`].
+    /// Returns an error if the server has gone back; [`Machine::probe_failed`] must receive the error.
     pub(crate) fn watch_probe_answered(
         &mut self,
         asked: &ResourceVersion,
@@ -115,7 +98,7 @@ impl Machine {
         Ok(self.probe.answered(now))
     }
 
-    /// Returns the action after a probe that failed or whose response has an older revision than requested.
+    /// Returns the action after a failed probe or a response with too old a revision.
     ///
     /// If a watch is open, the caller must end the watch first.
     pub(crate) fn probe_failed(&mut self, error: &Error, now: Instant) -> Action {
@@ -140,11 +123,7 @@ impl Machine {
         }
     }
 
-    /// Records that the probe of an open watch failed with an error that shows nothing about the server's
-    /// history.
-    ///
-    /// The watch continues. If the watch ends during the pause after this failure, the next watch is
-    /// requested at the end of the pause.
+    /// Records a failed probe that does not require the open watch to end.
     pub(crate) fn watch_probe_failed(&mut self, error: &Error, now: Instant) {
         let class = error.class();
         if class == Class::ConnectionRefused || is_temporary(class) {
@@ -157,7 +136,7 @@ impl Machine {
     }
 }
 
-/// Returns whether a later probe may succeed after a probe has failed with an error of this class.
+/// Returns whether another probe may succeed after an error of this class.
 fn is_temporary(class: Class) -> bool {
     matches!(
         class,

@@ -11,8 +11,7 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Maximum time for which a rejected watch is requested again, before a list follows. This time is longer
-/// than a restart of an API server, which takes minutes.
+/// Maximum time for which a rejected watch is retried: longer than an API server's restart.
 const RETRIED_FOR: Duration = Duration::from_secs(600);
 
 /// Minimum time that the reflector waits for the response headers of a watch.
@@ -21,10 +20,7 @@ const HEADERS_MIN: Duration = Duration::from_millis(1);
 /// The failed attempts to open a watch: rejected watches, and watches without response headers.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// Time of the first rejected watch since the most recent opened watch or accepted list; `None` if no
-    /// watch was rejected since then.
-    ///
-    /// Rejected watches are requested again until [`RETRIED_FOR`] after this time.
+    /// Time of the first rejected watch since the last opened watch or accepted list.
     since: Option<Instant>,
     /// Number of consecutive watches whose response headers did not arrive in time.
     header_timeouts: u32,
@@ -36,21 +32,19 @@ impl Refusals {
         *self = Self::default();
     }
 
-    /// Ends the series of rejected watches after a list. The number of header timeouts is kept, because a
-    /// list does not show that the server opens watches.
+    /// Ends the series of rejected watches after a list, but keeps the header timeouts.
     pub(super) fn listed(&mut self) {
+        // A list does not show that the server opens watches.
         self.since = None;
     }
 
-    /// Records that a watch was rejected. Returns true if the watch must be requested again, and false if a
-    /// list must follow.
+    /// Records a rejected watch, and returns whether to request the watch again instead of a list.
     fn retries(&mut self, now: Instant) -> bool {
         let since = *self.since.get_or_insert(now);
         now.duration_since(since) < RETRIED_FOR
     }
 
-    /// Returns the timeout for the response headers of a watch: `configured`, doubled for each consecutive
-    /// header timeout.
+    /// Returns `configured`, doubled for each consecutive timeout of the response headers.
     fn headers_allowed(&self, configured: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.header_timeouts);
         configured.max(HEADERS_MIN).saturating_mul(doubled)
@@ -59,9 +53,6 @@ impl Refusals {
 
 impl Machine {
     /// Returns the timeout for the response headers of the current watch or streaming list.
-    ///
-    /// The timeout of a watch never exceeds the server-side timeout of the watch plus [`WATCH_GRACE`]. The
-    /// timeout of a streaming list is one minute ([`LIST_STALL`]).
     pub(crate) fn headers_allowed(&self) -> Duration {
         if self.is_streaming() {
             return LIST_STALL;
@@ -71,7 +62,7 @@ impl Machine {
         allowed.min(self.watch_ends())
     }
 
-    /// Returns the server-side timeout that the current watch has requested; zero if no watch is in progress.
+    /// Returns the current watch's server-side timeout, or zero without a watch.
     pub(super) fn watch_lasts(&self) -> Duration {
         match &self.state {
             State::Watching(watch) => watch.lasts,
@@ -79,12 +70,12 @@ impl Machine {
         }
     }
 
-    /// Returns the time after which the server must have ended the current watch, counted from the request.
+    /// Returns the maximum duration of the current watch from its request.
     fn watch_ends(&self) -> Duration {
         self.watch_lasts().saturating_add(WATCH_GRACE)
     }
 
-    /// Returns the next action after a watch whose response headers did not arrive in time.
+    /// Returns the next action after a timeout of the watch's response headers.
     pub(super) fn watch_unanswered(&mut self, error: &Error, now: Instant) -> Action {
         let is_last = self.headers_allowed() == self.watch_ends();
         self.refusals.header_timeouts = self.refusals.header_timeouts.saturating_add(1);
@@ -93,9 +84,7 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Returns the next action after a watch that failed before the server opened it.
-    ///
-    /// The server or a proxy has rejected the watch, or the connection failed before the response.
+    /// Returns the next action after a watch that the server did not open.
     pub(super) fn watch_refused(&mut self, error: &Error, now: Instant) -> Action {
         let next = match error.class() {
             Class::Expired => return self.relist_expired(now),
@@ -118,9 +107,7 @@ impl Machine {
         self.pause(error, now, next)
     }
 
-    /// Requires a probe before the next watch, if a watch was opened since the last list.
-    ///
-    /// A probe is a request that detects a server that has gone back to an earlier state.
+    /// Requires a probe (a check for an older server state) if a watch was opened since the last list.
     fn require_probe_if_watched(&mut self) {
         if self.has_watched {
             self.probe.require();

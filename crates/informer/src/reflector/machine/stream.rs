@@ -13,8 +13,7 @@ use crate::{
 };
 
 impl Machine {
-    /// Returns whether a streaming list is in progress. A streaming list counts as a watch after its end
-    /// bookmark.
+    /// Returns whether a streaming list is in progress, before its end bookmark.
     pub(crate) fn is_streaming(&self) -> bool {
         matches!(self.state, State::Streaming(_))
     }
@@ -30,9 +29,7 @@ impl Machine {
         })
     }
 
-    /// Records that the store has accepted a streaming list. The same response continues as a watch.
-    ///
-    /// `revision` is the revision of the end bookmark.
+    /// Records that the store has accepted a streaming list whose end bookmark has this revision.
     pub(crate) fn streamed(&mut self, revision: ResourceVersion, now: Instant) {
         self.accepted(revision, now);
         self.streaming.succeeded();
@@ -48,8 +45,9 @@ impl Machine {
         });
     }
 
-    /// Records an event of a streaming list. The end bookmark is passed to [`Machine::streamed`] instead.
-    /// `is_new` is whether the event contains an object that this streaming list has not sent before.
+    /// Records an event of a streaming list, except the end bookmark.
+    ///
+    /// `is_new` is whether this list has not sent the object before.
     pub(crate) fn initial_event(
         &mut self,
         kind: &FrameKind,
@@ -62,11 +60,10 @@ impl Machine {
         }
     }
 
-    /// Checks that an end bookmark is not older than the newest revision that the store has accepted. If the
-    /// streaming list has requested the newest state, any revision is valid.
+    /// Checks that an end bookmark is not older than the newest revision in the store.
     ///
     /// # Errors
-    /// Returns an error if the end bookmark is older. The caller reports the error and ends the watch.
+    /// Returns an error if the end bookmark is older, unless the list requested the newest state.
     pub(crate) fn end_in_order(&self, revision: &ResourceVersion) -> Result<(), Error> {
         if self.history.is_unavailable() {
             return Ok(());
@@ -74,8 +71,7 @@ impl Machine {
         not_older(revision, self.last_revision())
     }
 
-    /// Returns the time by which the end bookmark of a streaming list must arrive; `None` if no streaming
-    /// list is in progress.
+    /// Returns the deadline for the end bookmark of a streaming list in progress.
     pub(crate) fn initial_events_deadline(&self) -> Option<Instant> {
         let State::Streaming(stream) = &self.state else {
             return None;
@@ -83,8 +79,8 @@ impl Machine {
         Some(stream.deadline(self.options.timeouts().initial_events))
     }
 
-    /// Returns what the reflector must do after a streaming list that ended before its end bookmark, or that
-    /// the store has rejected.
+    /// Returns the next action after a streaming list that lacked its end bookmark or that the store
+    /// rejected.
     pub(super) fn stream_ended(&mut self, end: WatchEnd<'_>, now: Instant) -> Action {
         match end {
             WatchEnd::Refused(error) | WatchEnd::Unanswered(error) | WatchEnd::Error(error) => {
@@ -125,26 +121,23 @@ impl Machine {
         }
     }
 
-    /// Returns the request for a LIST of the newest state. The caller has received a complete streaming list
-    /// without objects, although the cache contains objects.
+    /// Returns the LIST that must confirm an empty streaming list while the cache has objects.
     ///
-    /// The server's watch cache may be incomplete, so the LIST must confirm that no objects exist.
+    /// The server's watch cache may be incomplete.
     pub(crate) fn list_unconfirmed(&mut self) -> Action {
         self.history.unavailable();
         self.list()
     }
 
-    /// Returns the request for a LIST, and records that the server does not support or does not complete
-    /// streaming lists. The reflector requests no streaming list for the next hour.
+    /// Returns a LIST, and disables streaming lists for the next hour.
     fn list_instead(&mut self, now: Instant) -> Action {
         self.streaming.refused(now);
         self.list()
     }
 
-    /// Returns what the reflector must do after a streaming list that ended before its end bookmark.
+    /// Returns the next action after a streaming list that ended before its end bookmark.
     ///
-    /// The reflector must request another streaming list, after a pause if there is an `error`. After the
-    /// third such end in a row, the reflector must request a LIST.
+    /// The third such end in a row causes a LIST.
     fn stream_again(&mut self, error: Option<&Error>, now: Instant) -> Action {
         if self.streaming.broke_off(now) {
             return self.list();

@@ -16,7 +16,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::transport::ResourceVersionMatch;
 
-/// Returns request options that select a LIST, and not a streaming list, for all lists.
+/// Returns request options that select LIST requests instead of streaming lists.
 fn listing() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::List),
@@ -24,7 +24,7 @@ fn listing() -> RequestOptions {
     }
 }
 
-/// Returns request options that select a streaming list, and not a LIST, for all lists.
+/// Returns request options that select streaming lists instead of LIST requests.
 fn streaming() -> RequestOptions {
     RequestOptions {
         initial_list: Some(InitialList::Streaming),
@@ -32,7 +32,7 @@ fn streaming() -> RequestOptions {
     }
 }
 
-/// Runs a script with one response per line, and compares the resulting requests and pauses with `trace`.
+/// Runs a script of responses, and compares the requests and pauses with `trace`.
 ///
 /// The test clock advances by each pause, and by the seconds in each line `wait SECONDS`.
 fn check(config: RequestOptions, script: &str, trace: &Expect) {
@@ -68,8 +68,7 @@ fn play_all(config: RequestOptions, script: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Passes one line of a script to the state machine, and returns the next action. `listed` is the revision of
-/// the last list. Returns `None` if the line causes no action.
+/// Passes a script line to the machine, and returns the machine's action, if any.
 fn play(
     machine: &mut Machine,
     words: &[&str],

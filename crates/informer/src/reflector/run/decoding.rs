@@ -16,19 +16,20 @@ use crate::{
     ordered_tasks::OrderedTasks,
 };
 
-/// Minimum number of waiting bytes for which a parallel task is started. Fewer bytes are decoded by the
-/// reading task, because waking a thread takes as long as decoding one or two pods.
+/// Minimum number of waiting bytes for which a parallel task is started.
+///
+/// Waking a thread takes as long as decoding one or two pods.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
-/// Number of bytes after which a batch for one parallel task is complete. A batch always contains whole
-/// events and list items.
+/// Number of bytes after which a batch of whole events or list items is complete.
 const BATCH_BYTES: usize = 512 * 1024;
 
-/// Number of bytes after which the reading task yields, if it decodes the bytes itself. Decoding and
-/// compressing small pods takes 50 µs per KiB, so the task yields after about 800 µs.
+/// Number of bytes that the reading task decodes itself before it yields.
+///
+/// Decoding and compressing small pods takes 50 µs per KiB, so the task yields after about 800 µs.
 const TURN_BYTES: usize = 16 * 1024;
 
-/// A received event or list item. If it contains an object, the object is decoded.
+/// A received event or list item, with its object decoded if it contains one.
 pub(super) struct Piece<K> {
     pub(super) frame: Frame,
     pub(super) decoded: Option<Decoded<K>>,
@@ -42,27 +43,22 @@ struct Undecoded {
     received: Option<Instant>,
 }
 
-/// A decoder with the objects of the store. If a received object has the same revision as the stored object,
-/// the stored object is reused, and the received one is not decoded.
+/// A decoder that reuses a stored object of the same revision instead of decoding it again.
 #[derive_where(Clone)]
 struct Decoding<K> {
     decoder: Arc<Decoder<K>>,
     known: Option<KnownStates<K>>,
 }
 
-/// A queue that decodes the events and list items of one response body, and returns them in the order in
-/// which they arrived.
+/// A queue that decodes events and list items, and returns them in the order of arrival.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Decoder for watch events after the initial list. These events need low latency.
-    ///
-    /// `decoding` is used for lists and streaming lists.
+    /// Decoder for watch events after the initial list, which need low latency.
     at_once: Decoding<K>,
-    /// Events and list items that were received but are not in a decoding task yet.
+    /// Received events and list items that are not in a decoding task yet.
     waiting: VecDeque<Undecoded>,
     waiting_bytes: usize,
-    /// Whether the waiting events and list items must be decoded now. If false, the queue may wait for more
-    /// bytes.
+    /// Whether the waiting events and list items must be decoded without more bytes.
     is_due: bool,
     /// Number of bytes that the reading task has decoded since it last yielded.
     decoded_here: usize,
@@ -97,7 +93,7 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    /// Creates an empty queue. Its parallel tasks run on the worker threads of the current runtime.
+    /// Creates an empty queue with tasks on the worker threads of the current runtime.
     pub(super) fn new(decoder: Decoder<K>) -> Self {
         let decoding = |decoder| Decoding {
             decoder: Arc::new(decoder),
@@ -115,21 +111,20 @@ where
         }
     }
 
-    /// Drops all events and list items, and prepares the queue for another response body. If `known` contains
-    /// a received object at the same revision, the queue returns the object of `known` instead of decoding
-    /// the received one.
+    /// Clears the queue for another response body.
+    ///
+    /// Objects that are in `known` at the same revision are not decoded again.
     pub(super) fn begin(&mut self, known: Option<KnownStates<K>>) {
         self.clear();
         self.decoding.known = known;
     }
 
-    /// Makes the queue decode all further objects, including those that the store already has at the same
-    /// revision.
+    /// Makes the queue decode all further objects, including known ones.
     pub(super) fn forget_known(&mut self) {
         self.decoding.known = None;
     }
 
-    /// Drops all events and list items in the queue, and the stored objects passed to [`begin`](Self::begin).
+    /// Drops all events and list items, and the objects passed to [`begin`](Self::begin).
     pub(super) fn clear(&mut self) {
         self.forget_known();
         self.waiting.clear();
@@ -139,8 +134,7 @@ where
         self.ready.clear();
     }
 
-    /// Adds events and list items to the queue for decoding. `received` is the time at which their bytes were
-    /// received.
+    /// Adds events and list items, whose bytes were received at `received`.
     pub(super) fn push(
         &mut self,
         frames: impl IntoIterator<Item = Frame>,
@@ -154,15 +148,13 @@ where
         self.fill();
     }
 
-    /// Returns whether the caller must read more of the response body before it calls [`next`](Self::next),
-    /// because the queue has too few bytes for a parallel task.
+    /// Returns whether the queue needs more bytes for a parallel task before [`next`](Self::next).
     pub(super) fn gathers(&self) -> bool {
         let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.tasks.is_empty();
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Ends the wait for more bytes: the waiting events and list items are decoded by the next calls of
-    /// [`next`](Self::next).
+    /// Makes [`next`](Self::next) decode the waiting events and list items without more bytes.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }
@@ -172,22 +164,18 @@ where
         self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns whether the caller may read more of the response body before the next call of
-    /// [`next`](Self::next).
-    ///
-    /// If false, the queue already contains enough events and list items.
+    /// Returns whether more of the body may be read before [`next`](Self::next).
     pub(super) fn takes_more(&self) -> bool {
         let fills_next_batch = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether the last call of [`next`](Self::next) returned the last element of a batch: the events
-    /// and list items that one parallel task decoded together. Also returns `true` if the queue is empty.
+    /// Returns whether the queue is empty or [`next`](Self::next) has just completed a batch.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }
 
-    /// Waits until the next event or list item is decoded, and returns it; `None` if the queue is empty.
+    /// Returns the next event or list item once decoded, or `None` if the queue is empty.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event or list item.
@@ -214,8 +202,7 @@ where
         }
     }
 
-    /// Yields to other tasks if the current task has decoded at least [`TURN_BYTES`] bytes since it last
-    /// yielded.
+    /// Yields to other tasks after at least [`TURN_BYTES`] decoded bytes.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event or list item.

@@ -24,8 +24,7 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Delivers one event of the open watch to the store. After the store has accepted the event, records the
-    /// revision of the event as the reflector's last revision.
+    /// Delivers one event of the open watch to the store, and then records the event's revision.
     pub(super) async fn event(&mut self, piece: Piece<K>) -> Result<(), Stop> {
         let Piece { frame, decoded, .. } = piece;
         let kind = &frame.kind;
@@ -100,8 +99,7 @@ where
         Ok(Some(revision))
     }
 
-    /// Returns an error if the store already has more than `Limits::objects` objects of this reflector's
-    /// source, and `object` is not one of them.
+    /// Returns an error if `object` would exceed the `Limits::objects` of this reflector's source.
     fn room_for(&self, object: &ObjectName) -> Result<(), Stop> {
         let limit = self.reflector.requests.limits().objects;
         let source = self.reflector.source;
@@ -116,8 +114,7 @@ where
 
     /// Sends the revision of the event in `frame` to the store as a bookmark, and returns the revision.
     ///
-    /// Returns `None`, and sends nothing, if the revision is unreadable or below the reflector's last
-    /// revision.
+    /// Ignores a revision that is unreadable or below the reflector's last one.
     async fn bookmark(&mut self, frame: &Frame) -> Result<Option<ResourceVersion>, Stop> {
         let Some(revision) = decode::revision(frame.object()) else {
             return Ok(None);

@@ -26,11 +26,9 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Processes one event of a streaming list: adds the object of the event to `list`, or removes a deleted
-    /// object from `list`.
+    /// Applies one event of a streaming list to `list`, and returns the revision of an end bookmark.
     ///
-    /// Returns the revision of the event if the event is the end bookmark, otherwise `None`. The store
-    /// receives nothing until [`complete`](Self::complete) is called.
+    /// The store receives nothing until [`complete`](Self::complete) is called.
     pub(super) fn initial_event(
         &mut self,
         Piece { frame, decoded, .. }: Piece<K>,
@@ -98,8 +96,7 @@ where
         Ok(object)
     }
 
-    /// Sends all objects of a streaming list to the store as one change, after the end bookmark has arrived.
-    /// `revision` is the revision of the end bookmark.
+    /// Sends a streaming list to the store as one change, at the revision of the end bookmark.
     pub(super) async fn complete(
         &mut self,
         revision: ResourceVersion,
@@ -130,11 +127,7 @@ where
         self.activity(Activity::Streaming { objects });
     }
 
-    /// Reports a streaming list that ended before its end bookmark. `next` is the next action of the
-    /// reflector.
-    ///
-    /// If `next` is a LIST, the function only logs that the LIST replaces the streaming list: the streaming
-    /// list does not count as a failure. Otherwise, the function records a failed list in the metrics.
+    /// Records the end of an unfinished streaming list, which is a failure unless `next` is a LIST.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);

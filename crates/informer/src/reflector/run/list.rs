@@ -16,29 +16,25 @@ use crate::{
     transport::ListBudget,
 };
 
-/// Received objects of a list that is not complete. The store has not received these objects yet.
+/// Received objects of an incomplete list, which the store has not received yet.
 enum Staged<K> {
     /// Objects of a LIST, in the order of the responses.
     Listed(Vec<Object<K>>),
-    /// Objects of a streaming list by name. The stream can change and delete objects until its end bookmark.
+    /// Objects of a streaming list by name, which can change until the end bookmark.
     Streamed(BTreeMap<ObjectName, Object<K>>),
 }
 
-/// A LIST or a streaming list in progress: the objects received so far, with their limits and statistics.
+/// A LIST or a streaming list in progress: its objects, limits and statistics.
 pub(super) struct List<K> {
     staged: Staged<K>,
-    /// Counter of the pages, objects and bytes of the list. The counter returns an error if one of these
-    /// numbers, or the duration of the list, exceeds its limit.
+    /// Counts pages, objects and bytes, and returns an error if a limit is exceeded.
     pub(super) budget: ListBudget,
     pub(super) steps: ListSteps,
-    /// Number of errors in the list. An object that failed to decode, an object of another kind and an event
-    /// of an unknown type each count as one error.
+    /// Number of objects that failed to decode or have another kind, and of unknown events.
     skipped: usize,
-    /// Epoch of the reflector when the list last reused a stored object; `None` if every received object was
-    /// decoded.
+    /// Epoch of the reflector when the list last reused a stored object.
     ///
-    /// The list fails if the reflector's epoch changes later. The server may then have used the revision of
-    /// the reused object again for a different state.
+    /// The list fails if the epoch changes later, because the server may have reused that object's revision.
     pub(super) known_in: Option<Epoch>,
 }
 
@@ -61,8 +57,7 @@ impl<K> List<K> {
         Self::begin(Staged::Streamed(BTreeMap::new()), limits)
     }
 
-    /// Returns an empty list for a LIST that restarts from its first page. The new list keeps the durations
-    /// of the requests that were sent before the restart.
+    /// Returns an empty list for a restart from the first page, with the durations of past requests.
     pub(super) fn begin_again(self, limits: Limits) -> Self {
         Self {
             steps: self.steps,
@@ -70,8 +65,7 @@ impl<K> List<K> {
         }
     }
 
-    /// Records the duration of a request that ends now. `asked` is the time at which the request was sent.
-    /// `answered` is the time at which the response headers arrived; `None` if none arrived.
+    /// Records a request that ends now, with the times of its sending and its response headers.
     pub(super) fn page(&mut self, asked: Instant, answered: Option<Instant>) {
         self.steps.page(asked, answered);
     }
@@ -83,8 +77,7 @@ impl<K> List<K> {
         }
     }
 
-    /// Adds an object to the list. If a streaming list already contains an object with the same name, the
-    /// new object replaces it, and the function returns `false`. Otherwise returns `true`.
+    /// Adds an object. Returns `false` if the object replaces one of a streaming list.
     pub(super) fn stage(&mut self, object: Object<K>) -> bool {
         match &mut self.staged {
             Staged::Listed(objects) => {
@@ -98,8 +91,7 @@ impl<K> List<K> {
         }
     }
 
-    /// Removes the object with this name, because the streaming list has reported its deletion. Does nothing
-    /// for a LIST.
+    /// Removes an object that a streaming list reports as deleted.
     pub(super) fn unstage(&mut self, name: &ObjectName) {
         if let Staged::Streamed(objects) = &mut self.staged {
             objects.remove(name);
@@ -113,10 +105,9 @@ impl<K> List<K> {
         }
     }
 
-    /// Returns the object of a decoding result; `None` if the object can't be stored.
+    /// Returns the object of a decoding result, if it can be stored, and reports decoding errors.
     ///
-    /// If the object failed to decode, logs the error and passes it to the error handler. If the decoder
-    /// reused a stored object, sets [`List::known_in`] to `epoch`, the current epoch of the reflector.
+    /// Sets [`List::known_in`] to `epoch` if the decoder reused a stored object.
     pub(super) fn usable(
         &mut self,
         decoded: Decoded<K>,
@@ -129,7 +120,7 @@ impl<K> List<K> {
         usable(decoded, report, |error| self.report(error, report))
     }
 
-    /// Sends an error to the error handler. Also logs the error, up to [`LINES_PER_WINDOW`] errors per list.
+    /// Sends an error to the error handler, and logs up to [`LINES_PER_WINDOW`] errors per list.
     pub(super) fn report(&mut self, error: &Error, report: &Reporter) {
         self.skipped += 1;
         if self.skipped <= LINES_PER_WINDOW {
@@ -138,11 +129,9 @@ impl<K> List<K> {
         report.tell_handler(error);
     }
 
-    /// Logs a summary of the list, if the list took more than ten seconds or had errors that
-    /// [`report`](Self::report) did not log.
+    /// Logs a summary of a list that was slow or had unlogged errors.
     ///
-    /// `objects` is the number of objects in the list. `handed_on` is `true` if the store has accepted the
-    /// list, and `false` if the list has failed.
+    /// `handed_on` is whether the store accepted the list.
     pub(super) fn end(&self, report: &Reporter, objects: usize, handed_on: bool) {
         let Reporter { name, expects, .. } = report;
         if self.skipped > LINES_PER_WINDOW {
@@ -154,7 +143,7 @@ impl<K> List<K> {
 }
 
 impl<K: Send + Sync + 'static> List<K> {
-    /// Removes all objects from the list, and returns them. Sorts the objects of a streaming list by name.
+    /// Removes and returns all objects; those of a streaming list are sorted by name.
     pub(super) async fn take(&mut self) -> Vec<Object<K>> {
         match std::mem::replace(&mut self.staged, Staged::Listed(Vec::new())) {
             Staged::Listed(objects) => objects,
@@ -171,10 +160,10 @@ impl<K: Send + Sync + 'static> List<K> {
     }
 }
 
-/// Returns the object of a decoding result; `None` if the object can't be stored.
+/// Returns the object of a decoding result, or `None` if it can't be stored.
 ///
-/// Calls `skipped` with the error if the object failed to decode or is of another kind. An object that failed
-/// to decode can be stored, without its content, if its name and revision are readable.
+/// Calls `skipped` if the object failed to decode or has another kind. An object that failed to decode may
+/// still be stored, without content.
 pub(super) fn usable<K>(
     decoded: Decoded<K>,
     report: &Reporter,

@@ -29,8 +29,7 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Sends a probe before a watch is opened, waits for the response, and returns the next action of the
-    /// reflector.
+    /// Sends a probe before a watch is opened, and returns the reflector's next action.
     pub(super) async fn probe(&mut self, options: &ListOptions) -> Action {
         self.activity(Activity::Opening);
         let lister_watcher = Arc::clone(&self.reflector.lister_watcher);
@@ -48,20 +47,16 @@ where
         }
     }
 
-    /// Sends the probe of the open watch, or schedules the probe if it is not due yet. Does nothing if no
-    /// probe is required, or if a probe is already scheduled or sent.
+    /// Sends or schedules the open watch's probe, if one is required and none is pending.
     pub(super) fn begin_probe(&mut self, opened: &mut OpenWatch<K>) {
         if opened.probe.is_none() && self.machine.requires_probe() {
             opened.probe = self.watch_probe(Instant::now());
         }
     }
 
-    /// Processes the end of the wait for a probe of the open watch. `answered` is the result of
-    /// [`WatchProbe::answer`].
+    /// Sends the probe that is due, or processes the response `answered`.
     ///
-    /// If `answered` is `None`, a scheduled probe is due, and the function sends the probe. Otherwise,
-    /// `answered` contains the revision that the probe requested and the response, and the function returns
-    /// [`Next::Ended`] if the response shows that the server may have gone back to an earlier state.
+    /// Returns [`Next::Ended`] if the server may have returned to an earlier state.
     pub(super) fn probed(
         &mut self,
         opened: &mut OpenWatch<K>,
@@ -76,8 +71,7 @@ where
         ended.map_or(Next::Nothing, Next::Ended)
     }
 
-    /// Returns the revision of the stored object with this name. Returns `None` if the store has no such
-    /// object, or if another reflector of the informer has delivered the object.
+    /// Returns the revision of the stored object, if this reflector has delivered the object.
     pub(super) fn cached(&self, name: &ObjectName) -> Option<ResourceVersion> {
         let (source, object) = self.reflector.store.known()?.known(name)?;
         (source == self.reflector.source).then(|| object.revision().clone())
@@ -101,8 +95,7 @@ where
         Some(WatchProbe::Sent(asked, Box::pin(answer)))
     }
 
-    /// Processes the response to the probe of an open watch. `asked` is the minimum revision that the probe
-    /// requested. Returns the reason to end the watch; `None` if the watch continues.
+    /// Processes the response to a probe for `asked`, and returns a reason to end the watch, if any.
     fn watch_probe_answered(&mut self, asked: &ResourceVersion, answer: Answer) -> Option<Ended> {
         let now = Instant::now();
         let probed =
@@ -125,8 +118,7 @@ where
     }
 }
 
-/// Returns whether a probe that failed with an error of this class shows that the server has gone back, or
-/// may have gone back, to an earlier state.
+/// Returns whether a probe's error shows that the server may have returned to an earlier state.
 fn went_back(class: Class) -> bool {
     matches!(class, Class::TooLargeResourceVersion | Class::WentBack)
 }

@@ -29,24 +29,20 @@ use crate::{
 
 pub(super) enum Ended {
     Closed,
-    /// The server, the transport or the store reported an error, or the received data was unreadable.
+    /// The server, the transport or the store reported an error, or the data was unreadable.
     Error(transport::Error),
-    /// The connection failed, or counts as failed because the next event did not arrive by its deadline. The
-    /// events that were already delivered remain valid.
+    /// The connection failed, or the next event missed its deadline; delivered events remain valid.
     Broken(transport::Error),
     /// A streaming list sent neither a new object nor its end bookmark within
     /// `TimeoutConfig::initial_events`.
     Overdue(transport::Error),
-    /// The store did not accept a change within `TimeoutConfig::full_store`, so the reflector closed the
-    /// watch.
+    /// The store did not accept a change within `TimeoutConfig::full_store`.
     StoreFull,
-    /// The response to a probe indicates that the server has gone back, or may have gone back, to an earlier
-    /// state.
+    /// A probe indicates that the server may have gone back to an earlier state.
     WentBack(transport::Error),
-    /// A streaming list contained no objects, although the store has objects. A LIST must confirm that these
-    /// objects are deleted.
+    /// A streaming list had no objects although the store has some; a LIST must confirm this.
     Unconfirmed,
-    /// A consistency check requested a list, because it found a difference between the store and the server.
+    /// A consistency check found a difference and requested a list.
     RelistRequested(RelistReason),
 }
 
@@ -67,55 +63,47 @@ pub(super) enum Next<K> {
     Chunk(Bytes),
     BodyEnd(BodyEnd),
     Piece(Piece<K>),
-    /// No event, chunk or end of the watch was available. [`Running::next`] did other work, such as sending a
-    /// probe.
+    /// Nothing was received, but other work was done, such as sending a probe.
     Nothing,
     Ended(Ended),
 }
 
-/// The end of a watch's response body: the server closed the response, or reading the body failed.
+/// How a watch's response body ended.
 pub(super) enum BodyEnd {
     Closed,
     Failed(Ended),
 }
 
-/// State of an open watch or streaming list, which [`Running::watch`] keeps until the response ends.
+/// State of an open watch or streaming list.
 pub(super) struct OpenWatch<K> {
     pub(super) asked: Instant,
     answered: Instant,
-    /// Time by which the server must have ended the watch: the requested timeout plus `WATCH_GRACE` (30 s).
+    /// Time by which the watch must end: its requested timeout plus `WATCH_GRACE` (30 s).
     deadline: Instant,
-    /// Time at which the last event was processed. Before the first event, the time at which the response
-    /// headers arrived.
+    /// Time at which the last event was processed, or at which the response headers arrived.
     heard: Instant,
     pub(super) events: u64,
-    /// Objects that the streaming list has sent so far. `None` for a watch that did not start as a streaming
-    /// list, and after the store has accepted the complete list.
+    /// Objects that an unfinished streaming list has sent so far.
     list: Option<List<K>>,
-    /// The scheduled or sent probe of this watch; `None` if no probe is required. A probe is a request that
-    /// shows whether the server still has the reflector's last revision.
+    /// The probe that checks whether the server still has the reflector's last revision, if required.
     pub(super) probe: Option<WatchProbe>,
 }
 
 impl<K> OpenWatch<K> {
-    /// Returns the time after which the watch counts as broken, because the server should have ended it.
+    /// Returns the time after which the watch is broken, because the server should have ended it.
     ///
-    /// The time is 30 s (`WATCH_GRACE`) after the requested timeout, or 30 s after the reflector has
-    /// processed the most recent event, if this is later. A slow store delays the processing.
+    /// Events that were processed late, because the store is slow, extend the time.
     fn outlived(&self) -> Instant {
         self.deadline.max(self.heard + WATCH_GRACE)
     }
 
-    /// Returns the time by which the server must send the next event or bookmark. Returns `None` if this
-    /// reflector has never received a bookmark, because some servers send no bookmarks.
+    /// Returns the deadline of the next event or bookmark, if this reflector has ever received a bookmark.
     fn silent(&self, machine: &Machine) -> Option<Instant> {
         let allowed = machine.silence_allowed()?;
         Some(clock::after(self.heard, allowed))
     }
 
-    /// Returns the time by which the next event must arrive. A streaming list has a deadline for its initial
-    /// events, and a watch has the deadline [`silent`](Self::silent). Neither can be later than
-    /// [`outlived`](Self::outlived).
+    /// Returns the deadline of the next event, at most [`outlived`](Self::outlived).
     fn must_have_come(&self, machine: &Machine) -> Instant {
         let silent = match machine.initial_events_deadline() {
             None => self.silent(machine),
@@ -124,13 +112,12 @@ impl<K> OpenWatch<K> {
         silent.map_or(self.outlived(), |silent| silent.min(self.outlived()))
     }
 
-    /// Returns whether the deadline for the next event has passed. Bytes of an incomplete event do not extend
-    /// the deadline.
+    /// Returns whether the deadline of the next complete event has passed.
     fn is_overdue(&self, machine: &Machine) -> bool {
         Instant::now() >= self.must_have_come(machine)
     }
 
-    /// Returns the reason to end a watch whose next event did not arrive by the deadline.
+    /// Returns the reason to end a watch that missed the deadline of its next event.
     fn outlasted(&self, machine: &Machine) -> Ended {
         let late = |what| transport::Error::new(Class::Timeout, what);
         if machine.is_streaming() {
@@ -145,8 +132,9 @@ impl<K> OpenWatch<K> {
         Ended::Broken(late(what))
     }
 
-    /// Returns the reason for the end of the watch after the server has closed the response. `finished` is an
-    /// error if the response ended in the middle of an event.
+    /// Returns why the watch ended after the server closed the response.
+    ///
+    /// `finished` is an error if the response ended in the middle of an event.
     fn closed(&self, finished: Result<(), transport::Error>) -> Ended {
         match finished {
             Err(error) => Ended::Broken(error),
@@ -165,8 +153,7 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Opens a watch or a streaming list, delivers its events until the watch ends, and returns the
-    /// reflector's next action.
+    /// Runs one watch or streaming list, and returns the reflector's next action.
     pub(super) async fn watch(&mut self, options: &ListOptions) -> Result<Action, Gone> {
         let asked = Instant::now();
         let mut list = None;
@@ -293,7 +280,7 @@ where
         }
     }
 
-    /// Delivers the events of an open watch until the watch ends, and returns the reason for its end.
+    /// Delivers the events of an open watch, and returns the reason for its end.
     async fn follow(&mut self, watch: &mut OpenWatch<K>) -> Result<Ended, Gone> {
         let known = watch.list.is_some().then(|| self.known()).flatten();
         self.pieces.begin(known);
@@ -357,11 +344,9 @@ where
         }
     }
 
-    /// Waits until a chunk of the response body arrives, an event is decoded, or the watch ends. Returns the
-    /// chunk, the event or the reason for the end.
+    /// Waits until a chunk of the response body arrives, an event is decoded, or the watch ends.
     ///
-    /// In the meantime, sends a scheduled probe, and compresses stored objects if the cache keeps objects
-    /// compressed. `reads` is whether to read the response body; `false` after the body has ended.
+    /// Also does background work such as probes. `reads` is `false` after the body has ended.
     async fn next(&mut self, watch: &mut OpenWatch<K>, reads: bool) -> Result<Next<K>, Stop> {
         self.begin_probe(watch);
         let Some(body) = &mut self.open else {
@@ -416,8 +401,7 @@ where
         }
     }
 
-    /// Splits a chunk of the response body into events, and queues the events for decoding. Returns a reason
-    /// to end the watch if the chunk contains invalid data.
+    /// Queues the events in a chunk for decoding, or returns a reason to end the watch.
     fn feed(&mut self, splitter: &mut WatchSplitter, chunk: Bytes) -> Option<Ended> {
         let received = self.meter.now();
         let mut frames = Vec::new();
@@ -426,11 +410,9 @@ where
         fed.err().map(|error| Ended::Error(error.into()))
     }
 
-    /// Sends a bookmark with the reflector's last revision to the store. The bookmark confirms to the store
-    /// that the server still has this revision.
+    /// Sends the last revision to the store as a bookmark, because the server still has this revision.
     ///
-    /// Used after a start from a saved revision, if the watch sends no event in its first second. A server
-    /// that no longer has the revision responds with an error within this second.
+    /// A server without the revision responds with an error within the first second of a watch.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

@@ -12,20 +12,18 @@ use crate::{object::ResourceVersion, transport};
 
 pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 
-/// A scheduled or sent probe of an open watch. The watch receives events while the probe is in progress.
+/// A scheduled or sent probe of an open watch.
 pub(super) enum WatchProbe {
-    /// The probe is not due yet. The timer completes when the probe is due.
+    /// The timer completes when the probe is due.
     Waits(Pin<Box<Sleep>>),
-    /// The probe was sent with this minimum revision. The future returns the revision of the response, or an
-    /// error.
+    /// The requested minimum revision, and the pending response with its revision.
     Sent(ResourceVersion, BoxFuture<'static, Answer>),
 }
 
 impl WatchProbe {
-    /// Waits for the response to a sent probe, and returns the requested minimum revision and the response.
+    /// Waits for the response to a sent probe. Returns `None` when a scheduled probe is due.
     ///
-    /// For a scheduled probe, waits until the probe is due, and returns `None`. If `probe` is `None`, the
-    /// future never completes.
+    /// If `probe` is `None`, the future never completes.
     ///
     /// # Cancel safety
     /// Dropping the future loses no response.

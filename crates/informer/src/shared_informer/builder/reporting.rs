@@ -16,10 +16,7 @@ use crate::{
     shared_informer::options::Keeping,
 };
 
-/// Configures `decoder` with the options in `keeping`: the form of cached objects, and the fields to remove.
-///
-/// If an object fails to decode when it is read from the cache, the decoder reports the error, and sends a
-/// command that marks the object as broken in the cache.
+/// Configures `decoder` with the options in `keeping`.
 pub(super) fn decoder<K>(
     decoder: Decoder<K>,
     keeping: &Keeping<K>,
@@ -35,9 +32,7 @@ where
     decoder.keeping(form)
 }
 
-/// Returns the callback for an object that fails to decode when it is read from the cache.
-///
-/// The callback reports the error, and sends a command that marks the object as broken in the cache.
+/// Returns the callback that reports an object that a read fails to decode, and marks it as broken.
 fn on_broken<K: Send + Sync + 'static>(
     report: &Reporter,
     // Weak, because the loop owns the objects, and the objects own this callback.

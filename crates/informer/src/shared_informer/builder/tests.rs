@@ -13,8 +13,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::transport::{self, ListOptions, Response};
 
-/// A test server whose list contains [`EACH`] (40) objects. `streams` is whether the server supports
-/// streaming lists. If `more_follow` is `true`, each watch sends another 40 added objects.
+/// A test server with [`EACH`] objects, and as many added by each watch if `more_follow`.
 struct Source {
     streams: bool,
     more_follow: bool,
@@ -48,8 +47,7 @@ fn list(text: String) -> Answer {
     std::future::ready(Ok(body.into())).boxed()
 }
 
-/// Returns a watch response that never ends. Its body sends the chunk `text` and, 30 seconds later, the chunk
-/// `later`.
+/// Returns a watch response that sends `text`, sends `later` after 30 seconds, and never ends.
 fn watch(text: String, later: Option<String>) -> Answer {
     let later = stream::iter(later).then(|text| async {
         sleep(Duration::from_secs(30)).await;
@@ -90,9 +88,9 @@ impl ListerWatcher for Source {
     }
 }
 
-/// Runs an informer for a minute, and returns the number of objects in its cache. Asserts that each object is
-/// compressed to less than half its received size. `dictionary_of` is the number of objects that train the
-/// dictionary.
+/// Asserts that an informer compresses all objects to less than half, and returns their number.
+///
+/// The dictionary is trained with `dictionary_of` objects.
 async fn packed_from(source: Source, dictionary_of: usize) -> usize {
     let builder = SharedInformer::<ConfigMap>::builder(source).packed_from(dictionary_of);
     let (maps, controller) = builder.build();

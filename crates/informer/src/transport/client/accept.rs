@@ -4,23 +4,21 @@
 
 use crate::transport::Encoding;
 
-/// Value of the `Accept` header that requests only the metadata of objects, in a watch or in a request for
-/// one object.
+/// `Accept` header that requests only metadata, in a watch or for one object.
 pub(super) const METADATA_ALONE: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Value of the `Accept` header that requests only the metadata of objects, in a list.
+/// `Accept` header that requests only metadata, in a list.
 const METADATA_OF_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// Value of the `Accept` header of a list that requests only the metadata of objects, but accepts whole
-/// objects if the server can't return only the metadata.
+/// `Accept` header of a list that prefers metadata, but accepts whole objects.
 const METADATA_IF_IT_CAN: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// Value of the `Accept` header that requests whole objects as JSON, in a list or a watch.
+/// `Accept` header that requests whole objects as JSON, in a list or a watch.
 const JSON: &str = "application/json";
 
-/// Value of the `Accept` header that requests whole objects, in a list or a watch. Prefers protobuf to JSON.
+/// `Accept` header that requests whole objects in a list or a watch, preferably in protobuf.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 
 /// Like [`METADATA_ALONE`], but prefers protobuf to JSON.
@@ -32,8 +30,7 @@ const METADATA_OF_LIST_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=
 /// Like [`METADATA_IF_IT_CAN`], but prefers protobuf to JSON.
 const METADATA_IF_IT_CAN_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/vnd.kubernetes.protobuf,application/json";
 
-/// Type of a request: a list, a list of metadata, or a watch. The type determines the `Accept` header and
-/// whether the query contains `watch=true`.
+/// Type of a request, which determines the `Accept` header and the option `watch=true`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     List,

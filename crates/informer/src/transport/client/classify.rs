@@ -55,10 +55,7 @@ pub(crate) fn classify(error: kube_client::Error) -> Error {
     Error::new(class, what).with_source(error)
 }
 
-/// Returns an error about invalid credentials if `cause` or one of its sources is an [`AuthError`] of kube,
-/// and `None` otherwise.
-///
-/// `cause` is the error with which a [`RotatingClient`](super::RotatingClient) failed to create a client.
+/// Returns an error about invalid credentials if `cause` or one of its sources is an [`AuthError`].
 pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option<Error> {
     let causes = std::iter::successors(Some(cause), |&cause| cause.source());
     let mut refused = causes.filter_map(|cause| cause.downcast_ref::<AuthError>());
@@ -67,8 +64,7 @@ pub(super) fn without_credentials_of(cause: &(dyn StdError + 'static)) -> Option
 
 /// Returns an error that describes which part of the credentials is missing or invalid.
 ///
-/// The returned error has no source, because kube's error may contain the output of a credential plugin. This
-/// output may contain a credential.
+/// The error has no source, because kube's error may contain a credential from a plugin's output.
 fn without_credentials(error: &AuthError) -> Error {
     let what = match error {
         AuthError::AuthExecStart(_) => {

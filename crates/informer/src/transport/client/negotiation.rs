@@ -14,7 +14,7 @@ use super::{
 };
 use crate::transport::{Encoding, Error, ListOptions, Response};
 
-/// The error of a request, with the HTTP status of the response if there was a response.
+/// The error of a request, with the HTTP status of the response, if any.
 pub(super) struct Rejected {
     pub(super) status: Option<http::StatusCode>,
     pub(super) error: Error,
@@ -43,9 +43,8 @@ k8s_openapi::k8s_if_ge_1_37! { const HAS_ALL_FIELDS: bool = false; }
 
 /// Returns the encoding that a `ListWatch` of the type `K` requests by default.
 ///
-/// The default is protobuf for metadata, and for the types of `k8s-openapi` up to Kubernetes 1.36. For other
-/// types, such as `DynamicObject`, the default is JSON, because the library's protobuf decoder drops the
-/// fields that Kubernetes 1.36 does not define.
+/// The default is JSON for types that may have fields unknown to Kubernetes 1.36, because the protobuf
+/// decoder drops these fields.
 pub(super) fn default_encoding<K: Resource>() -> Encoding {
     let name = type_name::<K>();
     let pruned = name.strip_prefix("kube_informer::pruning::pruned::Pruned<");
@@ -58,8 +57,7 @@ pub(super) fn default_encoding<K: Resource>() -> Encoding {
 }
 
 impl<K> ListWatch<K> {
-    /// Sends a request. If the server rejects the media types of protobuf with a 406, sends the request again
-    /// and accepts only JSON.
+    /// Sends a request, and sends it again in JSON if the server responds to protobuf with 406.
     ///
     /// If the second request succeeds, all later requests accept only JSON.
     pub(super) async fn negotiate(

@@ -36,22 +36,19 @@ use tower::{
 
 use super::{single_flight::SingleFlight, tls};
 
-/// Time after which the client sends a ping over an HTTP/2 connection that has received no bytes. client-go
-/// uses the same value by default.
+/// Time without received bytes after which the client sends an HTTP/2 ping, as in client-go.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Maximum time that the client waits for the response to a ping before it closes the HTTP/2 connection.
-/// client-go uses the same value by default.
+/// Maximum time for the response to an HTTP/2 ping, as in client-go.
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Flow-control window of one response: maximum number of unread bytes that the server sends before it waits
-/// for the client. 1 MiB allows 20 MB/s at a round-trip time of 50 ms.
+/// Flow-control window of one response in bytes: 20 MB/s at a round-trip time of 50 ms.
 const STREAM_WINDOW: u32 = 1 << 20;
 
-/// Flow-control window of one connection: maximum number of unread bytes of all responses on the connection.
+/// Flow-control window of one connection, in bytes, for all its responses.
 const CONNECTION_WINDOW: u32 = 64 * STREAM_WINDOW;
 
-/// HTTP version of a client, which is either negotiated with the server or always HTTP/2.
+/// HTTP version of a client: negotiated, or always HTTP/2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// HTTP/2 if the server selects HTTP/2 in the TLS handshake, otherwise HTTP/1.1.
@@ -62,8 +59,7 @@ pub(super) enum Protocol {
 
 /// Creates a client that uses the HTTP version `protocol`.
 ///
-/// If the address is `https` and `kube-client` was built without rustls, returns kube's own client for
-/// [`Protocol::Offered`], and an error for [`Protocol::Http2`].
+/// Without rustls, `https` results in kube's own client for [`Protocol::Offered`], and in an error otherwise.
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
 }
@@ -111,7 +107,7 @@ fn connect_and_ping(
     Ok(builder.with_valid_until(expiry(config)?).build())
 }
 
-/// Creates a connector that opens TLS connections on top of the TCP connections of the connector `tcp`.
+/// Creates a connector that opens TLS connections over the TCP connector `tcp`.
 fn https(
     config: &Config,
     tls: ClientConfig,
@@ -127,10 +123,7 @@ fn https(
     Ok(tls.enable_all_versions().wrap_connector(tcp))
 }
 
-/// Returns the time at which the certificate from a credential plugin expires. Returns `None` if `config` has
-/// no plugin, or if the plugin reports no expiry.
-///
-/// Sends no request.
+/// Returns the expiry of the certificate from a credential plugin, without a request.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);

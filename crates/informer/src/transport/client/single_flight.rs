@@ -25,12 +25,12 @@ use http_body::{Frame, SizeHint};
 use tokio::sync::Mutex;
 use tower::{BoxError, Service};
 
-/// Maximum time that a request waits for the response to the request that was sent alone. After this time,
-/// the waiting request is sent too, because the server may never respond to the other one.
+/// Maximum time that a request waits for the response to the first request.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Tower service that delays requests until the first request of the client has a response, but for at most
-/// [`WAIT_MAX`]. After a failure, the next request counts as the first one.
+/// Tower service that delays requests until the first one has a response, at most [`WAIT_MAX`].
+///
+/// After a failure, the next request counts as the first one.
 #[derive(Clone)]
 pub(super) struct SingleFlight<S> {
     inner: S,
@@ -39,14 +39,13 @@ pub(super) struct SingleFlight<S> {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether requests are sent without waiting. Each response sets this to true. A failed request, and an
-    /// error in a response body, set it to false.
+    /// Whether requests are sent without waiting: true after a response, false after a failure.
     open: AtomicBool,
-    /// Lock for the request that is sent alone, held until its response arrives or the request fails.
+    /// Held by the request that is sent alone, until its response or failure.
     first: Mutex<()>,
 }
 
-/// A response body. If reading the body fails, [`SingleFlight`] sends the next request alone.
+/// A response body whose failure makes [`SingleFlight`] send the next request alone.
 pub(super) struct Guarded<B> {
     inner: B,
     gate: Arc<Gate>,
@@ -141,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a service that never responds, and a counter of the requests that the service has received.
+    /// Returns a service that never responds, and a counter of its requests.
     fn silent() -> (
         impl Service<Request<()>, Response = Response<String>, Error = BoxError, Future: Send>
         + Clone

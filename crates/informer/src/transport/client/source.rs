@@ -28,21 +28,18 @@ use crate::{
     transport::{Class, Error},
 };
 
-/// Time before the expiry of a client's certificate at which the client is replaced. Kube also refreshes
-/// tokens a minute before they expire.
+/// Time before a certificate's expiry at which the client is replaced, equal to kube's time for tokens.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Minimum time between two attempts to create a client. The limit applies after a failed attempt, after the
-/// server has rejected the credentials, and if a new certificate has already expired. Each attempt may start
-/// the process of a credential plugin.
+/// Minimum time between two attempts to create a client, which may start a credential plugin.
 const REFUSED_MIN: Duration = Duration::from_secs(10);
 
-/// Minimum age at which a client that can't connect is replaced. A possible cause is an expired certificate,
-/// with which the TLS handshake fails.
+/// Minimum age at which a client that can't connect is replaced. Its certificate may have expired.
 const UNCONNECTED_MIN: Duration = Duration::from_secs(60);
 
-/// Time after which the next request starts a new attempt to create a client, although the current attempt
-/// has not ended. Without this limit, a credential plugin that hangs would block all informers.
+/// Time after which a request replaces an unfinished attempt to create a client.
+///
+/// Otherwise, a credential plugin that hangs would block all informers.
 const MAKING_MAX: Duration = Duration::from_secs(60);
 
 /// Provides the client for each list request and each watch request.
@@ -137,7 +134,7 @@ struct Rotation {
 struct Current {
     client: Making,
     since: Instant,
-    /// Time at which the next request replaces the client. `None` if no replacement is scheduled.
+    /// Time at which the next request replaces the client, if scheduled.
     until: Option<Instant>,
 }
 
@@ -252,10 +249,7 @@ impl RotatingClientBuilder {
 }
 
 impl Rotation {
-    /// Returns the current client, whose creation may still be in progress.
-    ///
-    /// Creates a new client in three cases: there is no client yet, the current client must be replaced, or
-    /// the creation of the current client has taken longer than [`MAKING_MAX`].
+    /// Returns the current client, or starts the creation of a new one if necessary.
     fn current(&self) -> Current {
         let now = Instant::now();
         let mut current = self.current.lock();
@@ -274,11 +268,7 @@ impl Rotation {
         new
     }
 
-    /// Schedules the replacement of the client for the time `at`. If a replacement is already scheduled, the
-    /// earlier of the two times applies.
-    ///
-    /// `since` is the creation time of the client to replace. The method has no effect if that client was
-    /// already replaced.
+    /// Schedules the replacement, at `at` or earlier, of the client created at `since`.
     fn replace(&self, since: Instant, at: Instant) {
         if let Some(current) = &mut *self.current.lock()
             && current.since == since
@@ -287,8 +277,7 @@ impl Rotation {
         }
     }
 
-    /// Schedules the replacement of `client` before its certificate expires. Does nothing if no expiry is
-    /// known. `since` is the creation time of `client`.
+    /// Schedules the replacement of `client`, created at `since`, before its certificate expires.
     fn given_out(&self, since: Instant, client: &Client) {
         let Some(valid_until) = client.valid_until() else {
             return;

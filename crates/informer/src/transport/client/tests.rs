@@ -79,8 +79,9 @@ async fn other_types_are_requested_in_protobuf_only_on_request_and_custom_resour
     assert!(!is_of_protobuf(accepted(&names, &none)));
 }
 
-/// Returns a client of a test server that responds with 406 to requests that accept protobuf, and to requests
-/// for only metadata. `requests` receives the first media type of each `Accept` header.
+/// Returns a client of a server that responds with 406 to requests for protobuf or only metadata.
+///
+/// `requests` receives the first media type of each `Accept` header.
 fn without_protobuf(requests: &Arc<Mutex<Vec<String>>>) -> Client {
     let requests = Arc::clone(requests);
     let service = tower::service_fn(move |request: http::Request<Body>| {

@@ -15,8 +15,7 @@
 use kube_client::{Client, Config, Error, client::ConfigExt};
 use rustls::{ClientConfig, crypto::CryptoProvider};
 
-/// Error for a TLS connection if the process has installed no crypto provider and rustls was compiled without
-/// a provider.
+/// Error for a TLS connection if neither the process nor rustls has a crypto provider.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no crypto provider for TLS: enable feature `aws-lc-rs` or `ring` of kube-client, \
@@ -40,8 +39,7 @@ struct NoBackend;
 )]
 pub(super) struct NoRustls;
 
-/// Returns the rustls configuration for the server in `config`, or `None` if `kube-client` was built without
-/// rustls.
+/// Returns the rustls configuration for the server in `config`, if `kube-client` was built with rustls.
 ///
 /// # Errors
 /// Returns an error if there is no crypto provider, or if certificates or keys can't be read.
@@ -51,8 +49,7 @@ pub(super) fn rustls_config(config: &Config) -> Result<Option<ClientConfig>, Err
     build(|| config.rustls_client_config())
 }
 
-/// Creates a client with kube's own client builder. The client uses HTTP/1.1 and the TLS backend of
-/// `kube-client`.
+/// Creates a client for HTTP/1.1 with kube's own client builder.
 ///
 /// # Errors
 /// Returns an error if there is no crypto provider or no TLS backend, or if kube's client builder fails.
@@ -73,14 +70,12 @@ fn build<R: Rustls>(make: impl Fn() -> R) -> Result<Option<ClientConfig>, Error>
     make().config()
 }
 
-/// Installs the crypto provider that rustls was compiled with, if kube uses rustls and the process has
-/// installed no provider.
+/// Installs rustls' compiled-in crypto provider if kube uses rustls and the process has no provider.
 ///
-/// The return type `R` of `_make` shows whether kube uses rustls. `_make` is not called.
+/// `_make` is not called; its return type shows whether kube uses rustls.
 ///
 /// # Errors
-/// Returns an error if kube uses rustls, the process has installed no provider, and rustls was compiled
-/// without a provider.
+/// Returns an error if kube uses rustls and there is no crypto provider.
 fn require_provider<R: Rustls>(_make: &impl Fn() -> R) -> Result<(), Error> {
     if !R::BUILT_IN || CryptoProvider::get_default().is_some() {
         return Ok(());
@@ -95,8 +90,7 @@ fn provider_or_error<P>(compiled_in: Option<P>) -> Result<P, Error> {
     compiled_in.ok_or_else(|| failed(NoProvider))
 }
 
-/// Returns the crypto provider that rustls was compiled with, or `None` if rustls was compiled without a
-/// provider. Prefers aws-lc-rs to ring.
+/// Returns the crypto provider compiled into rustls, if any; prefers aws-lc-rs to ring.
 fn compiled_in() -> Option<CryptoProvider> {
     // Modules of rustls shadow those of this file, as a block's imports come before its module's
     // items.
@@ -113,8 +107,7 @@ fn compiled_in() -> Option<CryptoProvider> {
     aws_lc_rs.or_else(|| ring::default_provider().provider())
 }
 
-/// Return type of the stand-ins of this module. A stand-in replaces an item of rustls or kube that does not
-/// exist because a feature is disabled.
+/// Return type of stand-ins for functions of rustls or kube that a disabled feature omits.
 struct Absent;
 
 // The compiler calls a stand-in dead code if a feature shadows it.
@@ -138,8 +131,7 @@ mod ring {
     }
 }
 
-/// Converts the result of a `default_provider` function to an `Option`: a [`CryptoProvider`] to `Some`, and
-/// [`Absent`] to `None`.
+/// Converts a [`CryptoProvider`] to `Some`, and [`Absent`] to `None`.
 trait Provider {
     fn provider(self) -> Option<CryptoProvider>;
 }
@@ -156,10 +148,9 @@ impl Provider for Absent {
     }
 }
 
-/// Provides a stand-in method `rustls_client_config` that returns [`Absent`].
+/// Provides a method `rustls_client_config` if `kube-client` lacks the feature `rustls-tls`.
 ///
-/// The compiler selects this method if `kube-client` lacks feature `rustls-tls`. With the feature, kube's
-/// `ConfigExt` has a method of the same name, which takes precedence.
+/// With the feature, kube's method of the same name takes precedence.
 trait WithoutRustls {
     fn rustls_client_config(&self) -> Absent;
 }
@@ -170,8 +161,7 @@ impl<C: ConfigExt> WithoutRustls for &C {
     }
 }
 
-/// Converts the result of `rustls_client_config`. The result of kube's method becomes `Ok(Some(…))` or an
-/// error, and [`Absent`] becomes `Ok(None)`.
+/// Converts the result of kube's `rustls_client_config`, or [`Absent`] to `Ok(None)`.
 trait Rustls {
     /// Whether `kube-client` was built with feature `rustls-tls`.
     const BUILT_IN: bool;

@@ -79,16 +79,13 @@ fn an_empty_token_is_no_token() {
     assert!(!pager.is_paginated());
 }
 
-/// Behavior of a simulated server: its number of objects, its page sizes, and the requests that fail. The
-/// server ignores the value of `limit`, but returns all objects in one page if a request has no `limit`.
+/// Behavior of a simulated server, which uses `sizes` whenever a request sets `limit`.
 #[derive(Clone, Debug)]
 struct Answers {
     objects: u32,
-    /// Page sizes, in objects. The simulated server uses the elements in turn, and starts again after the
-    /// last element.
+    /// Numbers of objects per page, used in turn and from the start again.
     sizes: Vec<u32>,
-    /// Numbers of the requests to which the simulated server responds with HTTP 410. The first request
-    /// has number 0.
+    /// Numbers of the requests, from 0, that are answered with HTTP 410.
     expired: Vec<usize>,
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use super::*;
 
-/// Path of a temporary directory for one test. Dropping the value removes the directory.
+/// Temporary directory of one test, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -59,7 +59,7 @@ fn written_within(limits: Limits) -> Result<Vec<u8>, WriteError> {
     Ok(text)
 }
 
-/// Reads a saved store with the default limits, and returns the objects of each source as text.
+/// Reads a saved store with the default limits, and returns its objects as text.
 fn read(text: &[u8]) -> Result<String, ColdReason> {
     read_within(text, Limits::DEFAULT)
 }
@@ -86,8 +86,7 @@ fn reading_stops_when_its_caller_is_gone() {
     assert!(matches!(given_up, Err(ColdReason::Unreadable(_))));
 }
 
-/// A simulated disk. The value is the number of free bytes. Without free bytes, a write fails with
-/// `StorageFull`.
+/// A simulated disk with this number of free bytes; writes beyond fail with `StorageFull`.
 struct Full(usize);
 
 impl Write for Full {
@@ -225,8 +224,7 @@ fn a_line_without_an_end_is_given_up() {
     assert!(matches!(read(&deep.concat()), Err(ColdReason::Damaged(_))));
 }
 
-/// Returns the smallest limits within which [`written`] can write its store: the length of the longest line,
-/// the size of the store, and two objects.
+/// Returns the smallest limits within which [`written`] can write its store.
 fn exact() -> Limits {
     let text = written();
     let lines = text.split_inclusive(|byte| *byte == b'\n');
@@ -345,8 +343,7 @@ fn a_revision_that_no_server_would_have_given_is_refused() {
     }
 }
 
-/// Returns a decoder for a cache that stores compressed objects. `objects` is the number of objects from
-/// which the cache builds a compression dictionary.
+/// Returns a decoder for a compressed cache, whose dictionary is built from `objects` objects.
 fn packing(objects: usize) -> Decoder<Pod> {
     let options = FormOptions::packed(Some(objects));
     let form = Form::new(options, crate::decode::open::<Pod>, Box::new(|_| {}));

@@ -25,8 +25,7 @@ use crate::{
 static HELD: AtomicBool = AtomicBool::new(false);
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// A ConfigMap whose serialization or deserialization waits, fails or panics if the ConfigMap has a name such
-/// as `slow` or `panics-when-read`.
+/// A ConfigMap that waits, fails or panics in serialization or deserialization, depending on its name.
 #[derive(Debug)]
 struct Odd(ConfigMap);
 
@@ -112,7 +111,7 @@ fn named(name: &str) -> Odd {
     })
 }
 
-/// A snapshotter and the temporary directory of its file. Dropping the value removes the directory.
+/// A snapshotter and the temporary directory of its file, which is removed on drop.
 struct World {
     snapshotter: Arc<Snapshotter<Odd>>,
     folder: PathBuf,
@@ -145,8 +144,7 @@ impl World {
         self.snapshotter.load(Decoder::new(&(), None)).await
     }
 
-    /// Writes a store without objects to the file. `change` modifies the header of the store before it is
-    /// written.
+    /// Writes a store without objects to the file, after `change` has modified its header.
     fn write(&self, change: impl FnOnce(&mut Header)) {
         let mut header = self.snapshotter.header(&snapshot(&[])).unwrap();
         change(&mut header);

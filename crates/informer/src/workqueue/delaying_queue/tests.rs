@@ -26,9 +26,9 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..60)
 }
 
-/// A simple model of the delaying queue. `delayed` is a sorted list of the delayed items. Each element
-/// contains the end of an item's delay, a sequence number, and the item. `promote` moves the items whose
-/// delay has ended to `queued`.
+/// A simple model of the delaying queue.
+///
+/// `delayed` is sorted, and contains the end of the delay, a sequence number, and the item.
 #[derive(Default)]
 struct Reference {
     delayed: Vec<(u64, usize, u8)>,

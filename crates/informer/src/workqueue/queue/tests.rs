@@ -12,8 +12,7 @@ use super::*;
 enum Operation {
     Add(u8),
     Next,
-    /// Ends the work on the item that the index selects from the items in work. Has no effect if no item is
-    /// in work.
+    /// Ends the work on the item that the index selects from the items in work, if any.
     Done(prop::sample::Index),
     ShutDown,
     Drain,
@@ -21,8 +20,7 @@ enum Operation {
 
 /// A model with the fields and rules of client-go's queue, except for the end of a drain.
 ///
-/// As in this library, workers receive the items that were added again while they were in work, before the
-/// queue ends.
+/// As in this library, workers receive items that were added again while in work, before the queue ends.
 #[derive(Default)]
 struct Reference {
     dirty: Vec<u8>,

@@ -19,7 +19,7 @@ use crate::{
     setting::{Running, Trace, builder, labelled, pod, run},
 };
 
-/// A function that sets the representation of the objects in an informer's cache: typed, lazy or packed.
+/// Sets the representation of cached objects: typed, lazy or packed.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [
@@ -28,7 +28,7 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Decodes every object that the cache lists, and waits until the informer has processed the decoding errors.
+/// Decodes every cached object, and waits until the informer has processed the errors.
 async fn read_all(informer: &Running) {
     for object in informer.pods.indexer().snapshot().iter() {
         let _ = object.get();

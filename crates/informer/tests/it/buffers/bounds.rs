@@ -36,8 +36,7 @@ use crate::{
     setting::{LONG, Trace, builder, labelled, pod, run},
 };
 
-/// A `ListerWatcher` whose watch has an infinite number of events. The field counts the events that the
-/// informer has read.
+/// A `ListerWatcher` with an endless watch, which counts the events that were read.
 struct Endless(Arc<AtomicUsize>);
 
 impl ListerWatcher for Endless {

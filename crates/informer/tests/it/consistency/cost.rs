@@ -15,10 +15,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::setting::requests;
 
-/// Returns one line for each request that a consistency check has sent to the server.
-///
-/// A line contains the parameters `resourceVersion`, `resourceVersionMatch`, `limit` and `continue` of the
-/// request, and the status code of the response.
+/// Returns the options and the status code of each consistency check's request, one per line.
 fn asked(server: &Server) -> String {
     let line = |request: &LoggedRequest| {
         let options = &request.options;
@@ -56,8 +53,7 @@ async fn a_check_sends_one_paged_list_at_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// Tests that a check requests only metadata. A list of complete objects would make a check as expensive as a
-/// relist.
+/// A list of complete objects would make a check as expensive as a relist.
 #[tokio::test(start_paused = true)]
 async fn a_check_requests_only_metadata_for_every_type() {
     let server = Server::builder().seed([pod("a")]).build();
@@ -96,8 +92,7 @@ async fn no_check_is_sent_without_the_option_or_with_a_period_of_zero() {
 
 #[tokio::test(start_paused = true)]
 async fn checks_are_a_half_to_a_whole_period_apart_and_differ_between_informers() {
-    /// A `ListerWatcher` that forwards all requests to the contained `ListWatch`, and records the time of
-    /// each consistency check (`list_metadata`).
+    /// Forwards requests to a `ListWatch`, and records the time of each consistency check.
     struct Noting(ListWatch<Pod>, Arc<Mutex<Vec<Instant>>>);
 
     impl ListerWatcher for Noting {

@@ -22,8 +22,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Period of the consistency checks in tests with scripted responses.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// One step of a randomly generated scenario: a write by another client, a pause in milliseconds, or a fault
-/// of the server.
+/// One random step: a write, a pause in milliseconds, or a fault of the server.
 #[derive(Clone, Debug)]
 enum Step {
     Create(u8),
@@ -46,8 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Step {
-    /// Executes the step. Ignores the server's error if the pod to create exists already, or if the pod to
-    /// update or delete does not exist.
+    /// Executes the step. Ignores the server's errors about existing or missing pods.
     async fn take(self, server: &Server) {
         let name = |n: u8| format!("p{n}");
         let taken = match self {
@@ -62,12 +60,10 @@ impl Step {
     }
 }
 
-/// Executes the steps while an informer of two namespaces checks its consistency every second.
+/// Executes the steps during consistency checks, and asserts that the cache finally equals the server's
+/// state.
 ///
-/// The informer's queue is a `DeltaFifo` if `by_key` is true, and an `InOrder` queue otherwise.
-///
-/// Asserts that the cache equals the server's state 100 seconds after the last step. Returns three numbers of
-/// checks: checks without a difference, checks with a difference, and failed checks.
+/// Returns the numbers of checks without a difference, of checks with a difference, and of failed checks.
 async fn churn(steps: Vec<Step>, by_key: bool) -> [u64; 3] {
     let server = Server::builder().seed([pod("p0"), pod("p1")]).build();
     let source = |namespace| ListWatch::<Pod>::new(server.client()).namespace(namespace);
@@ -109,9 +105,7 @@ proptest! {
     }
 }
 
-/// Tests that an informer repeats a relist, with growing pauses, until the cache is repaired.
-///
-/// In the script, each consistency check lists one object that the relists do not contain.
+/// Each consistency check of the script lists an object that the relists do not contain.
 #[tokio::test(start_paused = true)]
 async fn a_difference_that_relists_do_not_resolve_is_relisted_with_growing_pauses() {
     let kept = || body(list(5, "", &[item("a", 1)]));
@@ -236,10 +230,7 @@ async fn a_repeated_continue_token_fails_the_check() {
     informer.stop().await;
 }
 
-/// Tests that no check starts while a delta waits in the `DeltaFifo`.
-///
-/// While a delta waits, the cached objects can have the states of different revisions, so no single list is
-/// equal to the cache.
+/// While a delta waits, the cached objects can have states of different revisions.
 #[tokio::test(start_paused = true)]
 async fn a_check_waits_until_a_delta_fifo_is_empty() {
     for seed in 0..8 {

@@ -19,9 +19,7 @@ use tokio::time::sleep;
 use super::broken;
 use crate::setting::{Running, Trace, builder, labelled, listing, pod, requests, run};
 
-/// Sleeps for two seconds. Tests call this function before they close a watch.
-///
-/// The informer counts a watch that closes without an event in its first second as failed.
+/// Sleeps for two seconds, because a watch that ends empty in its first second counts as failed.
 async fn settle() {
     sleep(Duration::from_secs(2)).await;
 }

@@ -26,10 +26,9 @@ use tokio::{
 use super::GUARD;
 use crate::setting::{LONG, Trace, builder, pod, run};
 
-/// Starts a factory with one handler, and returns while the handler's callback waits for a permit.
+/// Starts a factory whose handler waits for a permit of the semaphore before it records a pod.
 ///
-/// The test adds the permit to the returned semaphore. The callback then records the name of its pod in the
-/// returned trace.
+/// Returns while the handler waits.
 async fn in_a_callback(server: &Server) -> (SharedInformerFactory, Arc<Semaphore>, Trace) {
     let factory = SharedInformerFactory::builder(server.client()).build();
     let (gate, trace) = (Arc::new(Semaphore::new(0)), Trace::default());

@@ -34,9 +34,7 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue that makes the full buffer of the handler [`Stepping`] get free space during `pop_batch`.
-///
-/// The tests check that the informer then notices the free space.
+/// A queue whose `pop_batch` lets the handler [`Stepping`] free space in the full buffer.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,
@@ -79,13 +77,11 @@ impl Queue<Pod> for RoomMadeMeanwhile {
     }
 }
 
-/// Number of the event, counted from 1, in whose callback the handler [`Stepping`] blocks.
-///
-/// Event 1 is the addition of the listed pod, and event 2 is `Synced`. Event 3 is the first later change.
+/// Number, from 1, of the event in which [`Stepping`] blocks: the first change after `Synced`.
 const HELD: usize = 3;
 
-/// A handler that blocks in the callback of event number [`HELD`] until the queue [`RoomMadeMeanwhile`]
-/// releases it. The handler notifies the queue when it receives the next event.
+/// A handler that blocks at event [`HELD`] until [`RoomMadeMeanwhile`] releases it, and reports the next
+/// event.
 struct Stepping {
     heard: watch::Sender<usize>,
     let_go: mpsc::Receiver<()>,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// Times at which a handler received an update. In these tests each resync delivers one update.
+/// Times of a handler's updates, one per resync.
 type Resyncs = Arc<Mutex<Vec<Instant>>>;
 
 fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>) -> Resyncs {
@@ -23,8 +23,7 @@ fn resyncs_of<K: Resource + Send + Sync + 'static>(informer: &SharedInformer<K>)
     heard
 }
 
-/// Returns the time between the last two resyncs in whole seconds. Returns `None` if fewer than two
-/// resyncs have occurred.
+/// Returns the whole seconds between the last two resyncs.
 fn period(resyncs: &Resyncs) -> Option<u64> {
     let resyncs = resyncs.lock();
     let [.., last, next] = resyncs[..] else {
@@ -68,8 +67,7 @@ fn trail(annotations: &BTreeMap<String, String>) -> &str {
     annotations.get("trail").map_or("", String::as_str)
 }
 
-/// Appends `who`, the name of a transform, to the annotation `trail`. The annotation then shows the order in
-/// which the transforms have run.
+/// Appends the transform's name `who` to the annotation `trail`, to show the transforms' order.
 fn note(annotations: &mut BTreeMap<String, String>, who: &str) {
     annotations
         .entry("trail".to_owned())

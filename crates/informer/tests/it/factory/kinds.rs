@@ -28,8 +28,7 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// A function that returns a mutable reference to the field of an `ApiResource` that a test case makes
-/// invalid.
+/// Returns the field of an `ApiResource` that a test case makes invalid.
 type Place = fn(&mut ApiResource) -> &mut String;
 
 #[tokio::test(start_paused = true)]

@@ -22,8 +22,7 @@ fn pod_in(namespace: &str, name: &str, from: &str) -> Value {
     pod
 }
 
-/// Returns one line per list request that the server has received: resource, namespace, label selector and
-/// field selector. The lines are sorted.
+/// Returns the resource, namespace and selectors of each list request, one per line, sorted.
 fn selections(server: &Server) -> String {
     let mut lines: Vec<_> = server
         .requests()

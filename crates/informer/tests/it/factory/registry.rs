@@ -26,8 +26,7 @@ fn factory(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// Returns an informer of the pods in namespace `default`, and its controller. Tests use this function as a
-/// custom constructor.
+/// A custom constructor of an informer of the pods in namespace `default`.
 fn own(client: impl ClientSource, resync: Duration) -> (SharedInformer<Pod>, Controller<Pod>) {
     SharedInformer::builder(ListWatch::<Pod>::new(client).namespace("default"))
         .initial_list(InitialList::List)
@@ -71,8 +70,7 @@ async fn concurrent_requests_receive_one_informer() {
     }
 }
 
-/// Regression test for a race in client-go: two concurrent calls of `Run` can both start the same informer,
-/// because `Run` checks whether the informer has started and marks it as started in separate steps.
+/// Regression test for a race in client-go: concurrent calls of `Run` can start an informer twice.
 #[tokio::test(start_paused = true)]
 async fn concurrent_starts_of_a_factory_start_each_informer_once() {
     for _ in 0..20 {
@@ -231,8 +229,7 @@ async fn a_constructor_that_requests_its_own_informer_receives_an_error() {
     factory.shutdown().await;
 }
 
-/// Each of three threads constructs the informer of one kind. When all three constructors are running, each
-/// constructor requests the informer of the next thread's kind.
+/// Three threads construct an informer each, and then request that of the next thread.
 #[tokio::test(start_paused = true)]
 async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_deadlock() {
     for _ in 0..20 {
@@ -275,9 +272,9 @@ async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_d
     }
 }
 
-/// Calls `ask` with the factory and the barrier in a new thread, and does not wait for the thread.
+/// Calls `ask` in a new thread, without waiting for it.
 ///
-/// A wait for the thread would block the test forever if `ask` deadlocked.
+/// A wait would block the test forever if `ask` deadlocked.
 fn in_a_thread<T>(
     factory: &SharedInformerFactory,
     together: &Arc<Barrier>,

@@ -143,7 +143,7 @@ async fn a_full_block_buffer_blocks_the_informer_but_not_its_commands() {
     informer.stop().await;
 }
 
-/// A handler that records its events, and panics on every event of a pod whose name starts with `bad`.
+/// A handler that records its events, and panics for pods named `bad…`.
 struct Panicking(Trace);
 
 impl EventHandler<Pod> for Panicking {

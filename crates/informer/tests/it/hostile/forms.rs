@@ -31,7 +31,7 @@ use tokio::{sync::Notify, time::sleep};
 
 use crate::setting::Trace;
 
-/// A simulated API server that stores and sends the bytes of objects without parsing them.
+/// A simulated API server that stores and sends objects without parsing them.
 #[derive(Clone, Default)]
 struct Hostile(Arc<Kept>);
 
@@ -46,13 +46,12 @@ struct Kept {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<&'static str, Vec<u8>>,
-    /// All watch events in the order of the changes. The first event has revision 1.
+    /// All watch events. The first event has revision 1.
     events: Vec<Bytes>,
 }
 
 impl Hostile {
-    /// Stores `object` under `name` and records an `ADDED` or `MODIFIED` event. The text `REVISION` in
-    /// `object` is replaced by the revision of this change.
+    /// Stores `object` and records an event. The revision replaces the text `REVISION` in `object`.
     fn write(&self, name: &'static str, object: &[u8]) {
         let mut state = self.0.state.lock();
         let object = at_revision(object, state.events.len() + 1);
@@ -65,8 +64,7 @@ impl Hostile {
         self.0.changed.notify_waiters();
     }
 
-    /// Deletes the object stored under `name`, and records a `DELETED` event with `last` as the final
-    /// state.
+    /// Deletes an object, and records a `DELETED` event with the final state `last`.
     fn delete(&self, name: &'static str, last: &[u8]) {
         let mut state = self.0.state.lock();
         let last = at_revision(last, state.events.len() + 1);
@@ -87,8 +85,7 @@ impl Hostile {
             .into()
     }
 
-    /// Waits until the server has recorded more than `behind` events, and returns the event at index
-    /// `behind`.
+    /// Waits for the event at index `behind`, and returns the event.
     async fn next(self, behind: usize) -> Bytes {
         loop {
             let changed = self.0.changed.notified();
@@ -130,11 +127,9 @@ impl ListerWatcher for Hostile {
     }
 }
 
-/// The results of one informer: one entry of `shown` and one of `received` per step of
-/// [`steps::script`].
+/// The results of one informer, with one entry per step of [`steps::script`].
 ///
-/// `shown` contains the content of the cache after each step. `received` contains the events that the
-/// informer's handler received during each step.
+/// `shown` has the content of the cache after each step, `received` the handler's events during each step.
 struct Lived {
     shown: Vec<String>,
     received: Vec<String>,
@@ -192,11 +187,7 @@ where
     lived
 }
 
-/// Returns the content of the informer's cache as text.
-///
-/// The first line contains the number of decoded objects and the number of broken objects. An object is
-/// broken if it cannot be decoded. Each further line contains one object, or one broken object with its
-/// error.
+/// Returns the cache's content as text: the numbers of decoded and undecodable objects, and all objects.
 fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     let (snapshot, status) = (informer.indexer().snapshot(), informer.status().get());
     let listed = snapshot.iter().map(|object| {
@@ -221,7 +212,7 @@ fn show<K: Resource + Debug>(informer: &SharedInformer<K>) -> String {
     )
 }
 
-/// A handler that records its events, and whether each object state in an event can be decoded.
+/// A handler that records its events, and whether their objects can be decoded.
 struct Told(Trace);
 
 impl<K: Send + Sync + 'static> EventHandler<K> for Told {
@@ -246,11 +237,9 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Told {
     }
 }
 
-/// Runs [`steps::script`] with a decoded cache, two packed caches and a lazy cache.
+/// Runs [`steps::script`] with all types of caches, and asserts that their content is the same.
 ///
-/// Asserts that all four caches have the same content. Also asserts that the packed and lazy caches deliver
-/// the same events. The events of the decoded cache can differ, so the function returns the results of both
-/// the decoded cache and a packed cache.
+/// Returns the results of the decoded cache and of a packed cache, because their events can differ.
 async fn same_in_every_form<K>(
     what: &str,
     builder: impl Fn(Hostile) -> Builder<K>,
@@ -352,8 +341,7 @@ async fn a_hostile_server_produces_the_same_cache_in_every_form() {
 
 const GUIDE: &str = include_str!("../../../guide.md");
 
-/// Returns the first cell of each row in the table of `guide.md` that lists the differences between decoded
-/// caches and packed or lazy caches.
+/// Returns the first cells of the table in `guide.md` that compares decoded with packed or lazy caches.
 fn rows_of_the_guide() -> Vec<&'static str> {
     let table = GUIDE
         .lines()

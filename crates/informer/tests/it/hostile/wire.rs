@@ -26,8 +26,7 @@ use tokio::{
 
 use crate::setting::run;
 
-/// A TCP server for responses that never end. On every connection, the server sends the same beginning of a
-/// response, and then repeats a text until the client closes the connection.
+/// A TCP server that sends the start of a response, and then repeats a text forever.
 struct Endless {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -132,7 +131,7 @@ async fn a_retry_after_that_is_not_a_number_of_seconds_is_ignored() {
     }
 }
 
-/// Returns an HTTP/2 frame of type `kind` on the stream with number `stream`. The frame has no flags.
+/// Returns an HTTP/2 frame without flags, of type `kind` on the stream `stream`.
 #[cfg(feature = "http2")]
 fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();

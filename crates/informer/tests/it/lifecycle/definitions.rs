@@ -58,8 +58,7 @@ fn following(server: &Server) -> SharedInformerFactory {
         .build()
 }
 
-/// Simulates a server that does not serve the custom resource `widgets`. The server responds to lists and
-/// watches of `widgets` with status 404, and all open watches are closed.
+/// Responds to lists and watches of `widgets` with 404, and closes all open watches.
 fn stop_serving(server: &Server) {
     server
         .faults()
@@ -79,8 +78,7 @@ fn delete_definition(server: &Server) {
         .unwrap();
 }
 
-/// Ends the simulation that [`stop_serving`] starts, creates the `CustomResourceDefinition` of `widgets`,
-/// deletes object `a`, and creates object `b`.
+/// Reverts [`stop_serving`], creates the definition of `widgets`, deletes object `a`, and creates `b`.
 fn serve_again(server: &Server) {
     server.faults().clear_answers();
     server
@@ -90,7 +88,7 @@ fn serve_again(server: &Server) {
     server.create(widget("b")).unwrap();
 }
 
-/// A handler that records one line per event: the type of the event and the name of the object.
+/// A handler that records each event's type and object name as a line.
 struct Heard(Trace);
 
 impl EventHandler<DynamicObject> for Heard {
@@ -130,7 +128,7 @@ async fn watches(informer: &SharedInformer<DynamicObject>) -> Status {
     until(informer, |activity| activity == Activity::Watching).await
 }
 
-/// Returns the number of list and watch requests for `widgets` that the server has received.
+/// Returns the number of list and watch requests for `widgets`.
 fn asked(server: &Server) -> usize {
     let log = server.requests();
     log.lists("widgets").len() + log.watches("widgets").len()

@@ -8,7 +8,7 @@ use kube_informer::{
 
 use super::*;
 
-/// Returns the lines of a metrics page that start with one of the given texts.
+/// Returns the lines of a metrics page that start with one of `beginnings`.
 fn lines(page: &str, beginnings: &[&str]) -> String {
     let wanted = |line: &&str| {
         beginnings
@@ -96,7 +96,7 @@ async fn a_page_shows_unsynced_informers_and_the_largest_lag_per_name() {
     controller.run(steps).await.unwrap();
 }
 
-/// Regression test for kubernetes#73587: in client-go, the metrics of a stopped reflector were never removed.
+/// Regression test for kubernetes#73587: client-go never removed the metrics of a stopped reflector.
 #[tokio::test(start_paused = true)]
 async fn a_page_has_no_series_of_ended_informers_and_queues() {
     let server = Server::builder().seed([setting::pod("a")]).build();

@@ -8,19 +8,19 @@ use kube_informer::{InitialList, transport::Class};
 use super::{EXPIRED, bookmark, item, streamed};
 use crate::script::{Answer, Then, body, error_event, event, hangs, list};
 
-/// One test case: a response or an event that proves or suggests that the server was restored.
+/// A response or an event that proves or suggests that the server was restored.
 pub(super) struct Notice {
     pub(super) what: &'static str,
-    /// Events of the first watch, and how the watch ends. The list before this watch has revision 5.
+    /// Events and end of the first watch, which starts at revision 5.
     pub(super) watch: (String, Then),
     /// Returns the server's answers to the requests between the watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,
-    /// Possible revisions of the relist's response. The tests use each of these revisions in turn.
+    /// Revisions of the relist's response, which the tests use in turn.
     pub(super) revisions: &'static [u64],
     pub(super) verdict: Verdict,
 }
 
-/// Whether the response or event proves that the server was restored, or only suggests it.
+/// Whether the server was certainly or possibly restored.
 #[derive(Clone, Copy)]
 pub(super) enum Verdict {
     WentBack,

@@ -12,9 +12,7 @@ use kube_informer::{
 
 pub(super) const QUEUES: usize = 5;
 
-/// Returns one builder for each type of queue, with the name of the type.
-///
-/// Calls `informer` to create each builder.
+/// Returns one builder from `informer` for each type of queue, with the name of the type.
 pub(super) fn over_each_queue(
     informer: impl Fn() -> Builder<Pod>,
 ) -> [(&'static str, Builder<Pod>); QUEUES] {
@@ -33,9 +31,7 @@ pub(super) fn over_each_queue(
     ]
 }
 
-/// A custom queue that returns each delta in a batch of its own.
-///
-/// The queue creates each delta again with `Delta::new`, like a queue outside this library.
+/// A custom queue that returns each delta in its own batch, created again with `Delta::new`.
 #[derive(Default)]
 struct Plain(VecDeque<Batch<Pod>>);
 

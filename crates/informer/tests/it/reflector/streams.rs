@@ -21,8 +21,7 @@ use crate::{
     setting::Trace,
 };
 
-/// A store that sleeps before it accepts its first object, and accepts all later objects at once. The field
-/// is the duration of the sleep, or `None` after the first object.
+/// A store that sleeps for this duration before its first object.
 struct Slow(Option<Duration>);
 
 impl ReflectorStore<Pod> for Slow {
@@ -66,8 +65,7 @@ async fn a_store_slower_than_the_watch_timeout_is_not_a_connection_failure() {
     }
 }
 
-/// A source whose watches always have another event ready. The source notifies the test when the tenth event
-/// is read.
+/// A source whose watches always have another event; the tenth one notifies the test.
 #[derive(Clone)]
 struct Torrent {
     lists: Script,
@@ -164,9 +162,7 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// A source whose watches send no data, and end after the timeout that the watch request specifies.
-///
-/// The `Duration` is the time from this timeout to the end of the watch.
+/// A source whose silent watches end this duration after their requested timeout.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

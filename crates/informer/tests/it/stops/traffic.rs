@@ -150,7 +150,7 @@ async fn a_handler_registered_during_a_relist_receives_every_object_once() {
     }
 }
 
-/// A handler that waits for one permit of the semaphore before it passes each event to its [`Replay`].
+/// Acquires one permit of the semaphore for each event before it passes the event on.
 struct Paced(Replay, Arc<Semaphore>);
 
 impl EventHandler<Pod> for Paced {

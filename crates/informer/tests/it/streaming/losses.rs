@@ -11,7 +11,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Returns the names and revisions of all objects on the server, and those of all objects in the cache.
+/// Returns the names and revisions of all objects, on the server and in the cache.
 fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     let text = |object: &serde_json::Value, field: &str| {
         object["metadata"][field].as_str().unwrap().to_owned()
@@ -33,8 +33,7 @@ fn states(server: &Server, indexer: &Indexer<Pod>) -> (String, String) {
     )
 }
 
-/// Restores the server to its state three revisions earlier, and then creates pods `x` and `y`. The server
-/// assigns revisions to these pods that it had already assigned before the restore.
+/// Restores the state three revisions earlier, and creates two pods with reused revisions.
 fn put_back(server: &Server) {
     let revision = server.revision();
     server.faults().restart_at(revision - 3).unwrap();
@@ -145,8 +144,7 @@ async fn a_watch_silent_for_three_minutes_is_reopened_from_the_last_revision() {
     informer.stop().await;
 }
 
-/// A `ListerWatcher` that responds to list requests from a script. Each of its watches sends one bookmark,
-/// and then an empty line every 30 seconds.
+/// A `ListerWatcher` whose watches send one bookmark, and then an empty line every 30 seconds.
 struct Blank {
     lists: Script,
     watches: Trace,
@@ -185,10 +183,9 @@ async fn white_space_between_events_does_not_reset_the_silence_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_ignored_without_bookmarks_and_its_limit_is_configurable() {
-    /// Runs an informer whose watches send no data for 15 minutes, and returns the number of its watches.
+    /// Returns the number of watches of an informer whose watches send no data for 15 minutes.
     ///
-    /// `silence` is the informer's maximum time between two events or bookmarks of a watch. If `bookmarks` is
-    /// true, the server sends bookmarks before the 15 minutes begin.
+    /// `silence` is the maximum time between two events or bookmarks of a watch.
     async fn watches(silence: Duration, bookmarks: bool) -> usize {
         let faults = if bookmarks {
             ""
@@ -259,7 +256,7 @@ async fn a_watch_with_a_full_store_is_closed_and_resumes_when_there_is_room() {
     informer.stop().await;
 }
 
-/// A store that waits for one permit of the semaphore before it accepts and records each change.
+/// A store that waits for one semaphore permit before it records each change.
 struct Gated(std::sync::Arc<Semaphore>, Trace);
 
 impl kube_informer::reflector::ReflectorStore<Pod> for Gated {

@@ -12,8 +12,7 @@ use kube_informer::queue::{DeltaFifo, InOrder};
 
 use super::*;
 
-/// Returns the list and watch requests that the server has received, one per line. Each line contains the
-/// revision, and whether the request is a streaming list.
+/// Returns the list and watch requests to the server, with revision and whether streaming, one per line.
 fn asked(server: &Server) -> String {
     let show = |options: &kube_informer_apiserver::ListOptions| match options.send_initial_events {
         Some(true) => " streaming",
@@ -306,10 +305,9 @@ async fn every_builder_can_set_the_time_limit_of_the_end_bookmark() {
 
 #[tokio::test(start_paused = true)]
 async fn every_kind_of_request_respects_retry_after() {
-    /// Runs an informer against a server that simulates `faults`, and returns the duration of its start.
+    /// Returns the seconds until an informer has synced and watches, on a server with a fault plan.
     ///
-    /// The duration is the time in whole seconds until the informer has synced and its watch is open.
-    /// `faults` is a fault plan, such as `watch pods: 429 x1`.
+    /// `faults` is the plan, such as `watch pods: 429 x1`.
     async fn synced_after(faults: &str, initial_list: InitialList) -> u64 {
         let server = Server::builder()
             .seed((0..4).map(|n| setting::pod(&format!("p{n}"))))

@@ -12,16 +12,15 @@ use kube_informer::{
 
 use super::*;
 
-/// Returns a server with these pods. Servers with equal seeds assign equal uids.
+/// Returns a server with these pods, whose uids depend on `seed` only.
 fn server(seed: u64, pods: &[&str]) -> Server {
     let pods: Vec<_> = pods.iter().map(|name| pod(name)).collect();
     Server::builder().rng_seed(seed).seed(pods).build()
 }
 
-/// Runs an informer until its cache matches the server, and returns one text.
+/// Runs an informer until its cache matches the server.
 ///
-/// The text contains the kind of the start (warm or cold), the requests of the informer, and the
-/// events of a handler.
+/// Returns the kind of the start (warm or cold), the requests, and the events of a handler as text.
 async fn start(server: &Server, informer: Builder<Pod>) -> String {
     let mut before = requests(server).lines().count();
     let informer = run(informer);
@@ -251,7 +250,7 @@ async fn a_saved_revision_too_old_for_a_list_can_be_new_enough_for_a_watch() {
     .assert_eq(&start(&server, warm(&server, &path)).await);
 }
 
-/// A source that ignores the requested revision of a list, and always lists the newest objects.
+/// A source that always lists the newest objects, whatever revision is requested.
 struct Careless(ListWatch<Pod>);
 
 impl ListerWatcher for Careless {

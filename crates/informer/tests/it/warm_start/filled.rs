@@ -32,7 +32,7 @@ fn in_namespace(name: &str, namespace: &str) -> serde_json::Value {
     pod
 }
 
-/// A `ListerWatcher` that records the number of cached objects at every list and watch request.
+/// A `ListerWatcher` that records the number of cached objects at every request.
 struct Looking {
     pods: ListWatch<Pod>,
     cache: Arc<OnceLock<Indexer<Pod>>>,
@@ -96,10 +96,9 @@ async fn all_saved_objects_are_in_the_cache_before_the_first_watch_for_every_que
     }
 }
 
-/// Returns a server with pods in three namespaces, and a function that returns the builder of an informer.
+/// Returns a server with pods in three namespaces, and a function that builds an informer.
 ///
-/// The informer lists and watches the three namespaces separately. The function's parameters are the server
-/// and the type of queue.
+/// The function's parameters are the server and the type of queue.
 fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     let namespaces = ["one", "two", "three"];
     let pods_of = |namespace| ["a", "b", "c"].map(|name| in_namespace(name, namespace));
@@ -117,15 +116,14 @@ fn in_three_namespaces() -> (Server, impl Fn(&Server, &str) -> Builder<Pod>) {
     (server, informer)
 }
 
-/// Registers a handler that blocks the informer: its first callback never returns, and its buffer holds only
-/// one further event.
+/// Registers a handler that blocks the informer: its first callback never returns.
 fn get_stuck(informer: &Running) {
     let stuck = informer.pods.on_add(|_, _| std::future::pending());
     let one = ListenerBuffer::Block(NonZeroUsize::MIN);
     stuck.buffer(one).register().unwrap();
 }
 
-/// Creates a pod in the namespace `one` and deletes it, 25 times. Then waits for ten seconds.
+/// Creates and deletes a pod 25 times, and then waits for ten seconds.
 async fn change_many(server: &Server) {
     for n in 0..25 {
         let name = format!("new-{n}");

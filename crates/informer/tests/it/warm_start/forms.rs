@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::*;
 use crate::packed::contents;
 
-/// A function that configures a builder for a decoded, a packed or a lazy cache.
+/// Configures a builder for a decoded, a packed or a lazy cache.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [
@@ -20,8 +20,7 @@ const FORMS: [(&str, Form); 3] = [
     ("lazy", Builder::lazy),
 ];
 
-/// Number of [`Tallied`] pods decoded by all threads since the last reset. Only one test uses this type, so
-/// no other test changes the number.
+/// Number of [`Tallied`] pods decoded since the last reset; only one test uses this type.
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
 /// A pod whose `Deserialize` implementation counts its calls in [`DECODED`].
@@ -65,8 +64,9 @@ impl Resource for Tallied {
     }
 }
 
-/// Runs an informer until the informer has synced, and then stops it. The stop saves the cache. Calls `look`
-/// after the stop, and returns whether the start was warm or cold.
+/// Runs an informer until it has synced, and stops it, which saves the cache.
+///
+/// Then calls `look`, and returns whether the start was warm or cold.
 async fn start(builder: Builder<Tallied>, look: impl FnOnce(Lister<Tallied>)) -> Option<WarmStart> {
     let (pods, controller) = builder.build();
     let synced = async { pods.wait_for_sync().deadline(LONG).await.unwrap() };

@@ -102,8 +102,7 @@ async fn a_save_during_changes_is_a_consistent_snapshot_from_which_later_changes
     }
 }
 
-/// A handler that records the last revision of each object from its events. The handler panics if an event
-/// contradicts the earlier events.
+/// A handler that records each object's last revision, and panics at a contradictory event.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<BTreeMap<String, u64>>>);
 

@@ -18,32 +18,28 @@ pub(super) enum Pause {
     None,
     /// The next delay of an exponential backoff.
     Backoff,
-    /// A delay that is not part of a backoff. Either the server requests it with `Retry-After`, or
-    /// client-go's REST client waits before it retries a request whose connection was reset.
+    /// A delay for `Retry-After`, or client-go's delay after a reset connection.
     Repeat,
-    /// The time after which the library gives up a streaming list that has delivered nothing.
+    /// The time after which the library ends a streaming list that delivered nothing.
     InitialEvents,
-    /// The pause before a delayed probe, which is a list of one object. While a watch is open, the library
-    /// sends at most one probe per minute.
+    /// The minimum of one minute between probes (lists of one object) of an open watch.
     Minute,
     /// Any other pause, which no rule accepts.
     Strange,
 }
 
-/// One list or watch request of a reflector, parsed from the answer to an operation.
+/// A list or watch request of a reflector, parsed from an operation's answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) pause: Pause,
     pub(super) asked: &'a str,
     pub(super) outcome: &'a str,
-    /// The previous request of the turn and its result. `None` for the first request of a turn.
+    /// The previous request of the same turn and its result, if any.
     ///
-    /// A turn injects faults into the server, and then lets virtual time pass. An operation has one or two
-    /// turns.
+    /// A turn injects faults, and then lets virtual time pass. An operation has one or two turns.
     pub(super) before: Option<(&'a str, &'a str)>,
     pub(super) turn: usize,
-    /// Whether the library may send the request without a pause, because a watch has expired or a streaming
-    /// list was closed.
+    /// Whether the library may send the request without a pause, as after an expired watch.
     pub(super) is_free: bool,
     /// Whether the request follows an expired watch, or a watch that delivered undecodable data.
     pub(super) is_stuck: bool,
@@ -56,16 +52,14 @@ pub(super) enum Side {
     Ours,
 }
 
-/// Splits an answer into its formatted requests and the formatted content of the store. Returns `None` if the
-/// answer contains no store.
+/// Splits an answer into its requests and its text of the store's content.
 pub(super) fn split(answer: &str) -> Option<(Vec<&str>, &str)> {
     let (requests, store) = answer.split_at(answer.rfind("store [")?);
     let requests = requests.split("; ").filter(|part| !part.is_empty());
     Some((requests.collect(), store))
 }
 
-/// Returns whether `label`, such as `0.8`, is the minimum in seconds of the backoff delay with the index
-/// `nth`. The first delay has the index 0.
+/// Returns whether `label` is the minimum in seconds of the backoff delay with index `nth`.
 fn is_nth(label: &str, nth: usize) -> bool {
     const LABELS: [&str; 6] = ["0.8", "1.6", "3.2", "6.4", "12.8", "25.6"];
     match LABELS.get(nth) {
@@ -128,15 +122,13 @@ pub(super) fn requests<'a>(parts: &[&'a str], side: Side, verb: &str) -> Vec<Req
     requests
 }
 
-/// Returns whether the library may send the next request without a pause. This is the case after an expired
-/// watch or a closed streaming list.
+/// Returns whether the library may send a request without a pause after `before`.
 fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     let is_closed = before.is_some_and(|(asked, outcome)| is_stream(asked) && outcome == "closed");
     is_closed || has_expired(verb, before)
 }
 
-/// Returns whether the previous request was a watch that has expired. Without a previous request, returns
-/// whether the operation `verb` lets the open watch expire.
+/// Returns whether the watch `before`, or the one open before the operation `verb`, has expired.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {
@@ -145,8 +137,7 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether the previous request failed because the server, or a proxy in front of the server, was
-/// unavailable. Without a previous request, returns whether the operation `verb` breaks the connection.
+/// Returns whether the server, or a proxy, was unavailable at `before` or the operation `verb`.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -156,7 +147,7 @@ fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether `outcome` rejects a watch only temporarily. The library then sends the watch again.
+/// Returns whether `outcome` rejects a watch only temporarily, so that the library repeats it.
 pub(super) fn is_away(outcome: &str) -> bool {
     ["401", "502", "503"].contains(&outcome)
 }
@@ -165,7 +156,7 @@ pub(super) fn is_stream(asked: &str) -> bool {
     asked.contains(" sendInitialEvents=true")
 }
 
-/// Returns whether the request is a watch from a revision, and not a streaming list.
+/// Returns whether the request is a watch, but not a streaming list.
 pub(super) fn is_watch(asked: &str) -> bool {
     asked.starts_with("watch ") && !is_stream(asked)
 }
@@ -178,7 +169,7 @@ pub(super) fn is_page(asked: &str) -> bool {
     asked.starts_with("list ") && asked.contains(" continue=next")
 }
 
-/// Returns the resource version in the parameters of a request; empty if the request has none.
+/// Returns the resource version in a request's parameters, or an empty text.
 pub(super) fn revision(asked: &str) -> &str {
     let value = asked
         .split(' ')
@@ -186,8 +177,7 @@ pub(super) fn revision(asked: &str) -> &str {
     value.unwrap_or_default()
 }
 
-/// Returns the revisions at which client-go sent lists in earlier operations. These revisions may have
-/// expired.
+/// Returns the revisions of client-go's lists in earlier operations, which may have expired.
 pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     let before = moment.theirs[..moment.at].iter().flatten();
     let texts = before.filter_map(|answer| answer.text());
@@ -200,8 +190,7 @@ pub(super) fn expired(moment: &Moment<'_>) -> Vec<String> {
     lists.filter(|revision| !revision.is_empty()).collect()
 }
 
-/// Returns whether a list may have a newer revision than the last event or bookmark of the watch. This is the
-/// case if the last change was made to a resource that is not watched.
+/// Returns whether a list may be newer than the watch, because another resource changed last.
 pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     let done = moment.sequence.operations[..=moment.at].iter().rev();
     let verbs = done.flat_map(|operation| {
@@ -213,10 +202,9 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// Returns, for each of the library's requests in the last operation, whether it may be a probe.
+/// Returns whether each of the library's requests in the last operation may be a probe.
 ///
-/// A probe is a list of one object. The library sends a probe after a lost connection, or after the server
-/// has closed a watch early. A list that succeeds makes the probe unnecessary.
+/// A probe is a list of one object after a lost connection or the early end of a watch.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {
     let mut owed = false;
     let mut before = Vec::new();

@@ -4,14 +4,12 @@
 use super::*;
 use crate::sequence::{Answer, Operation, Sequence, Step};
 
-/// The verb of an operation, client-go's requests after the operation, and the library's requests after the
-/// operation.
+/// The verb of an operation, and the requests that client-go and the library then send.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
-/// Compares client-go's and the library's requests after the last operation in `told`.
+/// Returns the divergences that explain why the requests differ, and whether the states differ.
 ///
-/// Returns the names of the divergences that explain the differences, in alphabetical order, and whether
-/// client-go and the library then have different states. Returns `None` if a difference is unexplained.
+/// Returns `None` if a difference is unexplained.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {
     let sequence = Sequence {
         component: "requests",

@@ -7,17 +7,16 @@ use kube_informer_protobuf::{
     Container, Field, Form, Message, Messages, Type, put_bytes, put_fixed64, put_varint,
 };
 
-/// Maximum nesting depth of the generated messages. It exceeds the decoder's limit of 127.
+/// Maximum nesting depth of the generated messages, above the decoder's limit of 127.
 const DEPTH_MAX: usize = 150;
 
 /// A field number that no Kubernetes message uses.
 const UNKNOWN: u32 = 1_000;
 
-/// Numbers that a generated message can contain: limits of varint lengths and integer types, and a Unix time.
+/// Numbers in generated messages: limits of varints and integer types, and a Unix time.
 const NUMBERS: [u64; 8] = [0, 1, 127, 128, 1 << 31, 1 << 32, 1_700_000_000, u64::MAX];
 
-/// Generates a message with the fields of `definition`. The bytes in `script` determine the fields and
-/// values.
+/// Generates a message whose fields and values the bytes in `script` determine.
 pub(super) fn message(definition: &Message, script: &[u8]) -> Vec<u8> {
     let mut script = Script { rest: script };
     script.message(definition, DEPTH_MAX)
@@ -70,7 +69,7 @@ impl Script<'_> {
         bytes
     }
 
-    /// Appends one field of a time, a quantity or another message with its own JSON encoding.
+    /// Appends one field of a message with its own JSON form, such as a time.
     fn special(&mut self, form: Form, bytes: &mut Vec<u8>) {
         match form {
             Form::Time | Form::MicroTime => {

@@ -12,9 +12,7 @@ use super::{ListRule, PATCH, merge_map, plain, without_marked};
 use crate::kinds::schema::MergeStrategy;
 use crate::verb::patch::refusal::{Go, Refusal, same_type};
 
-/// Merges the list `patch` into the list `original`, and returns the result.
-///
-/// If the field's strategy does not merge lists, the result is the patch's list.
+/// Merges the list `patch` into `original`, or returns `patch` if the strategy does not merge lists.
 pub(super) fn merge(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -29,8 +27,6 @@ pub(super) fn merge(
 }
 
 /// Returns `original` without the items in `gone`, the content of `$deleteFromPrimitiveList`.
-///
-/// If the items are objects, the lists are merged instead, as in Kubernetes.
 pub(super) fn delete(
     original: Vec<Value>,
     gone: Vec<Value>,
@@ -39,6 +35,7 @@ pub(super) fn delete(
     if original.is_empty() && gone.is_empty() {
         return Ok(original);
     }
+    // Kubernetes also merges lists of objects here.
     if are_maps(&original, &gone)? {
         return merge_items(original, gone, rule);
     }
@@ -49,10 +46,7 @@ pub(super) fn delete(
         .collect())
 }
 
-/// Merges the patch's list into the object's list, and orders the result by `order`.
-///
-/// `order` is the content of `$setElementOrder`. Returns `None` if neither the object nor the patch contains
-/// the list.
+/// Merges `patch` into `original`, and sorts the result by `order`, the content of `$setElementOrder`.
 pub(super) fn merge_in_order(
     original: Option<Vec<Value>>,
     patch: Option<Vec<Value>>,
@@ -116,9 +110,7 @@ fn merge_items(
     in_order(merged, &places, &server_places, Some(key))
 }
 
-/// Merges each item of `patch` into the item of `original` with the same merge key.
-///
-/// Appends the item if `original` has no such item.
+/// Merges or appends each item of `patch` to `original`, by the merge key `key`.
 fn merge_maps(
     mut original: Vec<Value>,
     patch: Vec<Value>,
@@ -146,11 +138,7 @@ fn merge_maps(
     Ok(original)
 }
 
-/// Applies the `$patch` directives in items of the patch.
-///
-/// An item with `$patch: delete` deletes one item of the object. An item with `$patch: replace` replaces the
-/// whole list.
-/// Returns the remaining items of the object, and the items of the patch that the caller must still merge.
+/// Applies the `$patch` directives, and returns the remaining items of `original` and of `patch`.
 fn obey_markers(
     original: Vec<Value>,
     patch: Vec<Value>,
@@ -190,6 +178,7 @@ fn obey_markers(
 
 /// Returns whether the items of both lists are JSON objects.
 ///
+/// # Errors
 /// Returns an error if the items have different types, or if items are lists.
 fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     let mut items = original.iter().chain(patch);
@@ -212,11 +201,7 @@ fn are_maps(original: &[Value], patch: &[Value]) -> Result<bool, Refusal> {
     )))
 }
 
-/// Checks that `order` lists the items of `patch` in the patch's order.
-///
-/// `order` is the content of `$setElementOrder`.
-///
-/// Items that the patch deletes need not be listed.
+/// Checks that `order`, the content of `$setElementOrder`, lists the items of `patch` in the same order.
 fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Refusal> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -252,10 +237,6 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
 }
 
 /// Returns the order of the object's list that Kubernetes uses for `$setElementOrder`.
-///
-/// Without a merge key, the result is `original`. With a merge key, the result is `original` without the
-/// items that the patch deletes, followed by new items of the patch. There are at most as many new items as
-/// deleted items, because Kubernetes overwrites the deleted items in a Go slice.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -269,6 +250,7 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     if patch.iter().any(|item| is_marked(&item, "replace")) {
         return order;
     }
+    // Kubernetes overwrites the deleted items in a Go slice, so only as many new items fit.
     let room = original.len() - order.len();
     let mut known: BTreeSet<String> = order.iter().filter_map(text).collect();
     let unmarked = patch.iter().filter(|item| item.get(PATCH).is_none());
@@ -277,13 +259,10 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Sorts the list `merged`.
+/// Sorts `merged` by the position of each item in `places`, or else in `server_places`.
 ///
-/// `places` contains the positions in the patch or in `$setElementOrder`, and `server_places` the positions
-/// in the object's list. The keys of both maps are the identities of the items ([`identity`]).
-///
-/// The items in `places` have the order of `places`, and all other items have the order of `server_places`.
-/// Each of the other items precedes the first item of `places` that follows it in `server_places`.
+/// The keys of both maps are identities ([`identity`]). An item that is not in `places` precedes the first
+/// item of `places` that follows it in `server_places`.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,
@@ -315,7 +294,7 @@ fn in_order(
     Ok(all)
 }
 
-/// Returns a map from the identity of each item ([`identity`]) to the index of its first occurrence.
+/// Returns the index of the first item with each [`identity`].
 fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {
     let mut places = BTreeMap::new();
     for (place, item) in items.iter().enumerate() {
@@ -324,9 +303,9 @@ fn places_of(items: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usiz
     Ok(places)
 }
 
-/// Returns a map from the identity of each item of a `$setElementOrder` list to the index of its first
-/// occurrence.
+/// Returns the index of the first item with each [`identity`] in a `$setElementOrder` list.
 ///
+/// # Errors
 /// Returns an error if the list has a merge key, but an item is not an object.
 fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>, Refusal> {
     if key.is_some()
@@ -337,9 +316,7 @@ fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>,
     places_of(order, key)
 }
 
-/// Returns the identity of an item as JSON text.
-///
-/// The identity is the value of the merge key `key`, or the whole item if `key` is `None`.
+/// Returns the JSON text of the merge key's value, or of the whole item without a key.
 fn identity(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     let Some(key) = key else {
         return Ok(item.to_string());

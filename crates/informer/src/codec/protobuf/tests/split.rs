@@ -9,7 +9,7 @@ use super::{
 };
 use crate::limits::LIST_ENVELOPE_BYTES;
 
-/// Returns the body of a list response that contains `pods`. `kind` is the kind of the list.
+/// Returns the body of a list response of the kind `kind` with `pods`.
 fn list(kind: &str, metadata: &[u8], pods: &[Value]) -> Vec<u8> {
     let mut list = field(1, metadata);
     for pod in pods {
@@ -30,7 +30,7 @@ fn metadata() -> Vec<u8> {
     .concat()
 }
 
-/// Encodes a watch event of the type `kind`, after four bytes with the length of the event.
+/// Encodes a watch event of the type `kind`, after its length in four bytes.
 fn event(kind: &str, object: &[u8]) -> Vec<u8> {
     let event = [field(1, kind.as_bytes()), field(2, &field(1, object))].concat();
     let length = u32::try_from(event.len()).unwrap();

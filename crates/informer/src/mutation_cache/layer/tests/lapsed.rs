@@ -5,9 +5,9 @@
 
 use super::*;
 
-/// Runs a script, and compares the names of objects whose writes or deletions lapse with `expected`.
+/// Compares the names that lapse after each line of a script with `expected`.
 ///
-/// The script has the same commands as in `check`. `expected` has one line for each line of the script.
+/// The script has the same commands as in `check`.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

@@ -23,8 +23,7 @@ pub(in crate::object) fn housekeeping<K: Send + Sync + 'static>(
 
 /// Trains a dictionary if there are enough samples, and compresses `objects` again with it.
 ///
-/// The call blocks during the training. `more_comes` is whether the caller will load more objects after
-/// `objects`.
+/// Blocks during the training. `more_comes` is whether more objects will be loaded.
 pub(in crate::object) fn keep_house<K>(
     decoder: &PackedDecoder<K>,
     objects: &[Vec<Object<K>>],
@@ -54,19 +53,17 @@ fn pack_now<K>(object: &Object<K>) {
     }
 }
 
-/// Compresses an object's bytes with the newest dictionary, unless they are already compressed with that
-/// dictionary.
+/// Compresses an object's bytes with the newest dictionary.
 fn repack<K>(object: &Object<K>) {
     if let Some(packed) = body(object) {
         packed.repack();
     }
 }
 
-/// Number of objects that one step of background work compresses again with a new dictionary. For pods, a
-/// step takes half a millisecond.
+/// Number of objects that one step compresses again; for pods, a step takes half a millisecond.
 const STEP: usize = 32;
 
-/// Progress of an iteration over all objects of the store, in the order of their names.
+/// Position in an iteration over the store in the order of names.
 #[derive(Default)]
 enum Walk {
     #[default]
@@ -75,15 +72,13 @@ enum Walk {
     Behind(ObjectName),
 }
 
-/// Progress of the background work that compresses all objects of the store again with the newest dictionary.
+/// Progress of compressing the store's objects again with the newest dictionary.
 #[derive(Default)]
 struct Repacking {
-    /// Number of dictionaries that had been trained when the first iteration over the store started.
+    /// Number of dictionaries that were trained before the first iteration.
     generation: u64,
     walk: Walk,
-    /// Whether a second iteration over the store follows the current one.
-    ///
-    /// The second iteration compresses the objects that were added to the store during the first iteration.
+    /// Whether a second iteration follows, for objects added during the first one.
     again: bool,
 }
 
@@ -93,19 +88,14 @@ impl Repacking {
     }
 }
 
-/// Maximum number of objects from which a dictionary is trained on the calling task. A training from this
-/// number of objects takes one or two milliseconds. A training from more objects runs on the runtime's pool
-/// for blocking work.
+/// Maximum number of objects from which the calling task trains a dictionary, in one or two milliseconds.
 const TRAINED_IN_PLACE: usize = 32;
 
-/// Trains compression dictionaries, on the calling task or on the runtime's pool for blocking work.
+/// Trains compression dictionaries, on the calling task or on the blocking pool.
 ///
-/// A training from more than [`TRAINED_IN_PLACE`] objects runs on the pool, because it may take 20 ms.
-///
-/// The reflector waits for the first dictionary. While a later dictionary is trained on the pool, objects are
-/// compressed with the previous one.
+/// The reflector waits only for the first dictionary, or for a short training.
 struct Training {
-    /// The training that runs on the pool for blocking work. The set contains at most one task.
+    /// At most one task, which trains on the blocking pool.
     under_way: JoinSet<()>,
 }
 
@@ -116,11 +106,9 @@ impl Training {
         }
     }
 
-    /// Trains a dictionary if there are enough samples. `more_comes` is whether the list that the reflector
-    /// is receiving will contain more objects.
+    /// Trains a dictionary if there are enough samples; `more_comes` is whether the current list continues.
     ///
-    /// The call waits for the training if there is no dictionary yet, or if the training uses at most
-    /// [`TRAINED_IN_PLACE`] objects. Otherwise, the call only starts the training.
+    /// A later dictionary from more than [`TRAINED_IN_PLACE`] objects is trained in the background.
     async fn tend<K: Send + Sync + 'static>(
         &mut self,
         decoder: &Arc<PackedDecoder<K>>,
@@ -149,26 +137,23 @@ impl Training {
     }
 }
 
-/// Number of objects in a [`Pending`] at which it starts to compress all of them.
+/// Number of objects at which a [`Pending`] compresses its objects.
 const PENDING_MAX: usize = 64;
 
-/// Total size in bytes of the objects in a [`Pending`] at which it starts to compress all of them.
+/// Total size in bytes at which a [`Pending`] compresses its objects.
 const PENDING_BYTES: u64 = 1 << 20;
 
-/// Number of objects that a task compresses before it yields to other tasks.
-///
-/// For pods, the compression of this number of objects takes about 30 microseconds.
+/// Number of objects that a task compresses before it yields; for pods, about 30 microseconds.
 const TURN: usize = 4;
 
 /// Maximum number of concurrent tasks that compress objects for one store.
 const PACKING_MAX: usize = 4;
 
-/// Objects whose bytes are stored uncompressed. Dropping this value compresses the objects, because they
-/// would otherwise stay uncompressed after the end of the reflector.
+/// Objects with uncompressed bytes, which are compressed when this value is dropped.
 struct Unpacked<K>(Vec<Object<K>>);
 
 impl<K> Unpacked<K> {
-    /// Compresses all objects, and yields to other tasks after each [`TURN`] objects.
+    /// Compresses all objects, and yields after each [`TURN`] objects.
     ///
     /// # Cancel safety
     /// Dropping the future compresses the remaining objects immediately.
@@ -187,7 +172,7 @@ impl<K> Drop for Unpacked<K> {
     }
 }
 
-/// Objects from watch events that wait for compression, and the tasks that compress other objects.
+/// Objects from watch events that wait for compression, and running compression tasks.
 struct Pending<K> {
     unpacked: Unpacked<K>,
     bytes: u64,
@@ -196,10 +181,7 @@ struct Pending<K> {
 }
 
 impl<K: Send + Sync + 'static> Pending<K> {
-    /// Creates an empty `Pending`. Must be called on the runtime that will run the compression tasks.
-    ///
-    /// On a runtime with only one worker thread, [`pack`](Self::pack) compresses the objects and starts no
-    /// task.
+    /// Must be called on the runtime that will run the compression tasks.
     fn new() -> Self {
         Self {
             unpacked: Unpacked(Vec::new()),
@@ -209,8 +191,7 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Adds an object if its bytes are still uncompressed. Starts the compression of all waiting objects if
-    /// their number reaches [`PENDING_MAX`] or their total size reaches [`PENDING_BYTES`].
+    /// Adds an uncompressed object, and compresses all waiting objects if a limit is reached.
     fn push(&mut self, object: &Object<K>) {
         if !is_pending(object) {
             return;
@@ -222,10 +203,9 @@ impl<K: Send + Sync + 'static> Pending<K> {
         }
     }
 
-    /// Starts a task that compresses all waiting objects.
+    /// Compresses all waiting objects in a new task.
     ///
-    /// If the runtime has only one worker thread, or if [`PACKING_MAX`] tasks are running, the call
-    /// compresses the objects before it returns.
+    /// Compresses them in the call if there is no other worker thread, or at [`PACKING_MAX`] tasks.
     fn pack(&mut self) {
         if self.unpacked.0.is_empty() {
             return;
@@ -247,7 +227,7 @@ struct Packer<K> {
 }
 
 impl<K: Send + Sync + 'static> Packer<K> {
-    /// Creates the background work for one store. The work runs on the current tokio runtime.
+    /// Creates the background work for one store, on the current tokio runtime.
     fn new(decoder: Arc<PackedDecoder<K>>) -> Self {
         Self {
             decoder,
@@ -257,11 +237,10 @@ impl<K: Send + Sync + 'static> Packer<K> {
         }
     }
 
-    /// Trains a dictionary if there are enough samples. After a training, compresses all objects with it.
+    /// Trains a dictionary if due, and then compresses `staged`, the received part of the current list.
     ///
-    /// The call compresses the objects in `staged`, the received part of the current list. Later calls of
-    /// [`step`](Housekeeping::step) compress the objects of the store. `more_comes` is whether the list will
-    /// contain more objects.
+    /// Later calls of [`step`](Housekeeping::step) compress the store. `more_comes` is whether the list
+    /// continues.
     async fn tend(&mut self, staged: StagedObjects<'_, K>, more_comes: bool) {
         self.training.tend(&self.decoder, more_comes).await;
         let generation = self.decoder.packing().generation();

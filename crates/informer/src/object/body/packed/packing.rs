@@ -20,13 +20,12 @@ use self::{
     samples::{Fit, Samples},
 };
 
-/// Default number of objects from which a dictionary is trained. For pods, one training takes some 20 ms.
+/// Default number of objects for one training of a dictionary, which takes some 20 ms for pods.
 pub(super) const SAMPLES: usize = 256;
 
-/// Number of failed trainings after which the pause before the next training no longer grows.
+/// Number of failed trainings after which the pause before the next one no longer grows.
 ///
-/// A training fails if it yields no dictionary. During the pause, new objects are not collected as samples.
-/// The length of a pause is a number of objects, which doubles with each failure.
+/// A pause is a number of objects, which doubles with each failure.
 const PAUSES: u32 = 12;
 
 /// Compresses the objects of one informer, and trains the compression dictionaries.
@@ -38,13 +37,10 @@ pub(super) struct Packing {
 }
 
 struct Learning {
-    /// Samples for the next dictionary.
-    ///
-    /// `None` while a dictionary is trained, and while new objects compress well with the current dictionary.
+    /// Samples for the next dictionary, or `None` while no samples are collected.
     samples: Option<Samples>,
     fit: Fit,
-    /// The dictionary before the current one. The weak reference can't be upgraded once no object uses that
-    /// dictionary.
+    /// The dictionary before the current one, if an object still uses it.
     previous: Weak<Dictionary>,
     generation: u64,
     /// Number of trainings so far that yielded no dictionary.
@@ -66,8 +62,7 @@ pub(super) struct Packed {
 pub(super) struct Damaged;
 
 impl Packing {
-    /// Creates a compressor for one informer's objects, without a dictionary. Each dictionary will be trained
-    /// from `samples` objects.
+    /// Creates a compressor that trains each dictionary from `samples` objects.
     pub(super) fn new(samples: usize) -> Self {
         Self {
             samples,
@@ -87,8 +82,7 @@ impl Packing {
         self.samples
     }
 
-    /// Compresses the encoded bytes of an object. Adds them to the training samples if another dictionary is
-    /// needed.
+    /// Compresses an object, and adds it to the training samples if a dictionary is needed.
     pub(super) fn pack(&self, json: &[u8]) -> Packed {
         let packed = self.compressed(json);
         let mut learning = self.learning.lock();
@@ -102,8 +96,7 @@ impl Packing {
         packed
     }
 
-    /// Compresses an object again with the current dictionary, unless the object is already compressed with
-    /// that dictionary. Returns whether the stored bytes were replaced.
+    /// Compresses an object again with the current dictionary, and returns whether its bytes changed.
     pub(super) fn repack(&self, packed: &mut Packed) -> bool {
         let current = self.current.load();
         let Some(current) = &*current else {
@@ -123,18 +116,16 @@ impl Packing {
         changed
     }
 
-    /// Returns whether a dictionary can be trained.
+    /// Returns whether enough samples exist, and no object uses a dictionary before the current one.
     ///
-    /// This requires enough samples, and that no object uses a dictionary older than the current one.
-    /// `more_comes` is whether the list in progress will contain more objects. The samples must then come
-    /// from four times as many objects, so that they represent more of the list.
+    /// If the list in progress will contain more objects (`more_comes`), the samples must be spread more
+    /// widely.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }
 
-    /// Trains a dictionary if [`is_due`](Self::is_due) returns true for `more_comes`.
+    /// Trains a dictionary for later objects if one [`is_due`](Self::is_due), and returns whether it did.
     ///
-    /// Later objects are compressed with the new dictionary. Returns whether a new dictionary was trained.
     /// The call blocks during the training.
     pub(super) fn train(&self, more_comes: bool) -> bool {
         let Some(samples) = self.learning.lock().take_due(self.samples, more_comes) else {
@@ -200,7 +191,7 @@ impl Learning {
         self.samples.as_ref().is_some_and(are_due) && self.previous.strong_count() == 0
     }
 
-    /// Removes and returns the samples if the training of a dictionary is due. Otherwise returns `None`.
+    /// Removes and returns the samples if the training of a dictionary is due.
     fn take_due(&mut self, objects: usize, more_comes: bool) -> Option<Samples> {
         if self.is_due(objects, more_comes) {
             self.samples.take()
@@ -225,7 +216,7 @@ impl Packed {
         self.dictionary.is_none().then_some(&*self.bytes)
     }
 
-    /// Calls `read` with the object's uncompressed bytes, and returns the result of `read`.
+    /// Calls `read` with the object's uncompressed bytes.
     ///
     /// # Errors
     /// Returns an error if the compressed bytes are damaged.

@@ -13,8 +13,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 enum Step {
     Put(usize),
     Delete(usize),
-    /// Applies a list. The first array says which objects of [`NAMES`] the list contains. The second array
-    /// says which of the listed objects have the same revision as in the cache.
+    /// Applies a list: which objects of [`NAMES`] it contains, and which of them are unchanged.
     List([bool; 4], [bool; 4]),
     Resync,
     Synced,
@@ -32,8 +31,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A listener's buffer, with the state that the listener has derived from the received events: the last
-/// delivered revision of each object.
+/// A listener's buffer, and the last delivered revision of each object.
 struct Listener {
     buffer: Arc<Buffer<Pod>>,
     taken: Option<Expansion<Pod>>,
@@ -43,8 +41,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Receives one event if an event is waiting, and asserts that the event is consistent with the earlier
-    /// events. Returns whether an event was received.
+    /// Receives and checks the next event, and returns whether there was one.
     fn receive(&mut self) -> bool {
         loop {
             if let Some(event) = self.taken.as_mut().and_then(Expansion::next) {
@@ -84,16 +81,14 @@ impl Listener {
     }
 }
 
-/// A store with two listeners that join at the same time: one with a `Grow` buffer, one with a `Coalesce`
-/// buffer.
+/// A store with two listeners that join at the same time, with a `Grow` and a `Coalesce` buffer.
 struct Both {
     world: World,
     revision: u64,
     listeners: Option<[Listener; 2]>,
-    /// Names of the objects that were in the cache when the `Synced` event was pushed, without the objects
-    /// that were deleted later. `None` before that push.
+    /// Names of the objects that the `Coalesce` listener must receive before `Synced`.
     ///
-    /// The `Coalesce` listener must receive these objects before `Synced`.
+    /// `None` before the `Synced` event is pushed.
     beginning: Option<BTreeSet<String>>,
     ids: Vec<ListenerId>,
 }
@@ -179,7 +174,7 @@ impl Both {
         }
     }
 
-    /// Receives one event with the `Coalesce` listener. Returns whether an event was received.
+    /// Receives an event with the `Coalesce` listener, and returns whether there was one.
     fn receive(&mut self) -> bool {
         let Some([_, merged]) = &mut self.listeners else {
             return false;

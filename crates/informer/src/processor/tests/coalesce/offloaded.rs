@@ -8,8 +8,7 @@ use crate::{
     offload::{OFFLOADED_MIN, with_held_pool},
 };
 
-/// Returns a store with the given number of pods, and a `Coalesce` listener buffer. In the buffer, all pods
-/// wait as one message that is not expanded into single events yet.
+/// Returns a store with pods, and a `Coalesce` buffer with one message for all of them.
 fn behind(objects: usize) -> (World, Arc<Buffer<Pod>>) {
     let mut world = World::new();
     let names: Vec<_> = (0..objects).map(|number| format!("p{number:04}")).collect();

@@ -11,9 +11,7 @@ enum Noticed {
     Rollback,
 }
 
-/// Passes the events in `script`, one per line, to a state machine. Returns `Rollback` if the state machine
-/// detected that the server has gone back to an earlier state, `Suspicion` if the state machine only
-/// suspected this, and otherwise `Nothing`.
+/// Passes the events in `script`, one per line, to a state machine, and returns what it noticed.
 ///
 /// Asserts that another list after these events does not change the epoch again.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {

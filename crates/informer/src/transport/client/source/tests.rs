@@ -10,7 +10,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Number of created clients. All clones of a `Count` share one number.
+/// Number of created clients, which all clones share.
 #[derive(Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 
@@ -165,8 +165,7 @@ async fn a_failed_connection_replaces_a_client_that_is_a_minute_old() {
     );
 }
 
-/// Returns a builder of a `RotatingClient` whose clients expire 30 minutes after their creation. `begun` is
-/// the start time of the test. `count` counts the created clients.
+/// Returns a builder that counts the created clients, which expire after 30 minutes.
 fn expiring(begun: Instant, server: &Server, count: &Count) -> RotatingClientBuilder {
     let (server, count) = (server.clone(), count.clone());
     RotatingClient::builder(move || {

@@ -1,15 +1,12 @@
 //! The actions of the simulated API server: it writes and deletes object `a` with valid and invalid
 //! content.
 
-/// One step of the script: a description, the server's action, and the JSON of the object.
-///
-/// The action is `write` or `delete`. For `delete`, the JSON is the final state in the `DELETED` event.
+/// One step: a description, `write` or `delete`, and the JSON of the new or final state.
 type Step = (&'static str, &'static str, Vec<u8>);
 
 /// The JSON fields of the object's metadata, without the enclosing braces.
 const HEAD: &str = r#""name":"a","namespace":"default","uid":"u","resourceVersion":"REVISION""#;
 
-/// Returns all steps of the script in the order in which the server applies them.
 pub(super) fn script() -> Vec<Step> {
     [
         bodies(),
@@ -21,8 +18,7 @@ pub(super) fn script() -> Vec<Step> {
     .concat()
 }
 
-/// Returns steps whose objects have valid metadata. In most of the steps, a field outside the metadata cannot
-/// be decoded.
+/// Returns steps whose objects have valid metadata, but mostly an undecodable other field.
 fn bodies() -> Vec<Step> {
     let deep = format!(r#","spec":{}{}"#, "[".repeat(200), "]".repeat(200));
     let mut no_utf8 = object("", r#","spec":{"nodeName":"X"}"#);
@@ -67,8 +63,7 @@ fn bodies() -> Vec<Step> {
     ]
 }
 
-/// Returns steps whose objects have invalid metadata: a field of the wrong type, an invalid time, or a
-/// duplicate field.
+/// Returns steps whose objects have invalid metadata.
 fn metadata() -> Vec<Step> {
     vec![
         (
@@ -119,8 +114,7 @@ fn metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns one step whose object has the correct `kind` after all other fields, and two steps whose objects
-/// have another kind.
+/// Returns steps whose objects have the `kind` after all other fields, or another kind.
 fn kinds() -> Vec<Step> {
     vec![
         (
@@ -143,9 +137,7 @@ fn kinds() -> Vec<Step> {
     ]
 }
 
-/// Returns steps that store JSON values without metadata.
-///
-/// A JSON value without metadata has no object name. The first and the last step store a valid object.
+/// Returns steps that store JSON values without metadata, between two valid objects.
 fn without_metadata() -> Vec<Step> {
     vec![
         ("healthy before no metadata", "write", good("")),
@@ -157,8 +149,7 @@ fn without_metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps that write the object and then delete it. In some steps, the stored object or the final
-/// state in the `DELETED` event cannot be decoded.
+/// Returns steps that write and then delete the object, partly in an undecodable state.
 fn deletions() -> Vec<Step> {
     vec![
         ("deleted while healthy", "delete", good("")),

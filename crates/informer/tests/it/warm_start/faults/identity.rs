@@ -103,8 +103,7 @@ async fn a_failed_identity_request_is_retried_at_a_save() {
     }
 }
 
-/// A source that rejects the first `refusals` requests for the identity of the server, and does not respond
-/// to later requests for the identity.
+/// A source that rejects the first `refusals` identity requests, and never responds to later ones.
 struct Hesitant {
     pods: ListWatch<Pod>,
     refusals: usize,

@@ -22,7 +22,7 @@ fn json(number: usize) -> Vec<u8> {
     json.into_bytes()
 }
 
-/// Returns a decoder that has a trained dictionary, and leaves compression to the background work.
+/// Returns a decoder with a trained dictionary that leaves compression to the background work.
 fn decoder() -> Decoder<ConfigMap> {
     let packed = PackedDecoder::new(PackOptions::new(SAMPLES), open, Box::new(|_| {}));
     let packed = Arc::new(packed);
@@ -112,10 +112,7 @@ async fn with_several_threads_packing_runs_in_parallel() {
     }
 }
 
-/// Returns a decoder whose current dictionary no longer compresses new objects well.
-///
-/// It has collected enough samples for a second dictionary. Each dictionary is trained from `samples`
-/// objects.
+/// Returns a decoder with an outdated dictionary and enough samples for a second one.
 fn outgrown(samples: usize) -> Arc<PackedDecoder<ConfigMap>> {
     let decoder = PackedDecoder::new(PackOptions::new(samples), open, Box::new(|_| {}));
     let mut rng = fastrand::Rng::with_seed(1);

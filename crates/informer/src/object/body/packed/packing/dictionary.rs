@@ -12,25 +12,25 @@ use super::samples::Samples;
 /// The zstd compression level. The next level makes pods 2 % smaller, but takes a quarter more time.
 const LEVEL: i32 = 1;
 
-/// The zstd parameter `minMatch`: the minimum length in bytes of the repetitions that the compressor uses.
+/// The zstd parameter `minMatch`: minimum length in bytes of the repetitions that the compressor uses.
 ///
-/// Compared with the level's default, this value makes pods 5 % smaller and custom resources 2 % smaller.
+/// Makes pods 5 % and custom resources 2 % smaller than the level's default.
 const MATCH_MIN: u32 = 7;
 
-/// The zstd parameter `targetLength`. Compared with the level's default, this value makes pods 4 % larger,
-/// and compression takes a sixth less time.
+/// The zstd parameter `targetLength`.
+///
+/// Makes pods 4 % larger than the level's default, but compression takes a sixth less time.
 const TARGET_LENGTH: u32 = 2;
 
-/// Maximum size of a dictionary in bytes. With twice this size, pods become 1 % smaller, but the delivery of
-/// events takes 2 % longer.
+/// Maximum size of a dictionary in bytes. Twice this size makes pods 1 % smaller, but delivery 2 % slower.
 const BYTES: usize = 16 * 1024;
 
-/// Maximum number of idle zstd contexts that a dictionary keeps for reuse. The limit applies separately to
-/// compression contexts and decompression contexts. Each context takes some 150 KB. Creating a context takes
-/// seven times as long as compressing one object.
+/// Maximum number of idle zstd contexts kept for compression, and for decompression.
+///
+/// A context takes some 150 KB, and creating it takes seven times as long as compressing one object.
 const IDLE: usize = 16;
 
-/// Maximum size in bytes of a context's output buffer. A context with a larger buffer is dropped after use.
+/// Maximum size in bytes of the output buffer of a context that is kept for reuse.
 const ROOM_MAX: usize = 256 * 1024;
 
 /// A trained compression dictionary, with idle contexts for compression and decompression.
@@ -51,8 +51,7 @@ struct Decompressing {
 }
 
 impl Dictionary {
-    /// Trains a dictionary from the samples. Returns `None` if the samples have too little text in common or
-    /// are too small.
+    /// Trains a dictionary, unless the samples have too little text in common or are too small.
     pub(super) fn train(samples: &Samples) -> Option<Self> {
         let bytes = zstd::dict::from_continuous(samples.bytes(), samples.lengths(), BYTES);
         let dictionary = Self {
@@ -67,9 +66,7 @@ impl Dictionary {
         self.bytes.len()
     }
 
-    /// Compresses `json`, the JSON text of an object, with this dictionary.
-    ///
-    /// Returns `None` if compression fails, for example because the text is not compressible.
+    /// Compresses the JSON text of an object; `None` if it is not compressible.
     pub(super) fn compress(&self, json: &[u8]) -> Option<Box<[u8]>> {
         let idle = self.compressors.lock().pop();
         let mut compressing = idle.or_else(|| self.compressing())?;
@@ -87,8 +84,7 @@ impl Dictionary {
         compressed
     }
 
-    /// Decompresses `bytes`, calls `read` with the decompressed bytes, and returns the result of `read`.
-    /// Returns `None` if `bytes` are damaged, or if the number of decompressed bytes is not `length`.
+    /// Calls `read` with the decompressed bytes, unless they are damaged or not `length` bytes.
     pub(super) fn decompressed<T>(
         &self,
         bytes: &[u8],

@@ -3,29 +3,25 @@
 
 use super::Packed;
 
-/// Maximum number of bytes that are sampled from one object. The limit prevents one large object from
-/// dominating the dictionary.
+/// Maximum bytes sampled from one object, so that large ones do not dominate the dictionary.
 const SAMPLE_BYTES: usize = 32 * 1024;
 
 /// Maximum number of samples for one dictionary.
 ///
-/// With four times this number, objects become at most 3 % smaller, but a training takes three to four times
-/// as long.
+/// Four times this number makes objects at most 3 % smaller, but training three to four times as long.
 const TAKEN_MAX: usize = 64;
 
-/// Total bytes of added objects at which [`TAKEN_MAX`] objects are enough to train a dictionary.
+/// Bytes of added objects after which [`TAKEN_MAX`] objects suffice to train a dictionary.
 ///
 /// This bounds the memory of objects that wait uncompressed for the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Factor by which the minimum number of objects for a training increases while a list is being received.
+/// Factor on the minimum number of objects for a training before the end of a list.
 ///
-/// A list contains the objects of one workload one after the other. With the factor, the samples come from
-/// more workloads. For pods, this saves 9 % of memory.
+/// The samples then come from more workloads, which saves 9 % of memory for pods.
 const SPREAD: usize = 4;
 
-/// Training data for a dictionary: the first bytes of each sampled object, concatenated. The sampled objects
-/// are evenly distributed over all objects that were added.
+/// The concatenated first bytes of sampled objects, evenly spread over all added objects.
 pub(super) struct Samples {
     /// Number of objects that are still skipped before sampling starts.
     skips: usize,
@@ -50,9 +46,7 @@ impl Samples {
         }
     }
 
-    /// Adds the encoded bytes of an object, in JSON or protobuf.
-    ///
-    /// For one of every `stride` calls, the first [`SAMPLE_BYTES`] bytes of the object become a sample.
+    /// Adds an object in JSON or protobuf; one in `stride` objects becomes a sample.
     pub(super) fn add(&mut self, json: &[u8]) {
         if self.skips > 0 {
             self.skips -= 1;
@@ -75,26 +69,18 @@ impl Samples {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Returns whether a dictionary can be trained after the end of a list.
-    ///
-    /// The result is true if at least `objects` objects were added, or if
-    /// [`fill_the_room`](Self::fill_the_room) returns true.
+    /// Returns whether a dictionary can be trained after a list: `objects` objects, or fewer large ones.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Returns whether a dictionary can be trained before the end of a list.
-    ///
-    /// The result is true if at least [`SPREAD`] times `objects` objects were added, or if
-    /// [`fill_the_room`](Self::fill_the_room) returns true.
+    /// Like [`are_enough`](Self::are_enough) before the end of a list: requires [`SPREAD`] times as many
+    /// objects.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }
 
     /// Returns whether fewer than `objects` objects are enough for a training, because they are large.
-    ///
-    /// The result is true if the total size of the added objects is at least [`SEEN_BYTES_MAX`], and their
-    /// number is at least [`TAKEN_MAX`] or at least `objects`.
     fn fill_the_room(&self, objects: usize) -> bool {
         self.seen >= objects.min(TAKEN_MAX) && self.seen_bytes >= SEEN_BYTES_MAX
     }
@@ -128,17 +114,13 @@ impl Samples {
 /// Number of consecutive objects over which the compression ratio is measured.
 const WINDOW: u32 = 1000;
 
-/// Minimum number of groups of [`WINDOW`] objects that a dictionary compresses before it is replaced.
-///
-/// The minimum prevents frequent trainings if the content of objects alternates.
+/// Minimum groups of [`WINDOW`] objects before a dictionary is replaced, to avoid frequent trainings.
 const WINDOWS_MIN: u32 = 8;
 
-/// Detects when new objects no longer compress well with a dictionary. It compares the compression ratio of
-/// the latest [`WINDOW`] objects with the ratio of the first [`WINDOW`] objects.
+/// Compares the compression ratio of new objects with that of a dictionary's first objects.
 #[derive(Default)]
 pub(super) struct Fit {
-    /// Number of compressed bytes per thousand uncompressed bytes in the first [`WINDOW`] objects; `None`
-    /// until that number of objects has been counted.
+    /// Compressed bytes per thousand uncompressed bytes of the first [`WINDOW`] objects, once counted.
     first: Option<u64>,
     windows: u32,
     objects: u32,
@@ -148,10 +130,6 @@ pub(super) struct Fit {
 
 impl Fit {
     /// Counts a compressed object, and returns whether the dictionary should be replaced.
-    ///
-    /// The method compares each group of [`WINDOW`] objects with the first group. It returns true for the
-    /// last object of a group if the group's ratio of compressed size to uncompressed size is more than 1.5
-    /// times that of the first group. Before [`WINDOWS_MIN`] groups are complete, the method returns false.
     pub(super) fn worsens(&mut self, packed: &Packed) -> bool {
         self.objects += 1;
         self.json += u64::from(packed.length);
@@ -163,6 +141,7 @@ impl Fit {
         let first = *self.first.get_or_insert(per_thousand);
         self.windows += 1;
         (self.objects, self.json, self.packed) = (0, 0, 0);
+        // The latest ratio is more than 1.5 times the first one.
         self.windows >= WINDOWS_MIN && per_thousand * 2 > first * 3
     }
 }

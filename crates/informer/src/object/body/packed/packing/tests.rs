@@ -3,8 +3,7 @@
 
 use super::*;
 
-/// Returns the JSON of an object. Objects of the same `kind` share most of their text, and objects of
-/// different kinds share almost none.
+/// Returns the JSON of an object; objects of the same `kind` share most of their text.
 fn json(kind: u64, number: usize) -> String {
     let mut rng = fastrand::Rng::with_seed(kind);
     let word = |rng: &mut fastrand::Rng| -> String { (0..8).map(|_| rng.alphanumeric()).collect() };
@@ -130,10 +129,9 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
     assert_eq!(samples.bytes().len(), 64 * 32 * 1024);
 }
 
-/// Compresses objects until the training of a dictionary is due. Returns the numbers of the sampled objects.
+/// Compresses the objects 0, 1, 2, … until a training is due, and returns the sampled numbers.
 ///
-/// The objects are the numbers 0, 1, 2 and so on. The dictionary is to be trained from `objects` objects.
-/// `more_comes` is whether more objects follow when the training is due.
+/// `more_comes` is whether more objects follow then.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);
     let seen = (0..objects * 8).find(|number| {

@@ -18,6 +18,7 @@ const OBJECTS: u64 = 2_000;
 ///
 /// The second argument of `check` is the object that Go reads from the JSON of the first one.
 fn drawn(version: &str, check: fn(&Pair, &Pair)) {
+    #[expect(clippy::disallowed_methods, reason = "a test has no arguments")]
     let setting = |name| env::var(name).map(|value| value.parse::<u64>().unwrap());
     let (first, count) = (
         setting("SEED").unwrap_or(1),

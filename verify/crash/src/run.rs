@@ -337,7 +337,7 @@ impl Lives {
         })
     }
 
-    /// Compares the objects of a restarted server with the writes, and returns a client.
+    /// Checks that the restarted server `ready` has all acknowledged writes, and returns a client of the server.
     async fn look(&mut self, ready: Ready) -> Result<Client> {
         self.address = ready.address;
         self.notes.revisions.lock().started(ready.revision)?;

@@ -20,9 +20,7 @@ use crate::{
 /// Required minimum of the median number of operations per sequence.
 const MEDIAN_LENGTH: usize = 40;
 
-/// Counts the behaviors and the intentional differences from client-go of one component.
-///
-/// A component is the comparison of one part of the library. A behavior is a name, such as a verb.
+/// Number of times that each behavior and each intentional difference occurs in a run of one [`Component`].
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,

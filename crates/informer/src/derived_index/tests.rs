@@ -119,7 +119,7 @@ struct World {
 type Shared = Arc<Mutex<World>>;
 type Kept = Maintenance<Pod, Node>;
 
-/// Runs the remaining operations of the test, up to and including the next `Answer`.
+/// Runs the next operations of the test. Stops after the first operation `Answer`.
 fn meanwhile(world: &Shared, maintenance: &Weak<Kept>) {
     while go_on(world, maintenance) {}
 }

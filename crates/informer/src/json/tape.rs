@@ -21,7 +21,7 @@ use simd_json::{Buffers, Node, StaticNode, Tape};
 
 use self::value::{Reading, Refused, Value};
 
-/// Maximum length in bytes of a JSON text after which the thread keeps its decoding buffers.
+/// Maximum length in bytes of the JSON texts for which a thread keeps its buffers between two decodings.
 const KEPT_MAX: usize = 256 * 1024;
 
 /// Maximum length in bytes of a JSON text that `simd-json` decodes, using many times this memory.

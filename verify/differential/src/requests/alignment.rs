@@ -195,7 +195,8 @@ impl<'a> Pair<'a> {
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Returns the divergences if the library lists after a failed probe, while client-go resumes the watch.
+    /// Matches requests of which the library's are a probe (a list of one object) that fails, and a list, and
+    /// client-go's is a watch at the last revision.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;

@@ -128,7 +128,9 @@ fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     is_closed || has_expired(verb, before)
 }
 
-/// Returns whether the watch `before`, or the one open before the operation `verb`, has expired.
+/// Returns whether the server has expired the reflector's last watch (410 Gone, or a watch that it ended).
+///
+/// `before` is the last request with its outcome. If it is `None`, the operation `verb` decides.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     const EXPIRES: [&str; 4] = ["gone", "end_early", "end_never", "unsupported"];
     match before {

@@ -161,11 +161,20 @@ func (r request) String() string {
 	return line
 }
 
-// config returns the client configuration. Bodies are JSON; protobuf_test.go changes that.
+// inProtobuf returns whether the clients of the tests send and accept protobuf, as controllers of Kubernetes do.
+func inProtobuf() bool {
+	return os.Getenv("TEST_ENCODING") == "protobuf"
+}
+
+// config returns the client configuration. Bodies are JSON unless inProtobuf; protobuf_test.go changes that.
 func (s *server) config() *rest.Config {
+	content := rest.ContentConfig{ContentType: "application/json"}
+	if inProtobuf() {
+		content = rest.ContentConfig{ContentType: protobufType, AcceptContentTypes: protobufType + ",application/json"}
+	}
 	return &rest.Config{
 		Host:          s.url,
-		ContentConfig: rest.ContentConfig{ContentType: "application/json"},
+		ContentConfig: content,
 		// The default limit of 5 requests per second would slow down the tests.
 		QPS:       -1,
 		UserAgent: "judge",

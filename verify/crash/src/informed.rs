@@ -11,8 +11,9 @@ use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::{Client, ResourceExt as _};
 use kube_informer::{
-    Event, EventHandler, Object, SharedInformer, reflector::BackoffConfig,
-    transport::client::ListWatch,
+    Event, EventHandler, Object, SharedInformer,
+    reflector::BackoffConfig,
+    transport::{Encoding, client::ListWatch},
 };
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinSet, time::Instant};
@@ -48,12 +49,13 @@ struct Heard {
 struct Listening(Arc<Mutex<Heard>>);
 
 impl Informed {
-    /// Starts an informer with `client`.
+    /// Starts an informer that requests objects with `client`, in the encoding `encoding`.
     ///
     /// # Errors
     /// Returns an error if the handler can't be registered.
-    pub(crate) fn start(client: Client) -> Result<Self> {
-        let source = ListWatch::<ConfigMap>::new(client).namespace("default");
+    pub(crate) fn start(client: Client, encoding: Encoding) -> Result<Self> {
+        let source = ListWatch::<ConfigMap>::new(client);
+        let source = source.namespace("default").encoding(encoding);
         // A restart of the server takes about as long.
         let backoff = BackoffConfig {
             initial: Duration::from_millis(5),

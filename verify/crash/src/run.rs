@@ -19,6 +19,7 @@ use harness::{
     report::say,
 };
 use kube_client::{Client, Config};
+use kube_informer::transport::Encoding;
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -111,7 +112,8 @@ struct Lives {
     notes: Arc<Notes>,
     rng: Rng,
     watchers: Vec<Watcher>,
-    informed: Option<Informed>,
+    /// One informer for each encoding.
+    informed: Vec<Informed>,
     seen: Counts<&'static str>,
     bug: Option<Bug>,
 }
@@ -171,7 +173,7 @@ impl Lives {
             notes: Arc::default(),
             rng: Rng::with_seed(seed),
             watchers: Vec::new(),
-            informed: None,
+            informed: Vec::new(),
             seen: Counts::default(),
             bug,
         })
@@ -196,7 +198,7 @@ impl Lives {
             watcher.check(&self.notes)?;
             self.seen.add_all(watcher.seen);
         }
-        if let Some(informed) = self.informed.take() {
+        for informed in std::mem::take(&mut self.informed) {
             self.seen.add(INFORMED, informed.stop().await);
         }
         std::fs::remove_dir_all(&self.directory)?;
@@ -371,8 +373,11 @@ impl Lives {
             let new = |kind| Watcher::new(kind, ready.revision, self.bug);
             self.watchers = (0..KINDS.len()).map(new).collect();
         }
-        if self.informed.is_none() {
-            self.informed = Some(Informed::start(self.client()?)?);
+        if self.informed.is_empty() {
+            for encoding in [Encoding::Json, Encoding::Protobuf] {
+                let informed = Informed::start(self.client()?, encoding)?;
+                self.informed.push(informed);
+            }
         }
         Ok(client)
     }
@@ -380,10 +385,10 @@ impl Lives {
     /// Waits until the informer's cache equals all acknowledged writes; no client may write meanwhile.
     async fn compare(&self) -> Result<()> {
         let states = self.notes.known.lock().of_kind(informed::KIND);
-        match &self.informed {
-            Some(informed) => informed.agrees(&states).await,
-            None => Ok(()),
+        for informed in &self.informed {
+            informed.agrees(&states).await?;
         }
+        Ok(())
     }
 
     fn client(&self) -> Result<Client> {

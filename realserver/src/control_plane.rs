@@ -215,7 +215,7 @@ fn drawn_token() -> Result<String> {
 }
 
 impl Addresses {
-    /// Returns three ports that are free now, but that another program can take.
+    /// Returns three ports that are free now, but that another program can take before they are used.
     fn free() -> Result<Self> {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         // All sockets are open at the same time, so that the ports differ.

@@ -37,13 +37,15 @@ const FIRST: &str = "README.md";
 /// Programs that must be installed, because the commands of the documents use them.
 const PROGRAMS: [&str; 2] = ["curl", "kubectl"];
 
-/// Runs or skips each command in `documents`, or in all documents if the slice is empty.
+/// Checks each command in `documents`, or in all documents if the slice is empty.
 ///
-/// Passes a line about each command to `report`.
+/// Runs the commands that start or use a server. Any other command must be run by CI, or have an entry in
+/// `exceptions.rs`. Passes a line about each command to `report`.
 ///
 /// # Errors
 ///
-/// Returns an error if a command fails or has no action, or if a document in `documents` has no commands.
+/// Returns an error if a command fails, if a required entry in `exceptions.rs` is missing, or if a document
+/// in `documents` has no commands.
 pub(crate) fn run(root: &Path, documents: &[String], report: fn(&str)) -> Result<()> {
     let mut steps = plan(root)?;
     for document in documents {

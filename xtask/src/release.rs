@@ -41,7 +41,7 @@ const NOTES: &str = "release-notes.md";
 /// `cargo publish` needs it, because no library crate selects a version.
 const KUBERNETES: (&str, &str) = ("K8S_OPENAPI_ENABLED_VERSION", "1.36");
 
-/// Checks a release or, with [`Mode::Write`], writes its files; returns the text to print.
+/// Checks a release, and with [`Mode::Write`] also writes its files; returns the text to print.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ impl<'a> Release<'a> {
         })
     }
 
-    /// Checks the public API and a dry run of `cargo publish`, and writes the release's files.
+    /// Checks the public API, runs `cargo publish --dry-run`, and writes the release's files.
     fn make(&self, section: &Section) -> Result<()> {
         step("the public API");
         api::run(self.root, Mode::Check)?;
@@ -231,7 +231,7 @@ impl<'a> Release<'a> {
     }
 }
 
-/// Returns the maintainer's next steps: the missing changelog section, or the commands to publish.
+/// Returns the maintainer's next steps: create the changelog section or, if it exists, publish the release.
 fn next(section: &Section, version: &str, commit: &str) -> String {
     if !section.is_dated {
         return heading(section, version);
@@ -243,7 +243,7 @@ fn next(section: &Section, version: &str, commit: &str) -> String {
     )
 }
 
-/// Returns a line on whether `CHANGELOG.md` has the section, or how to create it.
+/// Returns a line that confirms the version's section in `CHANGELOG.md`, or says how to create it.
 fn heading(section: &Section, version: &str) -> String {
     if section.is_dated {
         format!("CHANGELOG.md has a section for {version}")

@@ -67,7 +67,7 @@ impl Tree {
         self.paths.contains(path)
     }
 
-    /// Returns whether a file or a folder has the path `path` below any folder of the workspace.
+    /// Returns whether any folder of the workspace contains a file or a folder at the relative path `path`.
     ///
     /// Finds only files with an extension in [`ENDINGS`], and their folders.
     pub(crate) fn contains_below(&self, path: &str) -> bool {

@@ -20,7 +20,7 @@ pub struct Flags {
     /// Remove `managedFields` from each object before the cache stores the object
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub prune: bool,
-    /// Request that lists all objects; default: `streaming` for kube-rs, the library's default for
+    /// Type of the request for all objects; default: `streaming` for kube-rs, the library's default for
     /// kube-informer
     #[arg(long, value_enum)]
     pub list: Option<List>,
@@ -74,7 +74,7 @@ pub enum List {
 /// The part of each object that the event handler of a measured program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Handler {
-    /// Counts the containers of added objects, and reads the time of each update from `bench/ts`.
+    /// The handler counts the containers of added objects, and reads the time of each update from `bench/ts`.
     Objects,
     /// The handler reads only the namespace and the name of each object.
     Keys,

@@ -22,7 +22,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(120);
 pub struct Told {
     added: AtomicU64,
     updated: AtomicU64,
-    /// Never read. It prevents the compiler from removing the code that reads the objects.
+    /// Number of containers in all added pods. It is never read. Without it, the compiler could remove the
+    /// code that reads the pods.
     containers: AtomicU64,
     awaited: AtomicU64,
     reached: Notify,
@@ -39,7 +40,8 @@ impl Told {
 
     /// Records one updated object.
     ///
-    /// `sent` is the time at which the update was sent, in nanoseconds since 1970.
+    /// `sent` is the time at which the update was sent: a decimal number of nanoseconds since 1970. Without a
+    /// valid number, no latency is recorded.
     pub fn updated(&self, sent: Option<&str>) {
         if let Some(sent) = sent.and_then(|sent| sent.parse::<u64>().ok()) {
             self.latencies.lock().push(now().saturating_sub(sent));

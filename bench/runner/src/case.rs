@@ -49,7 +49,7 @@ pub(crate) struct Case {
     pub(crate) source: Option<u32>,
     /// Maximum number of times that the runner measures this case.
     pub(crate) rounds: usize,
-    /// Name of a case with fewer pods, and how many times as many pods this case has.
+    /// Name of a case with fewer pods, and the factor by which this case has more pods, rounded up.
     smaller: Option<(String, u32)>,
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn of_size(name: &str, pods: u32) -> String {
     format!("{name}, {pods} pods")
 }
 
-/// Returns the cases that are repeated at fixed event rates and with increasing numbers of pods.
+/// Returns one case per compared informer, from which cases with an event rate or a number of pods are made.
 pub(crate) fn growing() -> Vec<Case> {
     let ours = STORES.map(|store| {
         let name = format!("ours, {store}");

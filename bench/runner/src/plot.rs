@@ -20,7 +20,7 @@ use crate::{
     samples::Samples,
 };
 
-/// An SVG plot of one measured field by number of objects.
+/// An SVG plot of one measured quantity against the number of objects.
 pub(crate) struct Picture {
     file: &'static str,
     title: &'static str,
@@ -52,7 +52,7 @@ pub(crate) const PICTURES: [Picture; 3] = [
 
 const SIZE: (u32, u32) = (800, 480);
 
-/// The name of a case, and its measured values by number of objects in thousands.
+/// One line of a plot: its name, and its points (thousands of objects, measured value).
 type Line = (String, Vec<(f64, f64)>);
 
 impl Picture {

@@ -174,7 +174,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     document.write()
 }
 
-/// Measures all clients until the process receives SIGINT or SIGTERM.
+/// Measures all clients. Stops early if the process receives SIGINT or SIGTERM.
 ///
 /// # Errors
 /// Returns an error if the measurement fails, or if the process receives one of these signals.

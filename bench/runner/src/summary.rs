@@ -40,7 +40,9 @@ impl Figure {
         Self { suffix, ..self }
     }
 
-    /// Returns the median of this figure for `case`, or an empty string if `document` lacks it.
+    /// Returns the figure of a program, or an empty string if `document` does not contain it.
+    ///
+    /// `case` is the name of the program in the other tables.
     fn read<'a>(&self, document: &'a Document, case: &str) -> &'a str {
         let name = format!("{case}{}", self.suffix);
         let cell = document.cell(self.table, &name, self.column);

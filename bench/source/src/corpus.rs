@@ -52,7 +52,8 @@ pub struct Version {
     pub stamp: u64,
 }
 
-/// Generates the bytes of a corpus's objects in one encoding, fastest in ascending order of indexes.
+/// Generates the bytes of a corpus's objects in one encoding. Writing in ascending order of indexes is
+/// fastest.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     corpus: &'a Corpus,
@@ -136,7 +137,8 @@ impl Corpus {
         out
     }
 
-    /// Returns the object size in bytes and the object count in `range` of each workload in `range`.
+    /// Returns two numbers for each workload with objects in `range`: the size in bytes of one object, and
+    /// the number of its objects in `range`.
     pub(crate) fn lengths(
         &self,
         range: Range<usize>,

@@ -241,7 +241,8 @@ impl Framing {
 impl ListMeta {
     /// Returns the list metadata as a JSON object whose members have the order `order`.
     ///
-    /// The last page has an empty `continue` only if `order` does not start with `resourceVersion`.
+    /// If `order` starts with `resourceVersion`, as for a built-in kind, the metadata of the last page has no
+    /// member `continue`. Otherwise, this member is empty.
     fn json(&self, order: &[&str; 3]) -> String {
         let is_typed = order[0] == "resourceVersion";
         let members = order.iter().filter_map(|name| match (*name, &self.next) {

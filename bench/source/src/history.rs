@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use crate::corpus::Version;
 
-/// Maximum number of changes after the revision from which a list or a watch can start.
+/// Number of the latest changes that are available to watches. A list or a watch can't start before them.
 const KEPT: u64 = 65_536;
 
 /// The number before the first revision.
@@ -182,7 +182,7 @@ impl Order {
         }
     }
 
-    /// Returns the index of the object that change number `change`, counted from 0, changes.
+    /// Returns the index of the object that the change with the number `change` (from 0) modifies.
     fn object(self, change: u64) -> usize {
         let object = change % self.objects * self.step % self.objects;
         usize::try_from(object).expect("objects are counted by a usize")

@@ -1,8 +1,8 @@
 //! Serves generated Kubernetes objects for benchmarks of informers.
 //!
-//! The source serves lists and watches of objects of one kind, in JSON and protobuf. It changes the objects
-//! when it receives a command. It is not a complete API server: `README.md` lists the features that it does
-//! not support.
+//! This server is called the source. It serves lists and watches of objects of one kind, in JSON and
+//! protobuf. It changes the objects when it receives a command. It is not a complete API server: `README.md`
+//! lists the features that it does not support.
 //!
 //! Guarantees:
 //! - Every client receives the same objects, in the order of kube-apiserver.

@@ -30,7 +30,7 @@ pub(crate) fn varint_len(number: u64) -> usize {
     bits.div_ceil(7) as usize
 }
 
-/// Returns the length in bytes of a field whose value has `len` bytes.
+/// Returns the length in bytes of a field's tag, length prefix and value, if the value has `len` bytes.
 ///
 /// The field number must be below 16.
 pub(crate) fn field_len(len: usize) -> usize {
@@ -64,7 +64,7 @@ pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_varint(out, value);
 }
 
-/// Encodes `object` as the protobuf message of `kind`, in the format `apiVersion/Kind`.
+/// Encodes `object` as a protobuf message of `kind`, such as `v1/Pod` or `apps/v1/Deployment`.
 ///
 /// # Errors
 ///
@@ -192,7 +192,9 @@ fn has_member(messages: &Messages, message: &Message, name: &str) -> Result<bool
     Ok(false)
 }
 
-/// Returns the JSON of `object` in Go's member order, without `{`, `apiVersion` and `kind`.
+/// Returns the JSON of `object` in Go's member order.
+///
+/// The result lacks the first `{` and the members `apiVersion` and `kind`.
 ///
 /// The format of the parameter `kind` is `apiVersion/Kind`.
 ///

@@ -1,4 +1,4 @@
-//! Defines the error responses of the source: an HTTP status code and a `Status` object.
+//! Defines the error responses of the benchmark's server: an HTTP status code and a `Status` object.
 //!
 //! Guarantees: the status codes and reasons are those of an API server.
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::history::NoMoment;
 
-/// An error response with which the source rejects a request.
+/// An error response with which the benchmark's server rejects a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) code: StatusCode,

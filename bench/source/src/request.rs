@@ -1,4 +1,4 @@
-//! Parses the HTTP requests that the source supports.
+//! Parses the HTTP requests that the source, a server of generated objects, supports.
 //!
 //! Guarantees: a request with a selector, or with an unsupported encoding, method or parameter value, is
 //! rejected. Query parameters that the source does not know, such as `timeoutSeconds`, are ignored.
@@ -40,7 +40,7 @@ pub(crate) enum ListFrom {
     Newest,
     /// The state at the revision that this variant contains.
     Exact(u64),
-    /// The state in an earlier page with this `continue` token.
+    /// The state at the revision of the earlier page that contained this `continue` token.
     Token(String),
 }
 

@@ -34,7 +34,7 @@ const NEWEST: i64 = 1_780_272_000;
 /// Maximum age of an object, in seconds before [`NEWEST`]: 90 days.
 const AGE_MAX: u64 = 90 * 24 * 3600;
 
-/// Placeholder of a [`Slot::Time`] with index 0, in seconds since 1970.
+/// Placeholder time of the slot with index 0, in seconds since 1970. Each further index adds one second.
 ///
 /// All times in a template that are not placeholders are earlier.
 const MARKED_SECOND: i64 = 2_000_000_000;
@@ -65,9 +65,11 @@ pub(crate) enum Slot {
     NodeAddress,
     /// A time after the object's creation, as the difference in seconds.
     Time(u8),
-    /// Random hexadecimal digits: an id that is unique in the object, and the number of digits.
+    /// Random hexadecimal digits. The fields are an id that is unique in the object, and the number of
+    /// digits.
     Hex(u8, usize),
-    /// Random bytes, in JSON as base64: an id that is unique in the object, and the number of bytes.
+    /// Random bytes, in JSON as base64. The fields are an id that is unique in the object, and the number of
+    /// bytes.
     ///
     /// The number is a multiple of three, so the base64 text has no padding.
     Data(u8, usize),

@@ -51,7 +51,7 @@ struct State {
     stats: Stats,
 }
 
-/// Numbers of changes and of `POST /cut` requests, which wake up waiting watches.
+/// Number of changes, and number of `POST /cut` requests. An increase of either wakes waiting watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     changes: u64,

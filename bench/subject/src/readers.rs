@@ -103,7 +103,7 @@ fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
 }
 
-/// Returns an update handler that counts the write if the cache contains it, and permits another.
+/// Returns an update handler that counts a write if the cache contains it, and permits one more write.
 fn counting(
     pods: &SharedInformer<Pod>,
     done: &Arc<Done>,

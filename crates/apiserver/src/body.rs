@@ -26,7 +26,9 @@ pub struct Body(Content);
 enum Content {
     /// Unsent bytes of a body with a known length.
     Full(Bytes),
-    /// Bytes in memory that count towards the [`ResponseBudget`]; reads fail after it evicts them.
+    /// Bytes in memory that count towards the [`ResponseBudget`].
+    ///
+    /// After the budget evicts the bytes, reading the body fails.
     Held {
         content: Reserved<Bytes>,
         /// Number of bytes that have not been sent yet.
@@ -43,7 +45,9 @@ impl Body {
         Body(Content::Full(bytes.into()))
     }
 
-    /// Counts an in-memory body of more than [`FREE_BYTES`] bytes towards `budget`.
+    /// Counts the bytes of an in-memory body towards `budget`.
+    ///
+    /// A body of at most [`FREE_BYTES`] bytes does not count.
     ///
     /// # Errors
     ///

@@ -312,7 +312,9 @@ impl Builder {
         Ok(server)
     }
 
-    /// Creates a server without objects, for a store at `revision`.
+    /// Creates a server without objects.
+    ///
+    /// `revision` is part of the random seed, so that a restarted server does not assign the same uids again.
     fn empty(self, revision: u64) -> Server {
         let registry = Registry::new(&self.kinds);
         let mut policies = vec![self.watch_cache; registry.collections()];

@@ -31,7 +31,7 @@ const COMPLAINTS_MAX: usize = 100;
 /// Maximum length in bytes of a field's path in a complaint; longer paths are truncated.
 const PATH_SHOWN_MAX: usize = 4 * 1024;
 
-/// Value of the query parameter `fieldValidation`, which selects how bad fields are reported.
+/// Value of the query parameter `fieldValidation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Directive {
     Ignore,
@@ -57,7 +57,9 @@ struct Trail {
     complaints: Complaints,
 }
 
-/// Parses a request body as JSON without unknown fields, and returns complaints about the fields.
+/// Parses a JSON request body, and drops its unknown fields.
+///
+/// Returns the parsed value, and complaints about unknown fields and duplicate members.
 ///
 /// # Errors
 ///
@@ -148,7 +150,7 @@ impl Complaints {
 // === impl Trail ===
 
 impl Trail {
-    /// Runs `go` while `step`, such as `.spec`, is appended to the path.
+    /// Appends `step`, such as `.spec`, to the path, runs `go`, and removes `step` again.
     fn below<T>(&mut self, step: fmt::Arguments<'_>, go: impl FnOnce(&mut Trail) -> T) -> T {
         let length = self.path.len();
         let _ = fmt::Write::write_fmt(&mut self.path, step);

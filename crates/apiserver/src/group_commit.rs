@@ -16,7 +16,7 @@ use crate::shared::{Shared, State};
 use crate::status::ApiError;
 use crate::storage::{Batch, Entry, Ticket, Write};
 
-/// Number of batches that had failed before a write. If it is higher afterwards, the write may have failed.
+/// Number of batches that had failed before a write. If a later count is higher, the write may have failed.
 #[derive(Clone, Copy)]
 pub(crate) struct Before {
     failures: u64,
@@ -185,7 +185,7 @@ impl Shared {
 }
 
 impl State {
-    /// Returns a write of the object in memory for each object that may be wrong on the disk.
+    /// Returns a write of the in-memory state for each object whose state on the disk may be wrong.
     fn corrections(&self) -> Vec<Write> {
         let doubtful = self.pending.doubtful().iter();
         let stored = |(collection, key): &(_, Arc<str>)| Write {

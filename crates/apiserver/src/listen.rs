@@ -207,9 +207,10 @@ impl Accepting {
     }
 }
 
-/// Returns the next connection, or `None` after a pause.
+/// Accepts the next connection if fewer than [`CONNECTIONS_MAX`] connections are open.
 ///
-/// `refused` is the time at which a fault stops refusing connections.
+/// Otherwise, without a listener, or after an error, sleeps for [`PAUSE`] and returns `None`. If a fault
+/// refuses connections, sleeps until `refused`, the time at which the fault ends.
 async fn next(
     listener: Option<&TcpListener>,
     open: usize,

@@ -112,7 +112,7 @@ pub(crate) fn value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// Returns whether `text` is a non-empty label value, apart from the maximum length.
+/// Returns whether `text` has the syntax of a non-empty label value. Does not check the length.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     is_edged(text, |byte| byte.is_ascii_alphanumeric()) && text.bytes().all(inner)
@@ -122,7 +122,7 @@ fn is_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns_label)
 }
 
-/// Returns whether `text` has the syntax of a DNS label, apart from the maximum length.
+/// Returns whether `text` has the syntax of a DNS label. Does not check the length.
 fn is_dns_label(text: &str) -> bool {
     let edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     is_edged(text, edge) && text.bytes().all(|byte| edge(byte) || byte == b'-')

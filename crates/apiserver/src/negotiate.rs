@@ -51,7 +51,7 @@ pub(crate) enum Representation {
     Table(IncludeObject),
 }
 
-/// Query parameter `includeObject`: the part of the object in each table row.
+/// Query parameter `includeObject`: which part of the object each table row contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IncludeObject {
     None,

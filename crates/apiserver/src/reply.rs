@@ -39,7 +39,8 @@ impl Reply {
         Reply::new(code, Body::full(format!("{value}\n")), None)
     }
 
-    /// Returns a `Status` object that reports success, with `details` or otherwise with `code`.
+    /// Returns a `Status` object that reports success. It contains `details`, or `code` if `details` is
+    /// `None`.
     pub(crate) fn success(code: StatusCode, details: Option<&Value>) -> Reply {
         let mut status = json!({
             "kind": "Status",

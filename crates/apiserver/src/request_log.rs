@@ -26,7 +26,7 @@ use crate::route::{ListOptions, Verb};
 /// A full log of typical requests needs some tens of megabytes.
 pub const LOG_MAX: usize = 100_000;
 
-/// Maximum size of the log in bytes, which only very long requests reach before [`LOG_MAX`].
+/// Maximum size of the log in bytes. With requests of typical length, the log reaches [`LOG_MAX`] first.
 const LOG_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// A request that the server received, with the status and revision of its response.
@@ -237,7 +237,9 @@ impl Recorder {
         }
     }
 
-    /// Records once that a fault affects a request, if the log still contains the request.
+    /// Adds `fault` to the faults of a logged request, unless it is already included.
+    ///
+    /// Does nothing if the log no longer contains the request.
     pub(crate) fn hit(&self, sequence: u64, fault: &str) {
         if let Some(request) = self.inner.lock().find(sequence)
             && !request.faults.iter().any(|known| known == fault)

@@ -169,7 +169,9 @@ impl Registry {
         self.resources.iter().filter(deletable).filter(first)
     }
 
-    /// Returns the first version of the resource that `group_resource` names, such as `deployments.apps`.
+    /// Returns the resource that `group_resource` names, such as `deployments.apps`.
+    ///
+    /// If the server has several versions, returns the version with the lowest [`Resource::ordinal`].
     pub(crate) fn resource_named(&self, group_resource: &str) -> Option<&Arc<Resource>> {
         self.resources
             .iter()

@@ -89,7 +89,9 @@ impl Default for ResponseBudget {
 }
 
 impl ResponseBudget {
-    /// Reserves memory for the complete response body `bytes` and a chunk of it.
+    /// Reserves memory for the complete response body `bytes`, and for the copy of one chunk.
+    ///
+    /// The body is copied in chunks when it is sent.
     ///
     /// # Errors
     ///

@@ -65,7 +65,7 @@ pub(crate) enum Destination {
     ///
     /// The fields are the group, empty for the core group, and the version.
     OpenApiOf(String, String),
-    /// A path without a resource below a served API group: a 404 `Status`.
+    /// A path below a served API group that does not name a served resource: a 404 `Status`.
     Unknown,
     /// A malformed path, or any other unknown path: a 404 in plain text.
     Nowhere,

@@ -78,7 +78,7 @@ impl Server {
         self.create_as(object, How::DIRECT)
     }
 
-    /// Stores an object while the server is built, without a check of the object's namespace.
+    /// Stores an object while the server is built. The object's namespace need not exist.
     pub(crate) fn seed(&self, object: Value) -> Result<Value, ApiError> {
         self.create_as(object, How::SEED)
     }
@@ -210,7 +210,7 @@ impl Server {
     /// Returns a handle to the same server. The handle adds a bearer token to requests that have no
     /// `Authorization` header.
     ///
-    /// Requests to a port of [`Server::listen`] do not receive the token.
+    /// The handle does not add the token to requests that arrive at a port of [`Server::listen`].
     ///
     /// # Panics
     ///
@@ -281,7 +281,7 @@ impl Server {
     }
 }
 
-/// Returns a reference to the object `name`, which is `namespace/name` or a cluster-scoped name.
+/// Parses `name`, which is `namespace/name` or the name of a cluster-scoped object.
 fn subject<'a>(resource: &'a Resource, name: &'a str) -> Subject<'a> {
     let (namespace, name) = match name.split_once('/') {
         Some((namespace, name)) => (Some(namespace), name),

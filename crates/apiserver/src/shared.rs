@@ -33,7 +33,7 @@ pub(crate) struct Settings {
     pub(crate) watch_list: bool,
     pub(crate) enforce_namespaces: bool,
     pub(crate) allow_remote: bool,
-    /// Path of the endpoint that accepts fault plans, if any.
+    /// Path of the endpoint that accepts fault injection plans, if it is enabled.
     pub(crate) fault_endpoint: Option<&'static str>,
     pub(crate) watcher_buffer: usize,
     /// Maximum total size of all stored objects in bytes.
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) requests: Arc<Recorder>,
     pub(crate) body_limit: Arc<BodyLimit>,
     pub(crate) response_budget: Arc<ResponseBudget>,
-    /// The open data directory, if any. A thread that needs both locks locks `disk` before `state`.
+    /// The open data directory, if any. Lock order: `disk` before `state`.
     pub(crate) disk: OnceLock<Mutex<Disk>>,
     state: Mutex<State>,
     revision: watch::Sender<u64>,
@@ -171,9 +171,9 @@ impl Shared {
         self.revision.send_replace(event.revision);
     }
 
-    /// Ends the lists and watches that need events which the history has dropped.
+    /// Ends the responses to lists and watches that still hold events which the event history has dropped.
     ///
-    /// `forgotten_at` is the commit time of the newest dropped event.
+    /// `forgotten_at` is the time at which the newest of these events was committed.
     fn let_go(&self, state: &mut State, forgotten_at: Instant) {
         self.response_budget.evict_until(forgotten_at);
         let State {

@@ -228,7 +228,7 @@ impl ApiError {
         ApiError::new(404, "NotFound", message).about(kind, name)
     }
 
-    /// Returns the 404 error for a path without a resource.
+    /// Returns the 404 error for a path that belongs to no resource.
     pub(crate) fn no_such_path() -> ApiError {
         let message = "the server could not find the requested resource";
         ApiError::new(404, "NotFound", message).about_nothing()
@@ -309,7 +309,7 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    /// Returns the 410 error for a watch from an old revision of a collection without a watch cache.
+    /// Returns the 410 error for a watch that starts at a compacted revision, without a watch cache.
     pub(crate) fn watch_compacted() -> ApiError {
         let message = "The resourceVersion for the provided watch is too old.";
         ApiError::new(410, "Expired", message)
@@ -358,7 +358,7 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message).about_nothing()
     }
 
-    /// Returns the 422 error for a patch with the invalid result `text`; `cause` is the reason.
+    /// Returns the 422 error for a patch whose result `text` is not a valid object; `cause` is the reason.
     pub(crate) fn no_such_object(text: &str, cause: &ApiError) -> ApiError {
         let error = FieldError::invalid("patch", format!("{text:?}"), &cause.to_string());
         ApiError::validation("", "", &[error])
@@ -377,9 +377,9 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Returns the 422 error for an object with invalid fields, which names the object's kind.
+    /// Returns the 422 error for an object with invalid fields.
     ///
-    /// Most validation errors of Kubernetes name the kind.
+    /// The error names the object's kind, as most validation errors of Kubernetes do.
     pub(crate) fn invalid(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_kind(), name, errors);
         let details = error.0.details.get_or_insert_default();
@@ -388,9 +388,9 @@ impl ApiError {
         error
     }
 
-    /// Returns the 422 error for an object with invalid fields, which names the object's resource.
+    /// Returns the 422 error for an object with invalid fields.
     ///
-    /// Some validation errors of Kubernetes name the resource.
+    /// The error names the object's resource, as some validation errors of Kubernetes do.
     pub(crate) fn invalid_resource(kind: &Kind, name: &str, errors: &[FieldError]) -> ApiError {
         let mut error = ApiError::validation(&kind.group_resource(), name, errors);
         let details = error.0.details.get_or_insert_default();

@@ -59,7 +59,7 @@ const FRAMES_KEPT: usize = 1_000;
 
 /// Maximum total size in bytes of all event logs; above it, the largest log drops its oldest events.
 ///
-/// The limit fits 102,400 events with objects of 5 KB, each counted as 10 KB.
+/// The limit fits 102,400 events, each with an old and a new object of 5 KB.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// The objects of one collection, ordered by key.
@@ -222,7 +222,8 @@ impl Storage {
         event
     }
 
-    /// Drops old events: of `grown` by age and number, of all collections by size.
+    /// Drops events of `grown` that exceed the limit of age or of number. Then drops events of any collection
+    /// while the total size of all logs exceeds its limit.
     fn trim_history(&mut self, grown: CollectionId, now: Instant) {
         while self.collections[grown.0].is_overfull(now) {
             self.forget_oldest(grown.0);
@@ -247,7 +248,8 @@ impl Storage {
         }
     }
 
-    /// Returns the time of the newest dropped event if dropped object states use too much memory.
+    /// If dropped object states that are still in use need too much memory, returns the commit time of the
+    /// newest dropped event.
     ///
     /// Only lists and watches that started before this time hold dropped states.
     pub(crate) fn held_too_much(&mut self) -> Option<Instant> {

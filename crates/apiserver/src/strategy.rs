@@ -36,7 +36,7 @@ pub(crate) enum Part {
     Finalize,
     /// The subresource `binding` of a pod: `spec.nodeName` and `status`.
     Binding,
-    /// Every member, including `status`; methods of [`Server`](crate::Server) change this part.
+    /// Every member, including `status`. Writes by methods of [`Server`](crate::Server) use this variant.
     All,
 }
 

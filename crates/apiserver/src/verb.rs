@@ -349,7 +349,7 @@ impl Call {
         Ok(How::request(part, dry_run))
     }
 
-    /// Returns the address of the object that the path names.
+    /// Returns the resource, namespace and name of the object that the path names.
     ///
     /// # Errors
     ///
@@ -367,11 +367,11 @@ impl Call {
         negotiate(&self.headers, &self.query, verb, &target.resource.kind)
     }
 
-    /// Checks, before a write is stored, that the client accepts a format of the result.
+    /// Checks, before a write is stored, that the response can have a format that the client accepts.
     ///
     /// # Errors
     ///
-    /// Returns a 406 error if the client accepts no such format.
+    /// Returns a 406 error if the client accepts no supported format.
     fn check_format_of_write(&self, target: &Target) -> Result<(), ApiError> {
         let shows_object = target.resource.serves("get") && self.verb != Verb::DeleteCollection;
         if self.verb.is_write() && shows_object {

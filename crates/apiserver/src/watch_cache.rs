@@ -7,7 +7,7 @@
 //!   ([`watchers`]);
 //! - every watcher has a bounded queue ([`inbox`]). A watcher whose queue is full is closed without an error
 //!   event, and does not delay other watchers;
-//! - events, bookmarks and injected bytes reach a watcher in the order in which they are sent.
+//! - events, bookmarks and bytes that faults inject reach a watcher in the order in which they are sent.
 //!
 //! The module `storage` stores the events. This module does not.
 
@@ -82,7 +82,7 @@ pub(crate) struct Watcher {
     pub(crate) filter: Filter,
     /// Whether the watch requested bookmarks.
     pub(crate) bookmarks: bool,
-    /// The watch's logged request, by which faults select watches.
+    /// Request that opened the watch. An injected fault affects the watch if the fault selects this request.
     pub(crate) request: Arc<LoggedRequest>,
     pub(crate) sender: Sender,
 }
@@ -185,7 +185,10 @@ impl Cache {
         self.horizon = revision;
     }
 
-    /// Adjusts the window to `log`, the resource's events after `log_horizon`, newest last.
+    /// Removes the events from the window that are no longer in `log`, or that exceed the capacity.
+    ///
+    /// `log` contains the resource's events after `log_horizon`, newest last. With [`WatchCache::Adaptive`],
+    /// the capacity is adapted first.
     pub(crate) fn advance(&mut self, log: &VecDeque<Arc<Event>>, log_horizon: u64) {
         self.horizon = self.horizon.max(log_horizon);
         if self.is_off() {
@@ -205,7 +208,8 @@ impl Cache {
         (revision > self.horizon).then_some(revision)
     }
 
-    /// Doubles or halves the capacity, to fit the events of the last [`ADAPTIVE_AGE`].
+    /// Doubles the capacity if the full window spans less than [`ADAPTIVE_AGE`]. Halves the capacity if a
+    /// quarter of the window spans more than [`ADAPTIVE_AGE`].
     fn adapt(&mut self, log: &VecDeque<Arc<Event>>) {
         let Some(newest) = log.back() else { return };
         let age = |event: &Arc<Event>| newest.at.saturating_duration_since(event.at);

@@ -52,7 +52,7 @@ pub(crate) enum Asked {
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-informer", version)]
 struct Typed {
-    /// Log to standard error: -v warnings, -vv actions, -vvv everything.
+    /// Log to standard error: -v warnings, -vv also info messages, -vvv everything.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
@@ -73,7 +73,7 @@ struct TypedDemo {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
     replicas: u32,
     /// Number of pods that fail after a short time and are replaced; default 1 if the demo's own loops run
-    /// pods.
+    /// pods, otherwise 0.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(..=i64::from(REPLICAS_MAX)))]
     pods_fail: Option<u32>,
     /// Leave out one of the loops, to see where progress stops.
@@ -82,7 +82,8 @@ struct TypedDemo {
     /// CPU request of each pod; a node of the demo has 32 cores.
     #[arg(long, value_name = "QUANTITY", default_value = "100m", value_parser = quantity)]
     cpu: String,
-    /// Deadline; default 15 s plus 20 ms per pod, or 2 min in a cluster with its own control plane.
+    /// Seconds after which the demo fails; default 15 plus 0.02 per pod, or 120 in a cluster with its own
+    /// control plane.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     deadline: Option<u64>,
     /// Use a real API server instead of the embedded one.
@@ -98,7 +99,7 @@ struct TypedDemo {
     /// observe.
     #[arg(long, requires = "kubeconfig")]
     act: bool,
-    /// Write the embedded server's request log, one JSON object per line.
+    /// Write the embedded server's request log to this file, one JSON object per line.
     #[arg(long, value_name = "FILE", hide = true, conflicts_with = "kubeconfig")]
     request_log: Option<PathBuf>,
 }
@@ -134,11 +135,11 @@ struct TypedServe {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = ArgAction::Set)]
     watch_cache: bool,
     /// Number of past events per resource from which a watch can start; 0 disables the watch cache. Default:
-    /// the events of the last 75 seconds, from 100 to 102400.
+    /// the events of the last 75 seconds, but at least 100 and at most 102400 events.
     #[arg(long, value_name = "EVENTS")]
     default_watch_cache_size: Option<usize>,
-    /// The same for single resources, for example pods#1000,deployments.apps#50; unlike in kube-apiserver,
-    /// sizes other than 0 take effect.
+    /// Overrides --default-watch-cache-size for single resources, for example
+    /// pods#1000,deployments.apps#50; unlike in kube-apiserver, sizes other than 0 take effect.
     #[arg(long, value_name = "RESOURCE#EVENTS", value_delimiter = ',')]
     watch_cache_sizes: Vec<CacheSize>,
 }
@@ -275,13 +276,13 @@ impl TypedServe {
     }
 }
 
-/// Returns the first name that occurs earlier in `names`, if any.
+/// Returns the first name that equals an earlier one in `names`, if any.
 fn twice(names: impl IntoIterator<Item = String>) -> Option<String> {
     let mut seen = BTreeSet::new();
     names.into_iter().find(|name| !seen.insert(name.clone()))
 }
 
-/// Converts an error of clap, which may be a request for help, without clap's usage text.
+/// Returns the help text if it was requested, or else clap's error as one line without the usage.
 fn refuse(error: &clap::Error) -> Asked {
     let asked_for = [
         ErrorKind::DisplayHelp,

@@ -8,9 +8,9 @@
 //! - Event handlers send no requests. They report steps (what a loop observed or did) and add objects to a
 //!   queue. The workers of the queue send the requests. If no workers are started, the loops only report the
 //!   changes that another control plane makes.
-//! - The loops are grouped into processes, like the binaries of a real control plane. Each process has one
-//!   client and one informer factory. The deployment controller and the replica set controller share a
-//!   process, as in kube-controller-manager.
+//! - All loops run in this program. A [`Process`] groups the loops that a real control plane runs in one
+//!   binary, such as the deployment controller and the replica set controller in kube-controller-manager.
+//!   Each `Process` has one client and one informer factory.
 //! - After [`ControlPlane::shutdown`] no task, watch or request of a loop remains.
 
 pub(crate) mod deployment;
@@ -87,9 +87,9 @@ pub(crate) struct ControlPlane {
     troubles: Troubles,
 }
 
-/// One process of a real control plane, such as kube-controller-manager.
+/// The control loops that a real control plane runs in one binary, such as kube-controller-manager.
 ///
-/// Its loops share its informers and its client, which has its own `User-Agent`.
+/// These loops share informers and one client, which has its own `User-Agent`.
 pub(crate) struct Process {
     user_agent: Arc<str>,
     client: Client,
@@ -97,7 +97,7 @@ pub(crate) struct Process {
     scope: Scope,
     steps: mpsc::Sender<Step>,
     reads: Reads,
-    /// Status of the informers, by the plural of their resource.
+    /// Status of each informer, by the plural name of its resource, such as `pods`.
     informers: BTreeMap<String, StatusReader>,
 }
 
@@ -142,7 +142,7 @@ impl ControlPlane {
         }
     }
 
-    /// Adds a process that already contains its loops to the control plane, but starts nothing.
+    /// Adds `process` and its loops to the control plane. Starts nothing.
     pub(crate) fn host(&mut self, process: Process) {
         self.processes.push(process);
     }
@@ -325,7 +325,7 @@ impl Shift {
     }
 }
 
-/// Returns the uid of the object's controlling owner if its kind is `kind`.
+/// Returns the uid of the object's controlling owner if the owner is of kind `kind`.
 fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
     let owners = object.meta().owner_references.iter().flatten();
     owners
@@ -334,7 +334,7 @@ fn controller_uid<K: Resource>(object: &K, kind: &str) -> Option<String> {
         .next()
 }
 
-/// Returns the name of the object's controlling owner if its kind is `kind`.
+/// Returns the name of the object's controlling owner if the owner is of kind `kind`.
 fn controller_name<K: Resource>(object: &K, kind: &str) -> Option<ObjectName> {
     let meta = object.meta();
     let owners = meta.owner_references.iter().flatten();

@@ -12,9 +12,11 @@ use std::{
     time::Duration,
 };
 
-/// Minimum widths in characters of the columns `who`, `text` and `object` of a [`Line`].
+/// Minimum width, in characters, of the column `who` of a [`Line`].
 const WHO: usize = 18;
+/// Minimum width, in characters, of the column `text` of a [`Line`].
 const TEXT: usize = 46;
+/// Minimum width, in characters, of the column `object` of a [`Line`].
 const OBJECT: usize = 34;
 
 /// Minimum width, in characters, of each column of numbers that [`table`] prints.
@@ -84,7 +86,7 @@ pub(crate) fn complain(text: impl fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "error: {}", lines.join("; "));
 }
 
-/// Prints a table whose first column is `title`, with a dash for an unknown number.
+/// Prints a table whose first column has the heading `title`. An unknown number is printed as a dash.
 pub(crate) fn table(title: &str, columns: &[&str], rows: &[Row]) {
     let lengths = rows.iter().map(|row| row.name.len());
     let width = lengths.chain([title.len()]).max().unwrap_or(0);

@@ -140,9 +140,10 @@ async fn fan_out(handlers: u64) -> Result<Taken> {
     Ok(Taken::since(begun, EVENTS))
 }
 
-/// Measures the times to decode and store a listed pod, and to read a packed pod from the cache.
+/// Measures the times to decode and store a listed pod, with and without packing and pruning, and to read a
+/// packed pod from the cache.
 ///
-/// Packing compresses cached objects; pruning removes `managedFields`.
+/// Packing compresses cached objects. Pruning removes `managedFields`.
 async fn decoding() -> Result<()> {
     let list = || MemorySource::new((0..PODS).map(pod)).0;
     let informer = || SharedInformer::<Pod>::builder(list());

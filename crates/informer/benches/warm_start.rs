@@ -91,7 +91,9 @@ fn main() -> ExitCode {
     code.map_or(ExitCode::FAILURE, |code: u8| ExitCode::from(code))
 }
 
-/// Prints the times of lists, saves and loads, and returns the path and collection of a packed cache.
+/// Prints the times of lists, saves and loads.
+///
+/// Returns the file of a saved packed cache, and the URI of the collection in this cache.
 async fn compare() -> (PathBuf, String) {
     let server = Server::builder().enforce_namespaces(false).build();
     server.create_all((0..OBJECTS).map(pod)).unwrap();

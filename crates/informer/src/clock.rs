@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 /// Maximum duration added to a point in time; a longer one could overflow.
 const FOR_EVER: Duration = Duration::from_secs(86_400 * 365 * 30);
 
-/// Returns `from` plus `duration`, but at most plus thirty years.
+/// Returns `from` plus `duration`, where a duration above thirty years counts as thirty years.
 pub(crate) fn after(from: Instant, duration: Duration) -> Instant {
     from + duration.min(FOR_EVER)
 }

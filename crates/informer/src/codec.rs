@@ -109,7 +109,7 @@ impl<'a> Encoded<'a> {
 
     /// Returns the position of the value of `metadata` if that is the object's first field.
     ///
-    /// For protobuf, returns `Some(0)` if the object has no envelope.
+    /// Returns `Some(0)` for a protobuf object without an envelope, because no position is needed to read it.
     pub(crate) fn begins_with_metadata(self) -> Option<usize> {
         match self.codec {
             Codec::Json => json::begins_with_metadata(self.bytes),
@@ -168,9 +168,10 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Returns the same bytes as [`Encoded::cut`] without a search, given this object's `identity`.
+    /// Returns the same bytes as [`Encoded::cut`], but finds the fields of a JSON object in `identity`.
     ///
-    /// Returns `None` if `pruning` drops fields of a JSON object that `identity` does not locate.
+    /// `identity` contains the annotations and the managed fields as slices of the object's JSON. Returns
+    /// `None` if `pruning` drops other fields of a JSON object.
     pub(crate) fn cut_found(
         self,
         pruning: &Pruning,

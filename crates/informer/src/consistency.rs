@@ -37,7 +37,7 @@ pub(crate) struct Comparison<'a, K> {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) difference: Difference,
-    /// Hash of all differing names and revisions in any order; equal for the same difference.
+    /// Hash of the names and revisions of all differing objects, independent of their order.
     pub(crate) fingerprint: u64,
 }
 

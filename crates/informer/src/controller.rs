@@ -71,9 +71,9 @@ pub(crate) enum Command<K> {
         Box<IndexBuild<K>>,
         oneshot::Sender<Result<Vec<IndexToken>, DuplicateIndex>>,
     ),
-    /// Removes an index from the store, and requests the removed index as the reply.
+    /// Removes an index from the store, and replies with the removed index.
     ///
-    /// The sender of the command drops the index, because freeing a large index could delay the loop.
+    /// The receiver of the reply drops the index, because freeing a large index could delay the loop.
     RemoveIndex(
         Box<dyn IndexRef + Send>,
         oneshot::Sender<Result<Index<K>, NotRemovable>>,
@@ -225,7 +225,7 @@ struct Serving<K> {
     arrived: BTreeSet<SourceId>,
     /// Sources whose first list is in the store.
     listed: BTreeSet<SourceId>,
-    /// Tracks whether the server has confirmed the saved store of a warm start. Sync waits for this.
+    /// Tracks whether the server has confirmed the objects that were loaded from a file. Sync waits for this.
     unconfirmed: Option<Unconfirmed>,
     /// Channels through which the loop will reply to pending requests for a snapshot.
     snapshot_requests: Vec<oneshot::Sender<Result<Snapshot<K>, NoSnapshot>>>,
@@ -409,7 +409,7 @@ where
         }
     }
 
-    /// Executes one command, and all [`Command::FoundBroken`] commands that directly follow such a command.
+    /// Executes one command. For a [`Command::FoundBroken`], also executes those that directly follow it.
     ///
     /// Returns a received command that the caller must still execute.
     async fn obey_one(&mut self, command: Command<K>) -> Option<Command<K>> {

@@ -60,9 +60,9 @@
 //! object's size. A store of `K` uses the same amount in addition to its copy of the object.
 //!
 //! A kind that is used only as a trigger (`owns_stream`, `watches_stream`) has no store. For such a kind,
-//! each event of an owned object costs one copy of the object's metadata. If the informer is packed or lazy,
-//! it decodes an object when the object is read. The stream of such an informer also stores the name and a
-//! handle of each object.
+//! each event of an owned object costs one copy of the object's metadata. An informer that was built with
+//! `packed()` or `lazy()` decodes an object when the object is read. The stream of such an informer also
+//! stores the name and a handle of each object.
 //!
 //! # State that a reconciler reads
 //!

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 /// Configurable limits on the objects, lists and watches that an informer accepts from a server.
 ///
-/// The defaults are far above the sizes of real clusters. If the program knows the size of its cluster, lower
-/// limits reduce the memory that a faulty server can make the program use.
+/// The defaults are far above the sizes of real clusters. A program that knows the size of its cluster can
+/// set lower limits. These reduce the memory that the program uses if the server is faulty.
 ///
 /// ```
 /// use kube_informer::limits::Limits;

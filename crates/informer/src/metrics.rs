@@ -143,7 +143,7 @@ impl InformerIdentity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Observed {
-    /// The reflector lists a source again, for the given reason. A source is one list and watch.
+    /// A reflector lists its objects again, for the given reason.
     Relist(RelistReason),
     /// A list has completed or failed. The event covers all pages of the list and the immediate retries of
     /// its requests.
@@ -173,10 +173,10 @@ pub enum Observed {
     /// A request failed, a response ended early, or the store did not accept received data. The value is the
     /// class of the error.
     Failed(Class),
-    /// An object or an event was not stored in the state that the server sent. Other objects are not
-    /// affected.
+    /// The informer ignored a received event, or the cache does not contain a received object as the server
+    /// sent it. Other objects are not affected.
     Skipped(Skipped),
-    /// A consistency check has compared the cached objects of one source with the server.
+    /// A consistency check has compared the cached objects of one reflector with the objects of the server.
     Checked(Checked),
     /// A batch of changes was applied to the store and passed to the buffers of the handlers.
     Batch {
@@ -198,11 +198,11 @@ pub enum Observed {
     Told(Told),
 }
 
-/// The reason why a reflector lists a source again. A source is one list and watch.
+/// The reason why a reflector lists its objects again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RelistReason {
-    /// The previous list of the source failed.
+    /// The reflector's previous list failed.
     ListFailed,
     /// The server rejected the watch's revision as expired, or as newer than the server's data.
     Expired,
@@ -273,7 +273,8 @@ impl RelistReason {
         }
     }
 
-    /// Returns the reason for the list after a watch request rejected with an error of this class.
+    /// Returns the reason for the list that follows if the server rejects a watch request with an error of
+    /// this class.
     pub(crate) fn after_refusal(class: Class) -> Self {
         match class {
             Class::Expired | Class::TooLargeResourceVersion => Self::Expired,
@@ -323,7 +324,8 @@ impl WatchEvent {
     }
 }
 
-/// The reason why an object or an event was not stored in the state that the server sent.
+/// The reason why the informer ignored a received event, or why the cache does not contain a received object
+/// as the server sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Skipped {

@@ -95,7 +95,7 @@ pub struct MutationCache<K> {
 /// State that all clones of an overlay share.
 struct Shared<K> {
     laid: Mutex<Laid<K>>,
-    /// Wakes the [`Lapsed`] streams when a write or deletion lapses, or is added to an empty overlay.
+    /// Wakes the [`Lapsed`] streams when they must report a name, or must set a timer for the first expiry.
     changed: Notify,
 }
 
@@ -351,7 +351,9 @@ where
         self.with(|layer, cache| (layer.views(cache), cache.clone()))
     }
 
-    /// Drops expired writes and deletions, and writes that the cache has reached. Returns the next expiry.
+    /// Drops expired writes and deletions, and writes whose revision the cache has reached.
+    ///
+    /// Returns the time at which the next write or deletion expires.
     fn settle(&self) -> Option<Instant> {
         self.with(|layer, cache| {
             layer.settle(cache);
@@ -359,7 +361,7 @@ where
         })
     }
 
-    /// Calls `act` with the overlay's writes and a snapshot of the cache.
+    /// Calls `act` with the overlay's writes and deletions, and with a snapshot of the cache.
     ///
     /// A later call never receives an older snapshot than an earlier call.
     fn with<R>(&self, act: impl FnOnce(&mut Layer<K>, &Snapshot<K>) -> R) -> R {
@@ -381,7 +383,8 @@ where
     }
 }
 
-/// Returns the cached objects without an entry in `views`, and the matching writes in `views`.
+/// Returns the cached objects without an entry in `views`, and the objects in `views` for which `matches` is
+/// true.
 ///
 /// The result is ordered by namespace and name.
 fn merge<'a, K: 'a>(

@@ -102,7 +102,8 @@ impl<K> MutationDetector<K> {
 
     /// Copies one object state.
     ///
-    /// If the copy fails or differs, logs a warning, and mutations of this state are not detected.
+    /// If copying panics, or the copy does not equal the original, logs a warning. Mutations of this state
+    /// are then not detected.
     pub(crate) fn copy(&mut self, object: &Object<K>) {
         let Ok(shared) = object.get() else {
             return;

@@ -127,7 +127,7 @@ impl<K> Object<K> {
         self.inner.body.open(&self.inner.name, true)
     }
 
-    /// Returns the whole object like [`Object::get`], but keeps the bytes of a lazy cache.
+    /// Like [`Object::get`], but a lazy cache, which stores bytes until the first read, keeps the bytes.
     pub(crate) fn peek(&self) -> Result<Arc<K>, DecodeError> {
         self.inner.body.open(&self.inner.name, false)
     }
@@ -159,7 +159,10 @@ impl<K> Object<K> {
         self.inner.body.was_just_decoded()
     }
 
-    /// Decodes an object of a packed cache in advance, for [`Object::get`] calls while the result is held.
+    /// Decodes an object that a packed cache stores in compressed form.
+    ///
+    /// Returns `None` for other caches, and after an error. While the caller holds the result,
+    /// [`Object::get`] returns it without decoding the object again.
     pub(crate) fn prefetched(&self) -> Option<Arc<K>> {
         self.inner.body.prefetched(&self.inner.name)
     }

@@ -10,13 +10,13 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::offload::width_here;
 
-/// Maximum number of computations per worker. With one, the delivery of events takes a seventh longer.
+/// Maximum number of computations per worker. With 1 instead of 2, event delivery takes a seventh longer.
 const PER_WORKER: usize = 2;
 
-/// Number of items after which a computation yields. For pods, they take a third of a millisecond.
+/// Number of items between two yields of a computation. Eight pods take a third of a millisecond.
 const TURN: usize = 8;
 
-/// A queue of at most [`PER_WORKER`] computations per worker of the runtime, cancelled on drop.
+/// A queue of computations, at most [`PER_WORKER`] per worker of the runtime. Dropping it cancels them.
 pub(crate) struct OrderedTasks<T> {
     width: usize,
     tasks: JoinSet<Option<(u64, Vec<T>)>>,

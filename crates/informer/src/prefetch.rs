@@ -31,15 +31,16 @@ use crate::{
     processor::{Events, Expansion},
 };
 
-/// Number of delivered objects after which [`Prefetch`] starts, continues or stops decoding in advance.
+/// Interval, in delivered objects, at which [`Prefetch`] decides whether to decode the next objects.
 const SEEN: u32 = 16;
 
-/// Minimum number of [`SEEN`] objects that the handler must read for prefetch to start or continue.
+/// Minimum number of the last [`SEEN`] objects that the handler must have read to enable prefetch.
 const READ_MIN: u32 = 12;
 
 /// Maximum number of events in a window, a group of events whose objects are prefetched together.
 ///
-/// Less than half of a packed cache's weak references, because two windows are in use at the same time.
+/// A packed cache holds weak references to its 128 most recently decoded objects. Two windows are in use at
+/// the same time, and their decoded objects must be among these 128.
 const WINDOW: usize = 32;
 
 /// Size of the encoded objects, in bytes, at which a window of events is full.
@@ -81,7 +82,7 @@ enum ReadCount {
     /// Reads are not counted, and objects are not prefetched.
     #[default]
     Off,
-    /// The handler has read `read` of `seen` objects. Objects of decoding threads are not counted.
+    /// The handler has read `read` of `seen` objects. Objects sent to decoding threads are not counted.
     Counting { seen: u32, read: u32 },
 }
 
@@ -188,7 +189,7 @@ impl<K: Send + Sync + 'static> Prefetch<K> {
         }
     }
 
-    /// Starts up to `width` decoding threads, if [`THREADS`] has enough permits.
+    /// Starts `width` decoding threads, or fewer if [`THREADS`] has fewer free permits.
     fn start(&mut self) {
         if !self.decoders.is_empty() {
             return;

@@ -40,7 +40,7 @@ pub(crate) struct Processor<K> {
     listeners: Vec<Listener<K>>,
     tasks: JoinSet<()>,
     schedule: Schedule<ListenerId>,
-    /// Listeners that receive resyncs until the next [`tick`](Self::tick).
+    /// Listeners that the last [`tick`](Self::tick) selected for a resync.
     due: BTreeSet<ListenerId>,
     /// Wakes the controller when a full `Block` buffer can accept a notification again.
     room: Arc<Notify>,
@@ -87,7 +87,9 @@ where
         self.listeners.retain(|listener| listener.id != id);
     }
 
-    /// Adds an applied batch's changes to the listeners' buffers, without waiting for handlers.
+    /// Adds an applied batch's changes to the listeners' buffers.
+    ///
+    /// Does not wait for handlers, or for room in a full `Block` buffer.
     pub(crate) async fn distribute(&self, changes: &[Change<K>]) {
         let now = Instant::now();
         let together = |one: &Change<K>, next: &Change<K>| is_single(one) && is_single(next);

@@ -301,7 +301,9 @@ impl Members {
         self.cuts_others
     }
 
-    /// Adds a rule that keeps the value at this path, and removes unnamed members around it.
+    /// Adds a rule that keeps the value at this path.
+    ///
+    /// In each map on the path below the first, pruning removes the fields that no rule names.
     fn keep(&mut self, path: &[impl AsRef<str>]) {
         let Some((first, rest)) = path.split_first() else {
             return;

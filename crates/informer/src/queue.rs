@@ -181,7 +181,8 @@ impl<K> std::error::Error for KeyErrors<K> {
 
 /// Returns the largest revision of each source in `deltas`, ignoring lists.
 ///
-/// Only revisions after the last restore of the server from a backup count.
+/// After a restore from a backup, a server can assign lower revisions. Only revisions since the last restore
+/// count.
 pub(crate) fn reached<K>(deltas: &[Delta<K>]) -> Vec<(SourceId, ResourceVersion)> {
     let mut reached: Vec<(SourceId, ResourceVersion)> = Vec::new();
     for delta in deltas.iter().rev() {

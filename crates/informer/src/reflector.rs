@@ -153,7 +153,7 @@ fn a_kind(found: &str, object: Option<&ObjectName>) -> String {
 #[doc(alias = "DefaultWatchErrorHandler")]
 pub type WatchErrorHandler = Arc<dyn Fn(&Error) + Send + Sync>;
 
-/// Lists and watches one source, and delivers every change to one store.
+/// Lists and watches the objects of one [`ListerWatcher`], and delivers every change to one store.
 #[doc(alias = "NewReflector")]
 #[doc(alias = "NewNamespaceKeyedIndexerAndReflector")]
 #[must_use = "a reflector does nothing until it runs"]
@@ -165,13 +165,13 @@ pub struct Reflector<K, S> {
     pub(crate) report: Reporter,
     pub(crate) requests: RequestOptions,
     pub(crate) rng: fastrand::Rng,
-    /// Revision that the store has accepted, shared by all reflectors of the source.
+    /// Revision that the store has accepted. A reflector that replaces this one continues to use it.
     pub(crate) reached: Reached,
     /// Saved revision at which to start the watch, until the store has accepted a change.
     pub(crate) from: Option<ResourceVersion>,
-    /// Reason of the first list in metrics; `None` for the source's first reflector.
+    /// Reason of the first list, for metrics; `None` if this reflector does not replace another one.
     pub(crate) relists: Option<RelistReason>,
-    /// Receives requests from the consistency check to list the source again.
+    /// Receives requests from the consistency check for a new list.
     pub(crate) relist: RelistSignal,
     /// Guard of a standalone reflector, which reports the stop when dropped.
     ///
@@ -259,7 +259,7 @@ where
 
     /// Replaces [`run_inside`](Self::run_inside) while the server does not serve the kind.
     ///
-    /// Deletes the source's objects from the store, and completes only if the store rejects the deletion.
+    /// Deletes this reflector's objects from the store, and completes only if the store rejects the deletion.
     pub(crate) async fn lie_dormant(mut self) {
         self.report
             .status
@@ -278,7 +278,7 @@ where
 }
 
 impl<K, S: Clone> Reflector<K, S> {
-    /// Returns a new reflector for the same source and store, with the reason for its first list.
+    /// Returns a new reflector that replaces this one. `relists` is the reason for its first list.
     pub(crate) fn again(&self, relists: Option<RelistReason>) -> Self {
         Self {
             source: self.source,

@@ -172,7 +172,7 @@ where
     }
 
     /// Returns a builder of a handler that calls `callback` for each added object. The second argument of the
-    /// callback is `true` for an object of the handler's initial state.
+    /// callback is the field `in_initial_list` of [`Event::Added`](crate::event_handler::Event::Added).
     #[doc(alias = "AddFunc")]
     #[doc(alias = "OnAdd")]
     #[track_caller]

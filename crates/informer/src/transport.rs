@@ -131,9 +131,10 @@ pub trait ListerWatcher: Send + Sync + 'static {
     /// A watch with `sendInitialEvents` first delivers all current objects, then a bookmark with the
     /// annotation `k8s.io/initial-events-end: "true"`.
     ///
-    /// The default is `false`. The informer then sends LIST requests instead. After a lost connection, it
-    /// also sends no probe, which is a LIST of one object that detects a server restored from a backup. The
-    /// reason is that the `ListerWatcher` may ignore the probe's parameter `resourceVersionMatch`.
+    /// The default is `false`. The informer then sends LIST requests instead. It also does not send probes.
+    /// A probe is a LIST of one object after a lost connection, which detects that the server was restored
+    /// from a backup. It requires the parameter `resourceVersionMatch`, which such a `ListerWatcher` may
+    /// ignore.
     ///
     /// An implementation that wraps a [`ListWatch`](client::ListWatch) should call `streams_lists` of the
     /// `ListWatch`.

@@ -195,7 +195,7 @@ impl<'de, 'c> Slot<'de, 'c> {
         }
     }
 
-    /// Returns a slot with null for a value nested in this value.
+    /// Returns a slot for a value nested in this value. It contains null until the caller sets the value.
     #[inline]
     fn inner(&self) -> Self {
         Self {

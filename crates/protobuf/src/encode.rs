@@ -201,9 +201,10 @@ impl Encoder {
         }
     }
 
-    /// Writes a message of [`Form::Either`]: one of its two fields receives the JSON value.
+    /// Writes a message of [`Form::Either`], whose two fields are alternatives for the JSON value.
     ///
-    /// The second field receives an array if the field is a list, and an object if the field is a message.
+    /// If the second field is a list, it receives an array; otherwise, it receives an object. The first
+    /// field receives any other value.
     fn either(&mut self, message: &'static Message, value: &Value) -> Result<(), Error> {
         let [first, second] = &message.fields[..] else {
             return Ok(());

@@ -37,7 +37,8 @@ struct Sorter {
 }
 
 impl Sorter {
-    /// Appends the sorted fields of a message that a sender has split into `parts`.
+    /// Appends the sorted fields of a message. `parts` are the values of all occurrences of its field, which
+    /// are merged into one message.
     fn message(
         &mut self,
         message: &'static Message,

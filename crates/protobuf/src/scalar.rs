@@ -63,7 +63,7 @@ impl<'de> Scalar<'de> {
         }
     }
 
-    /// Decodes a message with a JSON encoding of its own, such as a time; null for other messages.
+    /// Decodes a message that has a special JSON form, such as a time. Returns null for any other message.
     pub(crate) fn special(form: Form, bytes: &'de [u8]) -> Result<Self, Reason> {
         match form {
             Form::IntOrString => int_or_string(bytes),
@@ -113,7 +113,7 @@ pub(crate) fn is_null(form: Form, bytes: &[u8]) -> Result<bool, Reason> {
 
 /// Parses a single JSON value, and passes it to the visitor.
 ///
-/// Is faster than [`Scalar::visit`], because the strings are not validated one by one.
+/// Is faster than [`Scalar::visit`], because it validates the UTF-8 of all strings at once.
 pub(crate) fn visit_text<'de, V: Visitor<'de>>(
     json: &'de [u8],
     visitor: V,

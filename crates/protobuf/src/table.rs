@@ -39,7 +39,8 @@ pub struct Message {
     pub fields: Vec<Field>,
     /// Index in `fields` for each field number; `u8::MAX` if no field has the number.
     by_number: Vec<u8>,
-    /// Index in `fields` for each tag of a [plain](Self::plain_position) field, otherwise `u8::MAX`.
+    /// Index in `fields` for each tag, as [`plain_position`](Self::plain_position) returns it; `u8::MAX` for
+    /// `None`.
     by_tag: Vec<u8>,
 }
 
@@ -73,7 +74,8 @@ pub struct Field {
     pub(crate) tag: u32,
     /// Whether Go omits the field from JSON if its encoded value is the byte 0.
     pub(crate) is_omitted_if_0: bool,
-    /// Whether Go omits the field from JSON for the double 0, or a message that is null.
+    /// Whether Go omits the field from JSON if its value is the double 0, or a message whose JSON would be
+    /// null.
     pub(crate) is_omitted_if_null: bool,
     /// Index, plus 1, of the nearest preceding field that Go always writes to JSON, or 0.
     pub(crate) required_before: u8,

@@ -55,7 +55,7 @@ pub struct WireFields<'a> {
     rest: &'a [u8],
 }
 
-/// What follows one tag: a field, or the start or end of a group.
+/// The meaning of one tag: a field (with its value), or the start or end of a group.
 enum Part<'a> {
     Field(u32, WireValue<'a>),
     GroupStart(u32),

@@ -24,10 +24,10 @@ pub(crate) const ROLE: &str = "be-the-server";
 /// An attempt fails while another program uses this port for an outgoing connection.
 const ATTEMPTS: u32 = 500;
 
-/// A server process, which may not listen yet; it is killed on drop.
+/// A started server process. Dropping this value kills the process.
 pub(crate) struct Running {
     process: Child,
-    /// Standard input of the server process, which ends when this input is closed.
+    /// Standard input of the server process. The process ends when this input is closed.
     _input: ChildStdin,
 }
 

@@ -26,7 +26,7 @@ pub(crate) const KIND: usize = 0;
 /// Maximum time until the cache and the handler agree with the server.
 const HEALED: Duration = Duration::from_secs(20);
 
-/// The number and the revision of each object, by name.
+/// For each object name, the number that is stored in the object, and the object's revision.
 type States = BTreeMap<String, (u64, u64)>;
 
 /// A running informer of config maps, and the events that its handler has received.
@@ -121,7 +121,7 @@ impl Informed {
     }
 }
 
-/// Returns an object's name, number and revision.
+/// Returns an object's name, the number that is stored in the object, and the object's revision.
 ///
 /// # Errors
 /// Returns an error if this program did not write the object.

@@ -20,7 +20,7 @@ pub(crate) struct Known(BTreeMap<Key, History>);
 /// The last acknowledged state of one object, and its pending write.
 #[derive(Debug, Default)]
 struct History {
-    /// The last acknowledged number in the object, with its revision; `None` for no object.
+    /// The number and the revision of the last acknowledged state; `None` if the object did not exist.
     acknowledged: Option<(u64, u64)>,
     open: Open,
 }
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Returns an object with the number 1 at revision 5, and the pending write `open`.
+    /// Returns the expected state of one object: number 1 at revision 5, and the pending write `open`.
     fn known(open: Open) -> Known {
         let mut known = Known::default();
         known.tried(&key("a"), Some(1));

@@ -65,7 +65,7 @@ impl Key {
     }
 }
 
-/// Returns annotations with `value`, and with a text of at most `bytes` bytes that repeats the digits.
+/// Returns annotations with `value`, and with a text of at most `bytes` bytes that repeats its digits.
 pub(crate) fn annotations(value: u64, bytes: usize) -> Value {
     let digits = value.to_string();
     let padding = digits.repeat(bytes / digits.len());

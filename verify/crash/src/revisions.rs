@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 
 use crate::object::Key;
 
-/// The changed object, and the number stored in it, or `None` for a deletion.
+/// The changed object, and the number in its annotation `value`, or `None` for a deletion.
 pub(crate) type Change = (Key, Option<u64>);
 
 /// The changes that clients have received, by revision, and the highest received revision.
@@ -22,7 +22,7 @@ pub(crate) struct Revisions {
 }
 
 impl Revisions {
-    /// Records a received revision that is not the revision of a change.
+    /// Records a revision that a client has received without a change, such as the revision of a list.
     pub(crate) fn told(&mut self, revision: u64) {
         self.highest = self.highest.max(revision);
     }

@@ -44,16 +44,18 @@ const CALM_WRITES: usize = 10;
 /// Maximum number of kills in the search for one planted server bug.
 const BUG_LIVES: u64 = 60;
 
-/// Minimum kills of a full run, which must increase every counter in [`REQUIRED`].
+/// Minimum number of kills in a run that must increase every counter in [`REQUIRED`].
 const FULL_RUN: u64 = 100;
 
-/// Interval, in server processes, at which a client leaves a large database file to compact.
+/// Number of server processes after which a client enlarges the database file again.
+///
+/// The following processes then compact the large file.
 const BLOATED_EVERY: u64 = 100;
 
 /// Number of consecutive server processes that are killed while they compact a large file.
 const BLOATED_STARTS: u64 = 8;
 
-/// Maximum time from a server process's start to its kill, usually one or two seconds.
+/// Maximum time from a server process's start to its kill.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
 /// Interval, in server processes, between comparisons of the informer's cache with the server.
@@ -69,7 +71,7 @@ pub(crate) struct Arguments {
     /// Seed for writes and kill times; random if not given
     #[arg(long)]
     seed: Option<u64>,
-    /// Require that the checks detect each simulated server bug
+    /// `all`: run with each simulated server bug, and require that the checks detect it
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
 }
@@ -289,7 +291,7 @@ impl Lives {
         Ok(())
     }
 
-    /// Starts the writers, which run until the server ends or after `left` writes each.
+    /// Starts the writers. Each writer ends when the server ends, or after `left` writes.
     fn writers(
         &mut self,
         acknowledged: &Arc<watch::Sender<usize>>,
@@ -324,9 +326,9 @@ impl Lives {
         Ok(following)
     }
 
-    /// Checks that some client has received every revision that all watchers have passed.
+    /// Checks that each revision in the range that all watchers have covered was in a response or an event.
     ///
-    /// Only this check detects a lost deletion event, whose revision is in no response.
+    /// A deletion's revision is only in its watch event, so only this check detects a lost deletion event.
     fn find_gap(&self) -> Result<()> {
         let begun = self.watchers.iter().map(Watcher::begun).max();
         let last = self.watchers.iter().map(Watcher::last).min();

@@ -170,7 +170,9 @@ impl Watcher {
         Ok(true)
     }
 
-    /// Checks that the watcher has received all changes up to its last revision that any client received.
+    /// Checks that the watcher has received each change that any client received.
+    ///
+    /// The check covers the changes of the watcher's kind after `begun` up to `last`.
     ///
     /// # Errors
     /// Returns an error if a change is missing.

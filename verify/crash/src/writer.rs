@@ -19,7 +19,7 @@ use crate::{
     revisions::Revisions,
 };
 
-/// Number of objects that [`bloat`] creates: 20 MB. The server compacts files above 16 MiB.
+/// Number of objects that [`bloat`] creates, 20 MB in total. The server compacts files above 16 MiB.
 const BLOATED: usize = 80;
 /// Size in bytes of the text in each object of [`bloat`]. An object's annotations have at most 256 KiB.
 const BLOATED_BYTES: usize = 250_000;
@@ -27,7 +27,7 @@ const BLOATED_BYTES: usize = 250_000;
 /// Number of object names per writer and kind.
 const NAMES: usize = 4;
 
-/// Maximum size of an object's text in bytes, enough for several pages of 4 KiB.
+/// Maximum size in bytes of the text in an object. An object can fill several database pages of 4 KiB.
 const BYTES_MAX: usize = 12_000;
 
 /// The records that all clients share: acknowledged and pending writes, and received revisions.
@@ -49,7 +49,7 @@ pub(crate) struct Writer {
     pub(crate) left: Option<usize>,
 }
 
-/// The kind of a write request.
+/// The operation of a write request.
 #[derive(Clone, Copy)]
 enum Deed {
     Create,
@@ -59,7 +59,8 @@ enum Deed {
 }
 
 impl Notes {
-    /// Records the response to a write of the number `wanted`, or to a deletion if `wanted` is `None`.
+    /// Records the response to a request that writes the value `wanted`, or that deletes the object if it is
+    /// `None`.
     fn note(&self, key: Key, wanted: Option<u64>, answer: &Value) -> Result<()> {
         let Some(value) = wanted else {
             ensure!(answer["status"] == "Success", "{key}: {answer}");

@@ -21,7 +21,7 @@ use crate::{
 /// Maximum number of test cases per batch for an oracle, a Go process with client-go.
 const AT_ONCE: usize = 250;
 
-/// Maximum number of test cases per batch with a [`Counterpart`](crate::oracle::Counterpart).
+/// Maximum number of test cases per batch if this program answers client-go's requests during a test case.
 const IN_TURN: usize = 50;
 
 /// The running oracles: one Go process for each version of client-go.

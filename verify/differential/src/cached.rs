@@ -1,5 +1,6 @@
-//! Converts randomly drawn objects into objects of the library. Formats objects and deltas in the text
-//! notation that the Go programs with client-go also use.
+//! Converts randomly drawn objects into the types of `kube_informer`.
+//!
+//! Also formats objects and deltas in the text notation that the Go programs with client-go use.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ pub(crate) fn live(thing: &Thing) -> K {
     }
 }
 
-/// Converts a randomly drawn object into the type that the library's caches store.
+/// Converts a randomly drawn object into an [`Object`], the type that informer caches store.
 pub(crate) fn object(thing: &Thing) -> Object<K> {
     Object::new(live(thing)).expect("every drawn object has a name")
 }
@@ -95,7 +96,7 @@ pub(crate) fn show_unit(deltas: &[Delta<K>], initial: bool) -> String {
     format!("[{}]{initial}", deltas.join(", "))
 }
 
-/// Returns the name under which the coverage counts deltas of this type.
+/// Returns the name of the delta's type in the coverage report, which counts the tested cases.
 pub(crate) fn delta_label(delta: &Delta<K>) -> &'static str {
     match &delta.kind {
         DeltaKind::Added(_) => "delta Added",

@@ -10,19 +10,19 @@ use crate::{
     sequence::{Answer, Sequence, Step},
 };
 
-/// The comparison of one part of the library with client-go.
+/// A part of the library that is compared with its equivalent in client-go.
 pub(crate) struct Component {
-    /// The name of the component in this program and in the Go programs.
+    /// The name of the component, also in the Go programs that run client-go.
     pub(crate) name: &'static str,
     /// Draws a random sequence of operations.
     pub(crate) draw: fn(&mut Draw) -> Sequence,
     /// Returns the versions of client-go that can run the sequence.
     pub(crate) versions: fn(&Sequence) -> &'static [Version],
-    /// Runs the sequence on the library, with the deliberate fault if one is given.
+    /// Runs the sequence on the library, or on a variant of the library with the bug if one is given.
     pub(crate) replay: fn(&Sequence, Option<Bug>) -> Vec<Step>,
-    /// Creates the [`Counterpart`] that answers client-go's requests, if it sends requests.
+    /// Creates the [`Counterpart`], a fake API server, if client-go sends HTTP requests in this component.
     pub(crate) counterpart: Option<NewCounterpart>,
-    /// Behaviors, such as kinds of operations, that the library must show in a run.
+    /// The operation verbs and the behaviors of the library that the sequences of a run must cover.
     pub(crate) behaviours: &'static [&'static str],
     /// Returns the intentional difference that explains two different answers, if there is one.
     pub(crate) recognise: fn(&Moment<'_>) -> Option<Accepted>,
@@ -30,10 +30,10 @@ pub(crate) struct Component {
     pub(crate) must_not: fn(&Step) -> Option<&'static str>,
 }
 
-/// A function that creates the [`Counterpart`] that answers client-go's requests during a sequence.
+/// A function that creates the [`Counterpart`], a fake API server for client-go, for one sequence.
 pub(crate) type NewCounterpart = fn(&Sequence) -> Box<dyn Counterpart>;
 
-/// An operation with two different answers, in its sequence.
+/// An operation to which the library and client-go gave different answers.
 pub(crate) struct Moment<'a> {
     /// The sequence that contains the operation.
     pub(crate) sequence: &'a Sequence,
@@ -84,7 +84,7 @@ impl Moment<'_> {
     }
 }
 
-/// The [`Component::must_not`] of components without additional guarantees.
+/// A [`Component::must_not`] that never finds a violated guarantee.
 pub(crate) fn nothing_more(_: &Step) -> Option<&'static str> {
     None
 }

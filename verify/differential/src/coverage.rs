@@ -1,4 +1,4 @@
-//! Counts how often the library shows each behavior in the sequences of a run.
+//! Counts how often the library shows each behavior in the operation sequences of a run.
 //!
 //! A behavior is, for example, a kind of operation or a type of delta. Each component, which is the
 //! comparison of one part of the library, lists its behaviors. A run fails if one of these behaviors occurs
@@ -20,7 +20,7 @@ use crate::{
 /// Required minimum of the median number of operations per sequence.
 const MEDIAN_LENGTH: usize = 40;
 
-/// Number of times that each behavior and each intentional difference occurs in a run of one [`Component`].
+/// Counts of the behaviors, and of the intentional differences from client-go, in a run of one [`Component`].
 #[derive(Debug, Default)]
 pub(crate) struct Coverage {
     lengths: Vec<usize>,
@@ -30,7 +30,7 @@ pub(crate) struct Coverage {
     compared: Counts<(Version, &'static str)>,
     /// Number of occurrences of each intentional difference, by name.
     accepted: Counts<&'static str>,
-    /// Number of each intentional difference, by the library's behavior in the same operation.
+    /// By behavior: how often each intentional difference occurred in operations with this behavior.
     differing: BTreeMap<&'static str, Counts<&'static str>>,
 }
 

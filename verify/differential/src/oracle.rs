@@ -55,7 +55,7 @@ pub(crate) trait Counterpart {
     /// Returns an error if the line is malformed.
     fn hear(&mut self, line: &str) -> Result<Option<String>>;
 
-    /// Ends the sequence, and returns `answers` with the data that the counterpart has recorded.
+    /// Ends the sequence, adds the data that the counterpart has recorded to `answers`, and returns them.
     fn end(&mut self, answers: Vec<Option<Answer>>) -> Vec<Option<Answer>>;
 }
 

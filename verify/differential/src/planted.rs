@@ -3,7 +3,7 @@
 //! The tests with planted bugs prove that the comparison with client-go detects faults.
 //!
 //! Most planted bugs are in this module, as faulty wrappers of the library's queues, stores and list-watch
-//! sources. The other planted bugs are in the modules that run the sequences on the library.
+//! sources. The other planted bugs are in the modules that run the test operations on the library.
 
 use futures_core::future::BoxFuture;
 use harness::bugs;

@@ -73,7 +73,7 @@ const VERBS: [&str; 20] = [
     "unsupported",
 ];
 
-/// Names of all behaviors that a run must show: the verbs and [`SEEN`].
+/// Names that the coverage report of a run must contain: the verbs of all operations, and [`SEEN`].
 const BEHAVIOURS: &[&str] = &{
     let mut behaviours = [""; VERBS.len() + SEEN.len()];
     let mut at = 0;
@@ -127,7 +127,7 @@ const REFUSALS: [&str; 9] = [
     "reset",
 ];
 
-/// Number of first failures in [`REFUSALS`] that client-go's REST client does not retry.
+/// Number of entries at the start of [`REFUSALS`] that client-go's REST client does not retry.
 const UNREPEATED: usize = 6;
 
 /// Error statuses with which the server rejects only watch requests, in addition to [`REFUSALS`].

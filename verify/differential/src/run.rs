@@ -29,10 +29,10 @@ const FIXED: &str = "verify/differential/seeds.toml";
 /// A range of fixed seeds for all components, and additional seeds for single components.
 type Fixed = seeds::Fixed<BTreeMap<String, Vec<u64>>>;
 
-/// Maximum number of failing sequences per component that are shortened and printed.
+/// Maximum number of failing test cases per component that are shortened and printed.
 const SHOWN: usize = 3;
 
-/// Number of seeds from which every intentional difference of a component must occur.
+/// Minimum number of seeds of a run in which every intentional difference of a component must occur.
 const FULL_RUN: usize = 1000;
 
 /// Maximum number of seeds with which the command tries to find one planted bug.
@@ -54,15 +54,17 @@ pub(crate) struct Arguments {
     /// Compare only this component
     #[arg(long)]
     component: Option<String>,
-    /// Print how often each behavior occurred and was compared with each client-go version
+    /// Print how often each behavior occurred, and how often it was compared with each client-go version
     #[arg(long)]
     counts: bool,
 }
 
-/// Compares the library with client-go, or searches for deliberate bugs, and returns whether that succeeded.
+/// Compares the library with client-go, or tests whether the comparison finds the planted bugs.
+///
+/// Planted bugs are deliberate defects. Returns whether the library passed, or all planted bugs were found.
 ///
 /// # Errors
-/// Returns an error if an oracle fails, or if a file can't be read or written.
+/// Returns an error if a program that runs client-go fails, or if a file can't be read or written.
 pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
     let wanted = |component: &&&Component| {
         let name = arguments.component.as_ref();
@@ -133,7 +135,9 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Compares the sequences of these seeds, prints the results, and returns the success and the coverage.
+    /// Runs one comparison per seed, and prints the results.
+    ///
+    /// Returns whether all comparisons passed, and the coverage.
     fn judge(&mut self, seeds: &[u64], origin: Origin) -> Result<(bool, Coverage)> {
         let component = self.component;
         let fresh = origin == Origin::Fresh;
@@ -175,9 +179,9 @@ impl Judge<'_> {
     }
 }
 
-/// Returns a message for each intentional difference that occurred but is not described.
+/// Returns a message for each intentional difference that occurred but is not in [`divergences::FILE`].
 ///
-/// If `complete`, also returns one for each described difference that never occurred.
+/// If the run was `complete`, also returns a message for each difference in the file that never occurred.
 fn strays(
     component: &Component,
     divergences: &Divergences,

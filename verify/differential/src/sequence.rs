@@ -21,7 +21,7 @@ pub(crate) struct Sequence {
     pub(crate) operations: Vec<Operation>,
 }
 
-/// One operation on a component, whose verb determines the used fields.
+/// One operation on a component. The verb of the operation determines which fields are used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Operation {
     /// The name of the operation, such as `add`.
@@ -47,7 +47,7 @@ pub(crate) struct Thing {
     pub(crate) key: String,
     /// Resource version of the object; empty if the object has none.
     pub(crate) revision: String,
-    /// Values of the object by the name of their index or label, separated by commas.
+    /// The object's values for each index or label, by its name. Several values are separated by commas.
     pub(crate) values: BTreeMap<&'static str, String>,
 }
 

@@ -59,7 +59,7 @@ fn drop_parts(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> 
     }
 }
 
-/// Halves the number of the operation at index `at` while the sequence still fails.
+/// Halves the field `number` of the operation at index `at`, as long as the sequence still fails.
 fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     loop {
         let mut less = finding.sequence.clone();
@@ -73,7 +73,7 @@ fn lessen(finding: &mut Finding, at: usize, judge: Judge<'_>) -> Result<()> {
     }
 }
 
-/// Returns whether the sequence `other` fails, and stores a failing sequence in `finding`.
+/// Runs the sequence `other`, and returns whether it fails. If it fails, stores it in `finding`.
 fn still_fails(finding: &mut Finding, mut other: Sequence, judge: Judge<'_>) -> Result<bool> {
     let Some(failure) = judge(&other)? else {
         return Ok(false);
@@ -92,7 +92,7 @@ mod tests {
         sequence::{Operation, Thing},
     };
 
-    /// Simulates a failure at the first object `x` after a `pass` operation of 5 or more.
+    /// Returns a failure at the first operation on `x` after a `pass` operation whose `number` is 5 or more.
     fn difference(sequence: &Sequence) -> Option<Failure> {
         let operations = &sequence.operations;
         let long = |operation: &Operation| operation.verb == "pass" && operation.number >= 5;

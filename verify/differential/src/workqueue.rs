@@ -1,8 +1,8 @@
 //! Compares the library's `RateLimitingQueue` with client-go's rate limiting queue. Several workers receive
 //! items in virtual time.
 //!
-//! An answer contains the items that workers receive and the times at which they receive them, but not which
-//! worker receives an item.
+//! The comparison checks which items the workers receive, and at which times. It does not check which worker
+//! receives an item.
 
 mod workers;
 use harness::draw::Choose as _;
@@ -14,7 +14,7 @@ use crate::{
     sequence::{Answer, Limiter, Operation, Sequence, Step},
 };
 
-/// Defines how the two queues are compared: the sequences, their runs and the checks.
+/// The functions that generate sequences of queue operations, run them on the library, and check the results.
 pub(crate) const COMPONENT: Component = Component {
     name: "workqueue",
     draw,

@@ -49,13 +49,13 @@ pub(crate) struct Arguments {
     /// Also run mutations seeded by this text, for example by the commit's id
     #[arg(long, value_name = "TEXT")]
     fresh: Option<String>,
-    /// Time per target after which no further mutated input starts
+    /// Seconds per target after which no further mutated input starts
     #[arg(long, value_name = "SECONDS")]
     time: Option<u64>,
     /// Run the named target only on this input, such as a saved failure
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Plant each known bug in turn, and require that the fuzz targets find it
+    /// Insert each deliberate bug in turn, and require that the fuzz targets find it
     #[arg(long, value_parser = ["all"])]
     planted: Option<String>,
     /// Run the named target in this process, without a memory limit
@@ -63,9 +63,9 @@ pub(crate) struct Arguments {
     here: bool,
 }
 
-/// Replays one input, runs the selected targets, or searches for all planted bugs.
+/// Replays one input, runs the selected targets, or checks that the targets find deliberately inserted bugs.
 ///
-/// Returns true if no target failed, or if every planted bug was found.
+/// Returns true if no target failed, or if the targets found every inserted bug.
 ///
 /// # Errors
 /// Returns an error if a target does not exist, or if a file can't be read or written.

@@ -41,7 +41,7 @@ pub trait Choose {
         unreachable!("{at} is less than the sum of all weights")
     }
 
-    /// Returns a random subset of the values in `of`, whose probabilities are in percent.
+    /// Returns each value in `of` with its own probability, which is in percent.
     fn subset<T: Copy>(&mut self, of: &[(u32, T)]) -> Vec<T> {
         let on = of.iter().filter(|(percent, _)| self.chance(*percent));
         on.map(|(_, value)| *value).collect()

@@ -13,7 +13,7 @@ pub trait Planted: Copy + fmt::Display + 'static {
     /// All planted bugs, in the order in which the program searches for them.
     const ALL: &'static [Self];
 
-    /// Returns the component or the fuzz target of the bug, or an empty text.
+    /// Returns the name of the component or fuzz target that contains the bug; empty if none was set.
     fn place(self) -> &'static str;
 }
 

@@ -30,7 +30,7 @@ pub struct Selection {
     /// Run 500 seeds derived from this text, for example from the commit's id
     #[arg(long, value_name = "TEXT")]
     pub fresh: Option<String>,
-    /// Run with each planted bug in turn, a deliberate bug that the program must find
+    /// Run once with each planted bug, which is a deliberate defect that the program must find
     #[arg(long, value_parser = ["all"])]
     pub planted: Option<String>,
 }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 /// Removes as many elements as possible from an input that must still fail.
 ///
-/// `without` removes a range of elements if the input still fails without them, and returns the remaining
-/// number, or `None`.
+/// `without` removes a range of elements and returns the number of remaining elements. If the input would not
+/// fail without the range, `without` keeps the range and returns `None`.
 ///
 /// # Errors
 /// Returns the first error of `without`, which ends the search.

@@ -67,7 +67,7 @@ impl Seen {
         }
     }
 
-    /// Counts faults by name, without numbers except for a leading status code.
+    /// Counts each fault by its name. Omits words with digits from the name, except a leading status code.
     pub(crate) fn hits(&mut self, faults: &[String]) {
         for fault in faults {
             let is_status = |word: &str| word.parse::<u16>().is_ok_and(|status| status >= 400);
@@ -181,7 +181,8 @@ const EDGES: [&str; 14] = [
     "watching → opening",
 ];
 
-/// Names of the faults that must affect a request, without numbers except for a leading status code.
+/// Names of the faults that must affect a request. Words with digits are omitted, except a leading status
+/// code.
 const HITS: [&str; 28] = [
     "401",
     "410",

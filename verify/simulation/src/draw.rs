@@ -168,7 +168,7 @@ impl Drawing {
         }
     }
 
-    /// Selects the virtual time between two steps: usually at most 10 s, or 60 s to 400 s.
+    /// Selects the virtual time between two steps: usually at most 10 s, and rarely from 60 s to 400 s.
     fn pause(&mut self) -> Duration {
         if self.rng.u8(..30) == 0 {
             return Duration::from_secs(self.rng.u64(60..400));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-/// Maximum recovery time, in seconds, with one backoff pause of 30 s that jitter doubles.
+/// Maximum recovery time, in seconds, if the informer backs off once: at most 30 s, doubled by jitter.
 const ONE_PAUSE: u64 = 60;
 
 /// Maximum delay, in seconds, of responses by the fault "answers delayed".
@@ -23,7 +23,7 @@ pub(crate) const FROZEN: &str = "watch frozen";
 /// Name of the fault after which watches frozen by [`FROZEN`] continue, without loss of events.
 pub(crate) const THAWED: &str = "watch thawed";
 
-/// Name of the fault that makes a watch repeat the last state of an object.
+/// Name of the fault that sends a cached object's current state to a watch once more.
 pub(crate) const OLD_OBJECT: &str = "old object sent again";
 
 /// Maximum recovery time, in seconds, after two consecutive failures.
@@ -134,9 +134,9 @@ const fn harmful(harm: Harm, kind: Kind) -> Kind {
     Kind { harm, ..kind }
 }
 
-/// Number of requests affected by a fault that must last until all faults are cleared.
+/// Number of requests that a fault affects if it must stay active until all faults are cleared.
 ///
-/// An informer sends fewer requests while the fault is active.
+/// The number exceeds the requests that an informer sends in this time.
 const WITHOUT_END: u32 = 60;
 
 /// All kinds of faults.

@@ -25,13 +25,13 @@ struct Heard {
     at_sync: Option<States>,
     /// Resync period of the handler; zero disables resyncs.
     every: Duration,
-    /// Registration time, which limits the number of resyncs; `None` for no check.
+    /// Registration time, used to detect resyncs that are too early; `None` disables this check.
     since: Option<Instant>,
     /// Whether `Added` events before the initial-sync marker may have `in_initial_list: false`.
     ///
-    /// This is permitted with several sources or a filter.
+    /// They may if the informer lists several namespaces separately, or if the handler has a filter.
     begins_early: bool,
-    /// Whether a fault has changed the events, so an update may have two equal objects.
+    /// Whether an injected fault permits updates whose old and new objects are equal.
     lied: bool,
     lines: Vec<String>,
     /// Description of the first inconsistent event; `None` if all events were consistent.
@@ -98,7 +98,7 @@ impl History {
         self.0.lock().resynced.clone()
     }
 
-    /// Records that a fault has changed the events, so an update may have two equal objects.
+    /// Permits updates whose old and new objects are equal; called when a fault that causes them is injected.
     pub(crate) fn lied(&self) {
         self.0.lock().lied = true;
     }
@@ -111,7 +111,8 @@ impl History {
         std::mem::take(&mut self.0.lock().lines)
     }
 
-    /// Records an `Added` event of the initial list, for the planted bug `LateWithoutBarrier`.
+    /// Records an `Added` event with `in_initial_list: true`, which a deliberate bug delivers in place of the
+    /// informer.
     pub(crate) fn note<K: Resource>(&self, object: &Object<K>) {
         let event = Event::Added {
             object: object.clone(),

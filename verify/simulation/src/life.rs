@@ -186,7 +186,9 @@ pub(crate) struct Handler {
 }
 
 impl Setting {
-    /// Returns whether the informer observes an object in `namespace`, with `app=web` if `web`.
+    /// Returns whether the informer observes an object in the namespace `namespace`.
+    ///
+    /// `web` is whether the object has the label `app=web`.
     pub(crate) fn wants(&self, namespace: &str, web: bool) -> bool {
         match self.scope {
             Scope::Everywhere => true,

@@ -32,7 +32,7 @@ const SHOWN: usize = 3;
 /// Minimum number of seeds for which the coverage is checked, because fewer can miss behaviors.
 const FULL_RUN: usize = 500;
 
-/// Maximum number of seeds that the simulation runs to find a planted bug.
+/// Maximum number of seeds that the simulation runs to find one deliberate bug.
 const BUG_SEEDS: u64 = 1000;
 
 /// The arguments of the command line.

@@ -162,7 +162,7 @@ impl Truth {
         }
     }
 
-    /// Returns whether the server had the state `have`, or `None` if no state was recorded at the revision.
+    /// Returns whether the server had the state `have` at `revision`; `None` if no state was recorded for it.
     pub(crate) fn was(
         &self,
         revision: u64,

@@ -191,7 +191,7 @@ struct Body {
     wire: Wire,
     /// Converter of the body to JSON; `None` if the body is JSON.
     converter: Option<Converter>,
-    /// Checker of the source's requests, which receives each line of a watch.
+    /// Checker of the requests' order and backoff. This body reports each line to it; `None` if not a watch.
     pace: Option<Arc<Mutex<Pace>>>,
     /// Whether this is a streaming list whose final bookmark has not arrived.
     is_listing: bool,

@@ -37,15 +37,18 @@ use crate::{
     wire::Wire,
 };
 
-/// Maximum time in which an informer's task ends; the slowest callback takes 200 ms.
+/// Maximum time from the stop of an informer to the end of its task.
+///
+/// The task may wait for a handler, whose slowest callback takes 200 ms.
 const STOPS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Time after which every response has arrived; faults delay by at most 20 s.
 const ON_ITS_WAY: Duration = Duration::from_secs(30);
 
-/// Minimum permitted recovery time of an informer that lists in pages.
+/// Lower bound of the permitted recovery time if the informer lists in pages.
 ///
-/// The list's revision can expire before the watch, and then two backoff pauses of 60 s are needed.
+/// The list's revision can expire before the watch opens. The recovery then includes two backoff pauses of
+/// 60 s.
 const IN_PAGES: Duration = Duration::from_secs(121);
 
 /// Description of a property that a simulated run has violated.
@@ -97,13 +100,15 @@ struct World<'a, K> {
     rng: Rng,
     informer: Running<K>,
     users: Vec<User<K>>,
-    /// Tasks that check the cache when it reflects a write of the user.
+    /// Tasks that wait until the cache contains the write of a simulated user, and then check the cache.
     reads: JoinSet<Result<(), Wrong>>,
-    /// Whether the server had states that `truth` lacks, as during a namespace's deletion.
+    /// Whether `truth`, which records the server after each step, lacks states in between.
+    ///
+    /// This happens if one step deletes several objects, as the deletion of a namespace does.
     gaps: bool,
-    /// Names of past faults after which some checks are skipped, such as lost events.
+    /// Names of the past faults, such as "event lost", because of which some checks are skipped.
     harm: BTreeSet<&'static str>,
-    /// Times and objects of cache reads that failed to decode.
+    /// Objects in the cache that failed to decode when they were read, each with the time of the read.
     unreadable: Vec<(Instant, Object<K>)>,
     outcome: Outcome,
 }

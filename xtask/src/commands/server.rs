@@ -1,4 +1,4 @@
-//! Starts the embedded API server with a documented command, and stops it with SIGINT.
+//! Starts the embedded API server with a command from the documentation, and stops it with SIGINT.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const STOP_MAX: Duration = Duration::from_secs(20);
 /// Exit code of a server after SIGINT, as documented in `docs/server.md`.
 const INTERRUPTED: i32 = 130;
 
-/// A running server that a documented command has started.
+/// A running server that a command from the documentation has started.
 pub(super) struct Server {
     process: Process,
     access: Access,

@@ -14,7 +14,7 @@ use super::server::Server;
 /// Maximum duration of a command that uses a server.
 const RUN_MAX: Duration = Duration::from_secs(60);
 
-/// Maximum duration, including compilation, of a command that runs with additional options.
+/// Maximum duration, including compilation, of a command that [`Session::shorten`] runs.
 const SHORTENED_MAX: Duration = Duration::from_secs(600);
 
 /// Maximum time until a command with `--watch` prints its first line.

@@ -40,7 +40,7 @@ pub(super) fn findings(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Returns a line for each dependency on a workspace crate that requires another version.
+/// Returns a line for each dependency on a workspace crate that requires another version than the package's.
 fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     let required = format!("^{}", package.version);
     let own = package.dependencies.iter().filter(move |dependency| {
@@ -53,7 +53,9 @@ fn dependencies(package: &Package) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a line for each public feature that `[package.metadata.docs.rs]` does not list.
+/// Returns a line for each feature that `[package.metadata.docs.rs]` does not list.
+///
+/// The feature `default` and features whose names start with `__` need not be listed.
 fn documented(package: &Package) -> Vec<String> {
     let is_library = package
         .targets

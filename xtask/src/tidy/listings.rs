@@ -76,7 +76,8 @@ fn block<'a, 'b>(lines: &'b [&'a str]) -> Option<&'b [&'a str]> {
     first.starts_with("```").then(|| &rest[..end])
 }
 
-/// Returns whether `file` contains `block` as consecutive lines, which may be indented equally.
+/// Returns whether `file` contains `block` as consecutive lines. In `file`, all of them may have the same
+/// additional indentation.
 fn stands_in(block: &[&str], file: &[&str]) -> bool {
     let Some(first) = block.first() else {
         return false;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::finding::Finding;
 use crate::tree::Tree;
 
-/// A line `key = value` of a `Cargo.toml`, with its TOML table.
+/// A line `key = value` of a `Cargo.toml`, and the TOML table that contains the line.
 pub(super) struct Entry<'a> {
     pub(super) table: &'a str,
     pub(super) key: &'a str,

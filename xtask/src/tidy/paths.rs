@@ -67,7 +67,8 @@ pub(super) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<NamedPath<'a>> {
     found
 }
 
-/// Adds the path or group of paths at the token `at` to `found`, each after `prefix`.
+/// Adds the path at the token `at`, or each path of the group at `at`, to `found`. Each path starts with
+/// `prefix`.
 ///
 /// Returns the index of the first token after the path or the group.
 fn members<'a>(

@@ -74,7 +74,7 @@ fn is_defect(cell: &str) -> bool {
     !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Returns the path `map`, the line number, counted from 1, and the text of each text in backticks.
+/// Returns each text in backticks as a tuple of the path `map`, the line number from 1, and the text.
 fn all_quoted<'a>(
     tree: &'a Tree,
     map: &'a str,

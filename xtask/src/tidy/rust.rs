@@ -80,7 +80,7 @@ pub(super) fn is_word(byte: u8) -> bool {
     byte == b'_' || byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 
-/// Splits code without comments and literals, as in [`Source::code`], into tokens.
+/// Splits `code` into tokens. The code must not contain comments or literals; see [`Source::code`].
 pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     let bytes = code.as_bytes();
     let (mut at, mut line, mut tokens) = (0, 1, Vec::new());
@@ -145,7 +145,7 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns the end of the item that starts at the byte offset `start`: a `;` or a block `{…}`.
+/// Returns the byte offset after the item that starts at `start`. An item ends with `;` or a block `{…}`.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = code.as_bytes().get(at) {

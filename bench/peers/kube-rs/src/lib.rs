@@ -34,7 +34,7 @@ struct Arguments {
     flags: Flags,
 }
 
-/// Runs the measurement that the command line selects, and prints one line of JSON.
+/// Creates a Tokio runtime, runs the measurement that the command line selects, and prints one line of JSON.
 ///
 /// # Errors
 /// Returns an error if the flags are incomplete or the measurement fails.

@@ -57,7 +57,7 @@ pub(super) fn tables(clients: &[usize], samples: &Samples) -> String {
     text + &choices(clients, samples)
 }
 
-/// Returns the result table for `clients` simultaneous clients, with one row per case.
+/// Returns the result table for `clients` simultaneous clients, with one row per benchmark case.
 fn figures(clients: usize, samples: &Samples) -> String {
     let heads = COLUMNS.iter().map(|column| column.0);
     let mut table = row(std::iter::once("").chain(heads));

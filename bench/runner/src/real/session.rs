@@ -1,7 +1,7 @@
 //! Runs the measurements of `cargo xtask bench real` one after the other.
 //!
-//! A measurement consists of rounds. A round has one block for each combination of a case and a number of
-//! clients. A block has several runs.
+//! A measurement consists of rounds. A round has one block for each combination of a case (a program with its
+//! arguments) and a number of clients. A block has several runs.
 //!
 //! Guarantees: each block starts a new kube-apiserver process that uses the same etcd.
 //!

@@ -1,4 +1,5 @@
-//! Generates templates of Secrets that contain keys, certificates and tokens.
+//! Generates Secrets with keys, certificates and tokens, as templates from which a corpus generates its
+//! objects.
 //!
 //! Guarantees: the data of each Secret consists of random bytes, so compression does not make the data
 //! smaller.
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 use super::workload::{Workload, one_of};
 use crate::slot::{Slot, Slots};
 
-/// Returns the template of a Secret with a key, a certificate and a token of `workload`.
+/// Returns the template of the Secrets of `workload`, with a placeholder from `slots` for each value that
+/// differs between them.
 pub(super) fn secret(workload: &Workload, rng: &mut Rng, slots: &mut Slots) -> Value {
     let Workload {
         name, namespace, ..

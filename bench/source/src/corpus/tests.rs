@@ -17,7 +17,7 @@ fn json(corpus: &Corpus, at: usize) -> Value {
     serde_json::from_str(&format!("{}{members}", corpus.kind().json_start())).unwrap()
 }
 
-/// Removes all members whose value is null from `value`, at every depth.
+/// Removes every object member that is null, at every depth.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

@@ -86,7 +86,7 @@ struct Status {
     code: i32,
 }
 
-/// Decodes the message in the `runtime.Unknown` envelope `bytes` of a `v1` object of the kind `kind`.
+/// Checks that the envelope `runtime.Unknown` in `bytes` states `v1` and `kind`, and decodes its message.
 fn open<M: Message + Default>(bytes: &[u8], kind: &str) -> M {
     let unknown = Unknown::decode(bytes.strip_prefix(b"k8s\0").unwrap()).unwrap();
     let types = unknown.types.unwrap();

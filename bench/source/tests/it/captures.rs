@@ -81,7 +81,8 @@ impl Case {
         }
     }
 
-    /// Returns a new object server's response to the request, with three changes during a watch.
+    /// Starts an object server, and returns its response to the request. During a watch, changes three
+    /// objects.
     async fn served(&self) -> Wire {
         let served = Served::new(self.kind, 60).await;
         let path = format!("{}{}", self.kind.kind().path(), self.query);
@@ -129,7 +130,8 @@ async fn over_http2_from(served: &Served, path: &str, accept: &str) -> Wire {
 
 /// Returns the chunk lengths with which Go's HTTP server, with a buffer of `buffer` bytes, sends `writes`.
 ///
-/// Whether Go sends its buffer after a write with `may_flush` depends on timing, so `chunks` determines it.
+/// Depending on timing, Go may send its buffer after a write with `may_flush`. This function assumes that Go
+/// did so if one of `chunks`, the chunks of the response, ends there.
 fn chunks_of(writes: &[Write], buffer: usize, chunks: &[Vec<u8>]) -> Vec<usize> {
     let ends: BTreeSet<usize> = chunks
         .iter()

@@ -40,7 +40,7 @@ pub(crate) struct Cpu {
 /// A running child process, which listens on `address`. Dropping the value kills the process.
 pub(crate) struct Subject {
     child: Child,
-    /// Standard input of the child, which ends after this pipe is closed.
+    /// Standard input of the child. The child ends after this pipe is closed.
     _input: ChildStdin,
     pub(crate) address: SocketAddr,
     _output: BufReader<ChildStdout>,

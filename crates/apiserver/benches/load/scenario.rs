@@ -21,7 +21,7 @@ const LAG_MAX: Duration = Duration::from_secs(1);
 /// Maximum time from the last write until all watchers have received all events.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum CPU time of the server per event, in microseconds, in the median second.
+/// Maximum CPU time of the server per delivered event, in microseconds: the median over the seconds of a run.
 const DELIVERY_MAX: f64 = 9.0;
 
 /// Minimum ratio of the measured write rate to the requested rate.

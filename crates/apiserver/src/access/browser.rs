@@ -33,7 +33,7 @@ pub(super) fn refusal(parts: &Parts) -> Option<ApiError> {
     Some(refused("Origin", &origin))
 }
 
-/// Returns whether `host`, with or without a port, is `localhost`, loopback or empty.
+/// Returns whether `host`, with or without a port, is `localhost`, a loopback address or empty.
 fn is_own(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else {
         return host.is_empty();

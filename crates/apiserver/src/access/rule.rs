@@ -73,7 +73,8 @@ impl Rule {
 
     /// Restricts the rule to these namespaces.
     ///
-    /// The rule then allows no request for all namespaces and no request for a cluster-scoped resource.
+    /// The rule then does not allow requests that span all namespaces, or requests for cluster-scoped
+    /// resources.
     pub fn in_namespaces<'a>(mut self, namespaces: impl IntoIterator<Item = &'a str>) -> Rule {
         self.namespaces.extend(owned(namespaces));
         self
@@ -107,7 +108,7 @@ impl Rule {
             && any_of(&self.namespaces, &attributes.namespace)
     }
 
-    /// Returns whether the rule applies to `user` in `namespace`, for any verb and resource.
+    /// Returns whether the rule applies to `user` in `namespace`. Does not check verbs and resources.
     pub(super) fn applies(&self, user: &User, namespace: &str) -> bool {
         let namespaces = &self.namespaces;
         self.is_for(user)

@@ -233,7 +233,7 @@ impl Disturbance {
         }
     }
 
-    /// Returns the number of bytes until a fault ends a chunk or the body, or `u64::MAX`.
+    /// Returns the number of bytes until a fault ends a chunk or the body, or `u64::MAX` if none does.
     fn room(&mut self) -> u64 {
         let at = self.bytes;
         let mut room = u64::MAX;

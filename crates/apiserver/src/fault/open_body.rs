@@ -57,7 +57,7 @@ struct Inbox {
 struct Orders {
     end: Option<Ending>,
     frozen: bool,
-    /// Number of orders to resume that the body has received so far.
+    /// Number of resume orders that the body has received so far.
     thaws: u64,
     /// Whether the body has received the order to remove its faults.
     released: bool,
@@ -80,7 +80,7 @@ struct Disturbed {
     pause: Option<Pin<Box<Sleep>>>,
     /// [`Orders::thaws`] at the time a fault froze the body. The next increase resumes the body.
     frozen_at: Option<u64>,
-    /// Whether the data before an [`Ending::Break`] was flushed.
+    /// Whether the body has paused before an [`Ending::Break`], so that the connection writes earlier data.
     breaks: bool,
     /// Whether the wrapped body `inner` has ended.
     drained: bool,
@@ -92,8 +92,8 @@ struct Disturbed {
 impl OpenBodies {
     /// Registers the response body of `request` before it is sent.
     ///
-    /// For a watch, the caller must hold the store's lock until the watch is registered, too, so that a fault
-    /// action affects both or neither.
+    /// For a watch, the caller must hold the store's lock until the watch is in the watch cache. Otherwise a
+    /// fault action could affect the body but not the watch.
     pub(crate) fn enter(
         &self,
         requests: &Arc<Recorder>,
@@ -290,7 +290,10 @@ impl Disturbed {
         None
     }
 
-    /// Polls the inner body. `Ready(None)` means that the caller must continue with `steps`.
+    /// Polls `inner` for the next chunk.
+    ///
+    /// Returns `Ready(None)` if no chunk can be returned directly. The caller must then execute the next of
+    /// `steps`, or end the body if `inner` has ended and no steps are left.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BoxError>>> {
         Poll::Ready(match ready!(self.inner.poll_chunk(cx)) {
             Some(Ok(chunk)) => {

@@ -1,4 +1,4 @@
-//! Parses the text of a fault plan into statements: seeds, rules and actions.
+//! Parses the text of a fault plan into statements: random seeds, rules and actions.
 //!
 //! Guarantees:
 //! - A plan with a mistake has no effect. The error contains the position of the first mistake and the

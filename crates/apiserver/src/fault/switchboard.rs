@@ -239,7 +239,8 @@ impl Switchboard {
             .collect()
     }
 
-    /// Returns a fault plan with the current seed, rules, freezes and refusal of connections.
+    /// Returns a fault plan with the current seed, the rules, the `freeze` actions in effect, and the refusal
+    /// of connections.
     pub(crate) fn plan(&self) -> String {
         let rules = self.rules.lock();
         let mut plan = format!("seed {}\n", rules.seed);

@@ -115,7 +115,7 @@ mod tests {
     use crate::kinds::Kinds;
     use crate::kinds::schema::{Definition, Schema, Structure};
 
-    /// Appends the fields of `definition` and of its nested types that `known` rejects to `found`.
+    /// Appends to `found` the fields of `definition` and of its nested types that `known` rejects.
     fn missing(
         definition: &'static Definition,
         known: Known,

@@ -44,7 +44,7 @@ struct Medium {
 struct Survivor {
     synced: Vec<u8>,
     unsynced: Vec<Unsynced>,
-    /// Number of disk calls before the power fails; `None` if it does not fail.
+    /// Number of disk calls before the power fails; `None` if no failure is scheduled.
     calls_left: Option<u64>,
     /// Content of the database file after the loss of power.
     left: Option<Vec<u8>>,

@@ -60,7 +60,7 @@ enum Shape {
 pub(crate) enum MergeStrategy {
     /// Merges maps, and replaces lists and scalars.
     Default,
-    /// Merges lists by the merge key with this name, or as sets without a merge key.
+    /// Merges lists by the merge key with this name. `None` means that lists are merged as sets of values.
     MergeList(Option<&'static str>),
     /// The patch's value replaces the object's value.
     Replace,

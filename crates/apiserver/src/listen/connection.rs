@@ -53,7 +53,7 @@ const STREAMS_MAX: u32 = 1_000;
 /// Maximum time for the TLS handshake and for a request head, as in Kubernetes (`ReadHeaderTimeout`).
 const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// Interval between checks for open HTTP/2 streams; two checks without any end the connection.
+/// Interval between checks for open HTTP/2 streams. The connection ends after two checks that find no stream.
 ///
 /// The value is the `IdleTimeout` in Kubernetes' `secure_serving.go`.
 const IDLE_MAX: Duration = Duration::from_secs(90);
@@ -62,7 +62,7 @@ const IDLE_MAX: Duration = Duration::from_secs(90);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Maximum size in bytes of an HTTP/2 request head: a URL and a token of 32 KiB each, and the rest.
+/// Maximum size in bytes of an HTTP/2 request head: 32 KiB each for the URL, a token and all other headers.
 const HEADER_BYTES_MAX: u32 = 96 * 1024;
 
 /// Future that completes with the server's response to one request.
@@ -95,7 +95,7 @@ struct Requests {
     server: Server,
     /// User of the peer's client certificate, if the peer sent one.
     peer: Option<Peer>,
-    /// Added to each request on a port that only programs on this machine can reach.
+    /// Request extension that marks each request of a loopback connection without TLS.
     own_machine: Option<OwnMachine>,
     /// Notified by each request that arrives on the connection.
     asked: Arc<Notify>,

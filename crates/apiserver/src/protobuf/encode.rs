@@ -71,7 +71,7 @@ impl Schema {
         encode_message(self.message, &object).ok()
     }
 
-    /// Returns an object in an envelope, or `None` if the object does not fit the message type.
+    /// Returns an object in its envelope (`runtime.Unknown`), or `None` if it does not fit the message type.
     ///
     /// `json` is the object without `apiVersion` and `kind`.
     pub(crate) fn object(&self, json: &[u8]) -> Option<Vec<u8>> {

@@ -110,7 +110,7 @@ impl Query {
 
     /// Validates the query options of a write, and returns whether the write is a dry run.
     ///
-    /// `options` is the name of the type in Kubernetes, such as `PatchOptions`.
+    /// `options` is the name of Kubernetes' type for these options, such as `PatchOptions`.
     ///
     /// # Errors
     ///

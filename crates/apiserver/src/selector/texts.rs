@@ -1,4 +1,4 @@
-//! Stores the label strings or the field values of one object in a compact list.
+//! Stores the labels (keys and values) or the field values of one object in a compact list.
 //!
 //! Guarantees: the list is immutable, and uses two allocations for any number of strings.
 

@@ -54,7 +54,7 @@ pub(crate) struct TableShape {
 struct FrameKey {
     event_type: EventType,
     shape: Shape,
-    /// Index of the resource and its API version in the registry.
+    /// [`Resource::ordinal`] of the resource, which is different for each API version.
     version: usize,
 }
 

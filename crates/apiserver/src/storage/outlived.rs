@@ -39,7 +39,7 @@ impl Outlived {
         }
     }
 
-    /// Drops `event`, and records the event's old object version if a list or watch still needs it.
+    /// Drops `event`. Records the object version that the event replaced if a list or watch still needs it.
     pub(super) fn leave(&mut self, event: Arc<Event>) {
         let Some(old) = &event.old else { return };
         let (left, bytes) = (Arc::downgrade(old), old.bytes());

@@ -54,7 +54,8 @@ pub(crate) struct Accepted {
 #[derive(Default)]
 pub(crate) struct Pending {
     latest: BTreeMap<CollectionId, BTreeMap<Arc<str>, Accepted>>,
-    /// Revision of the last accepted write; 0 after a start, a failed batch or a restoration.
+    /// Revision of the last accepted write. It is 0 after a start, after a failed batch, and after the server
+    /// was restored to an earlier revision.
     revision: u64,
     /// The batch to which new writes are added, or `None` if no write is waiting.
     open: Option<Batch>,
@@ -82,12 +83,16 @@ impl Pending {
         objects.filter(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// Returns the revision of the last accepted write; 0 after a start, a failed batch or a restoration.
+    /// Returns the revision of the last accepted write.
+    ///
+    /// Returns 0 after a start, after a failed batch, and after the server was restored to an earlier
+    /// revision.
     pub(crate) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Returns how many batch failures and restorations have dropped accepted writes.
+    /// Returns how often accepted writes were dropped, by a failed batch or by a restoration of the server to
+    /// an earlier revision.
     pub(crate) fn failures(&self) -> u64 {
         self.failures
     }

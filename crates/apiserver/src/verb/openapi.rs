@@ -227,7 +227,7 @@ impl Endpoint<'_> {
 /// The schemas to which the operations of one document refer.
 #[derive(Default)]
 struct Schemas {
-    /// The full names of the referenced built-in types, with the `(apiVersion, kind)` of their kinds.
+    /// Maps the full name of each referenced built-in type to the `(apiVersion, kind)` pairs of this type.
     needed: BTreeMap<&'static str, BTreeSet<(String, String)>>,
     /// The names of the referenced schemas without known fields, with their `(apiVersion, kind)`.
     opaque: BTreeMap<String, (String, String)>,

@@ -72,7 +72,7 @@ impl PatchBody {
 
     /// Returns messages about duplicate members in the patch, which was parsed from `text`.
     ///
-    /// Messages about a JSON patch include unknown members of its operations.
+    /// For a JSON patch, also returns messages about unknown members of its operations.
     pub(crate) fn duplicates(&self, text: &[u8]) -> Complaints {
         let known = match self {
             PatchBody::Json(_) => Known::Operations,
@@ -86,7 +86,8 @@ impl PatchBody {
         }
     }
 
-    /// Returns the text for a field validation error: a strategic merge patch, otherwise `patched`.
+    /// Returns the text that a field validation error shows: a strategic merge patch itself, and for other
+    /// patches the patched object `patched`.
     fn shown(&self, patched: &str) -> String {
         match self {
             PatchBody::Strategic(patch) => refusal::GoMap(patch).to_string(),

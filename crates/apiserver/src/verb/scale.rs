@@ -110,7 +110,7 @@ fn scale_of(object: &Object) -> Value {
     })
 }
 
-/// Returns `spec.selector` in the syntax of `labelSelector`, without `matchExpressions`.
+/// Returns the labels in `spec.selector` as text such as `app=a,tier=b`, without `matchExpressions`.
 fn selector_of(object: &Object) -> String {
     let Some(selector) = object.get("spec").map(|spec| &spec["selector"]) else {
         return String::new();

@@ -232,7 +232,7 @@ fn immutable(old: &Object, sent: &Object) -> Vec<FieldError> {
         .collect()
 }
 
-/// Validates a client's change, and returns `errors` and all further errors as one.
+/// Validates a client's change. Returns one error that contains `errors` and all other errors, if any.
 fn check_update(
     subject: Subject<'_>,
     (old, new): (&Object, &Object),

@@ -36,7 +36,7 @@ const TIMEOUT_SECONDS_MIN: u64 = 1_800;
 
 /// Maximum duration of a watch in seconds.
 ///
-/// Closes the watches of clients that disappeared without closing their connections.
+/// A client can disappear without closing its connection. This limit ends the watches of such clients.
 const TIMEOUT_SECONDS_MAX: u64 = 24 * 60 * 60;
 
 /// Range of the random `retryAfterSeconds` in an error of a watch with initial events.

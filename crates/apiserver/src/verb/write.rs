@@ -45,11 +45,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) name: &'a str,
 }
 
-/// How a write affects the object: changes it, prepares its deletion, or removes it.
+/// How a write affects the object: changes it, marks it for deletion, or removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Change,
-    /// Prepares the deletion, without a check of the storage quota.
+    /// Stores a change that belongs to a deletion, such as the deletion timestamp. The change is exempt from
+    /// the storage quota.
     Mark,
     Remove,
 }

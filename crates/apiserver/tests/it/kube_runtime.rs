@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 /// Longer than kube-rs's first backoff, which is at most 1.6 s with jitter.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Returns watcher configurations for an initial list and for a streaming list.
+/// Returns two watcher configurations: the initial list is a LIST in one, and a streaming list in the other.
 fn both_strategies() -> [Config; 2] {
     [Config::default(), Config::default().streaming_lists()]
 }

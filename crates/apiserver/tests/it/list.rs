@@ -80,7 +80,7 @@ async fn built_in_lists_start_with_metadata_and_custom_ones_end_with_it() {
 
 /// Lists pods, and returns their names and the list's revision, or the error.
 ///
-/// The server has pods `a`, `b` and `c` from revisions 1 to 3, and deleted pod `a` at revision 4.
+/// Pods `a`, `b` and `c` are created at revisions 1, 2 and 3, and pod `a` is deleted at revision 4.
 async fn names(query: &str, cache: WatchCache) -> String {
     let server = builder()
         .watch_cache(cache)

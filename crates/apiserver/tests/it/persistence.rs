@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{Watch, builder, get, pod, with};
 
-/// Returns the path of a test's data directory, and deletes a directory at this path.
+/// Returns the path of a test's data directory, after deleting any directory that exists at this path.
 fn scratch(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     drop(fs::remove_dir_all(&path));
@@ -145,7 +145,9 @@ fn objects_of_an_unserved_kind_are_kept_until_it_is_served() {
     );
 }
 
-/// Asserts that a server can't open a data directory, and returns the error with `DIR` as the path.
+/// Asserts that a server can't open a data directory.
+///
+/// Returns the error's text, with the path of the directory replaced by `DIR`.
 fn refusal(directory: &Path) -> String {
     let error = match builder().open(directory) {
         Ok(server) => panic!("{server:?} was opened"),
@@ -332,8 +334,9 @@ fn acknowledged_writes_survive_a_kill() {
     assert!(revision > 100, "the child has written: {revision}");
 }
 
-/// Kills the child process after `stop_after` acknowledged writes, and returns the highest acknowledged
-/// revision.
+/// Starts a child process that writes pods, and kills it after `stop_after` acknowledged writes.
+///
+/// Returns the highest acknowledged revision.
 ///
 /// Adds the possible results of the writes to `known`, by pod name.
 fn kill_in_the_middle(
@@ -383,7 +386,7 @@ fn kill_in_the_middle(
     revision
 }
 
-/// Asserts that all stored pods are complete, and returns their `spec.priority` by name.
+/// Asserts that no stored pod is a mixture of two writes, and returns each pod's `spec.priority` by name.
 fn values(server: &Server) -> BTreeMap<String, u64> {
     let whole = |pod: Value| {
         let value = pod["spec"]["priority"].as_u64().unwrap();

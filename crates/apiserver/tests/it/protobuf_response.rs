@@ -61,7 +61,8 @@ fn decoded(object: &[u8]) -> Value {
     decoded.unwrap_or_else(|error| json!(error.to_string()))
 }
 
-/// Decodes a protobuf list into its API version and kind, its metadata, and its encoded items.
+/// Decodes a protobuf list into its API version and kind, all its encoded `metadata` fields, and its encoded
+/// items.
 fn list(body: &[u8]) -> (String, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let envelope = Envelope::read(body.strip_prefix(&Envelope::MAGIC).unwrap()).unwrap();
     let of_number = |number: u32| {

@@ -9,7 +9,7 @@ use crate::ask::{Watch, builder, get, pod, pods};
 const WATCH: &str = "/api/v1/pods?watch=1&timeoutSeconds=600";
 const STREAMING: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
 
-/// Creates pods at the revisions 1, 2 and 3, and deletes the third at revision 4.
+/// Returns a server with three pods, created at the revisions 1, 2 and 3. Pod `c` was deleted at revision 4.
 fn server() -> Server {
     let server = pods(&["b", "a"]);
     server.create(pod("c")).unwrap();
@@ -17,7 +17,9 @@ fn server() -> Server {
     server
 }
 
-/// Asserts the events of a watch; in `trace`, `--` stands for the creation of pod `z`.
+/// Opens a watch, creates pod `z`, and asserts the watch events.
+///
+/// In `trace`, the line `--` separates the events before the creation from the events after it.
 async fn check(query: &str, trace: &Expect) {
     let server = server();
     let mut watch = Watch::open(&server, &format!("{WATCH}&{query}")).await;

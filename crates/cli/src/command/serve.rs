@@ -47,7 +47,7 @@ pub(crate) use self::{
 /// First line of every kubeconfig that `serve` writes; only files with this line are replaced.
 const MARK: &str = "# Written by kubectl-informer serve, and removed when that ends.";
 
-/// Seed of the random numbers, to which the server's revision at the start is added.
+/// The random number generator's seed is the sum of this number and the server's revision at start-up.
 const RNG_SEED: u64 = 1;
 
 /// The options of the `serve` subcommand.
@@ -208,7 +208,7 @@ impl Company {
     }
 }
 
-/// Creates the requested objects on the server, and prints their number.
+/// Creates the requested objects on the server, and prints the number of each kind.
 async fn seed(
     server: &Server,
     wanted: &[SeedObjects],
@@ -229,7 +229,7 @@ async fn seed(
     Ok(populations)
 }
 
-/// Prints the URL of the fault plan, and the plan with its seed.
+/// Prints the URL that configures fault injection, and the configured faults.
 fn say_faults(server: &Server, address: SocketAddr) {
     output::say(format_args!(
         "faults:      http://{address}/faults reads (GET), extends (POST) and clears (DELETE) the plan:"

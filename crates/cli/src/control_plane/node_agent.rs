@@ -72,7 +72,7 @@ struct Pods {
     teller: Teller,
 }
 
-/// Adds the agent of the node `node` to a process, which must have no other loop.
+/// Adds the agent of the node `node` to a process, which must have no other control loop.
 ///
 /// # Errors
 /// Returns an error if the process has been shut down.

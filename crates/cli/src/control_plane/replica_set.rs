@@ -58,13 +58,13 @@ struct Controller {
     write_pods: Writes<Pod>,
 }
 
-/// Event handler that adds ReplicaSets to the queue, and reports new ones and changed status numbers.
+/// Event handler that adds ReplicaSets to the queue, and reports new ReplicaSets and changes of their status.
 struct ReplicaSets {
     queue: RateLimitingQueue<ObjectName>,
     teller: Teller,
 }
 
-/// Event handler that adds a pod's ReplicaSet to the queue, and reports additions, ends and deletions.
+/// Event handler that adds a pod's ReplicaSet to the queue, and reports added, ended and deleted pods.
 ///
 /// Also confirms the controller's own creations and deletions in `expectations`.
 struct Pods {

@@ -97,7 +97,7 @@ impl Room {
         }
     }
 
-    /// Returns a sort key for nodes: CPU first, then memory, then pods.
+    /// Returns a sort key that compares nodes by CPU, then by memory, then by pods.
     pub(crate) fn rank(self) -> impl Ord {
         (self.cpu, self.memory, self.pods)
     }

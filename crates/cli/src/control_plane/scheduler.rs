@@ -216,7 +216,7 @@ fn offers(node: &Object<Node>) -> Option<Room> {
 }
 
 impl Memory {
-    /// Removes a pod that the cache shows as bound, ended or deleted.
+    /// Removes a pod from this state. The cache shows that the pod is bound, has ended or is deleted.
     fn is_settled(&self, pod: &ObjectName) {
         self.unschedulable.lock().remove(pod);
         self.assumed.lock().remove(pod);
@@ -370,7 +370,7 @@ impl Controller {
     }
 }
 
-/// Returns kube-scheduler's message for a pod, given one insufficient resource per node.
+/// Returns kube-scheduler's message for a pod that fits on no node, given one insufficient resource per node.
 fn nowhere(lacks: &[Lack]) -> String {
     let mut by_lack = BTreeMap::<Lack, usize>::new();
     for lack in lacks {

@@ -81,7 +81,7 @@ fn revision_of(map: &ConfigMap) -> u64 {
     revision.unwrap().parse().unwrap()
 }
 
-/// Returns the name and number of each config map, and the revision of the list.
+/// Returns the name of each config map and the number that it contains, and the revision of the list.
 ///
 /// Asserts that no config map is stored only in part.
 async fn stored(api: &Api<ConfigMap>) -> (BTreeMap<String, u64>, u64) {
@@ -149,7 +149,7 @@ async fn after_a_kill_watches_resume_from_the_last_revision_and_no_older_one() {
     server.end_by("-INT").await.with_code(130);
 }
 
-/// Possible states of a config map after a kill: the acknowledged one, then an interrupted write's.
+/// Possible states of a config map after a kill: the acknowledged state and, if any, that of a pending write.
 ///
 /// A state is the number in the config map, or `None` if the config map does not exist.
 type States = Vec<Option<u64>>;
@@ -204,7 +204,7 @@ async fn write(api: Api<ConfigMap>, mut writer: Writer, acknowledged: mpsc::Send
     writer
 }
 
-/// Returns the revision of the last event before the server is killed, by default `last`.
+/// Returns the revision of the last event before the server is killed, or `last` if there is no event.
 async fn last_received(mut events: Events, mut last: u64) -> u64 {
     while let Some(Ok(event)) = events.next().await {
         let (WatchEvent::Added(map) | WatchEvent::Modified(map) | WatchEvent::Deleted(map)) = event

@@ -1,4 +1,4 @@
-//! Tests `serve`, and the demo on a server that `serve` runs in a separate process.
+//! Tests the command `serve`, and the command `demo` with a server that `serve` runs in a separate process.
 
 use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 

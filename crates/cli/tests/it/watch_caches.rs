@@ -64,7 +64,8 @@ async fn ten_objects(client: &Client) -> (u64, u64) {
 
 /// Returns the number of objects in a list with `resourceVersion=0` and a limit of 2.
 ///
-/// A watch cache ignores the limit.
+/// A watch cache ignores the limit. A result greater than 2 therefore shows that a watch cache served the
+/// list.
 async fn listed_with_a_limit(client: &Client, resource: &str) -> usize {
     let path = format!("/api/v1/{resource}?resourceVersion=0&limit=2");
     let list: Value = serde_json::from_str(&answer(client, &path).await).unwrap();

@@ -47,7 +47,7 @@ impl Encoding {
         })
     }
 
-    /// Creates a splitter for a list response that rejects items above `object_bytes` bytes.
+    /// Creates a splitter for a list response. The splitter rejects items above `object_bytes` bytes.
     pub(crate) fn list_splitter(self, object_bytes: usize) -> ListSplitter {
         match self {
             Self::Json => ListSplitter::Json(json::ListSplitter::new(object_bytes)),
@@ -55,7 +55,7 @@ impl Encoding {
         }
     }
 
-    /// Creates a splitter for a watch response that rejects events above `object_bytes` bytes.
+    /// Creates a splitter for a watch response. The splitter rejects events above `object_bytes` bytes.
     pub(crate) fn watch_splitter(self, object_bytes: usize) -> WatchSplitter {
         match self {
             Self::Json => WatchSplitter::Json(json::WatchSplitter::new(object_bytes)),
@@ -83,7 +83,7 @@ impl ListSplitter {
         }
     }
 
-    /// Returns the fields of the list other than its items, at the end of the body.
+    /// Returns the fields of the list other than its items. Must be called after the last chunk.
     ///
     /// # Errors
     /// Returns an error if the list is incomplete or invalid. The caller must then discard all items.

@@ -92,7 +92,7 @@ pub(crate) enum SplitError {
     EndedEarly(&'static str),
 }
 
-/// Returns the error "the response to the list {what}".
+/// Returns a [`SplitError::Malformed`] with the message `the response to the list {what}`.
 pub(super) fn invalid_list(what: impl fmt::Display) -> SplitError {
     malformed(format!("the response to the list {what}"))
 }

@@ -22,7 +22,7 @@ use super::{Expected, Identity, IdentityMetadata, Named};
 /// First bytes that API servers write for a list item without a kind.
 const ITEM: &[u8] = br#"{"metadata":"#;
 
-/// The JSON text between an object's kind and API version and the value of `metadata`.
+/// The JSON text that precedes the value of `metadata`, if the object's kind and API version come first.
 const METADATA: &[u8] = br#","metadata":"#;
 
 pub(super) fn begins_with_metadata(json: &[u8]) -> Option<usize> {

@@ -68,7 +68,7 @@ impl Schema {
 
 /// Returns the envelope of an object, if it has one.
 ///
-/// Unambiguous, because no message of a kind begins with the first bytes of an envelope.
+/// No message of a kind begins with the first bytes of an envelope, so an envelope is always recognized.
 fn envelope(bytes: &[u8]) -> Option<Envelope<'_>> {
     Envelope::read(bytes.strip_prefix(&Envelope::MAGIC)?).ok()
 }
@@ -114,7 +114,9 @@ pub(super) fn named(schema: Schema, bytes: &[u8], expected: &Expected) -> Named 
     }
 }
 
-/// Returns `Some(0)` if the object has no envelope, and therefore states no kind.
+/// Returns `Some` if the object has no envelope, and therefore states no kind.
+///
+/// The value, which is the position of the metadata in JSON, is always 0 and is not used.
 pub(super) fn begins_with_metadata(bytes: &[u8]) -> Option<usize> {
     // The position is not needed, because `identity` searches the whole message.
     envelope(bytes).is_none().then_some(0)
@@ -199,7 +201,7 @@ pub(super) fn ends_initial_events(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns the object as the JSON text of a server, or `null` if the message is invalid.
+/// Converts the object to the JSON text that a server would send, or to `null` if it is invalid.
 pub(super) fn json(schema: Schema, bytes: &[u8]) -> Vec<u8> {
     let value = read(schema, bytes, |deserializer| {
         Value::deserialize(deserializer)

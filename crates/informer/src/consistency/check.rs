@@ -95,7 +95,7 @@ impl ListedFor {
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for ConsistencyCheck<K> {
-    /// Records each reflector's source, and a way to request a list from the reflector.
+    /// Records the source ID of each reflector, and the signal that requests a list from the reflector.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         let sources = reflectors.iter_mut().map(|reflector| {
             let (relist, signal) = RelistRequest::new();
@@ -180,7 +180,9 @@ impl<K: Send + Sync + 'static> ConsistencyCheck<K> {
         }
     }
 
-    /// Requests a snapshot in which the objects of each source match the source's revision.
+    /// Requests a snapshot that contains every change up to its revisions.
+    ///
+    /// Returns `None` after [`SETTLE_TRIES`] attempts, or if the informer has not synced or has stopped.
     async fn settled(&self) -> Option<Snapshot<K>> {
         for _ in 0..SETTLE_TRIES {
             match settled_snapshot(&self.commands).await {

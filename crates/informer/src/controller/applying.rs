@@ -18,7 +18,7 @@ use crate::{
     reflector::DeltaKind,
 };
 
-/// The queue or the store of the loop, which another thread can borrow for one call.
+/// Holds the controller's queue or its store. [`Lent::lend`] moves the value to another thread for one call.
 pub(crate) struct Lent<T>(Option<T>);
 
 impl<T> Lent<T> {
@@ -70,7 +70,9 @@ impl<K: Send + Sync + 'static> Serving<K> {
         indexer.lend(move |indexer| indexer.apply(batch)).await
     }
 
-    /// Calls `take` with the queue and the stored objects, on another thread if `objects` is large.
+    /// Calls `take` with the queue and the stored objects.
+    ///
+    /// `objects` is the number of objects in the change. If it is large, the call runs on another thread.
     pub(super) async fn queue_up<T: Send + 'static>(
         &mut self,
         objects: usize,

@@ -8,9 +8,9 @@ pub(crate) const CHANNEL_CAPACITY: usize = 2 * BATCH;
 /// Maximum sizes of an informer's batches and of its queue of changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Maximum changes per batch; commands are executed only between batches.
+    /// Maximum changes per batch. Handlers and indices are added and removed only between batches.
     pub(crate) batch: usize,
-    /// Number of queued changes at which the loop stops receiving changes.
+    /// Number of queued changes at which the informer stops receiving changes from its reflectors.
     pub(crate) waiting: usize,
 }
 
@@ -24,7 +24,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Returns how many changes the loop may receive if `queued` are in the queue.
+    /// Returns how many changes the informer may receive if its queue contains `queued` changes.
     pub(super) fn room(self, queued: usize) -> usize {
         self.waiting.saturating_sub(queued).min(self.batch)
     }

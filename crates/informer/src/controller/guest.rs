@@ -1,8 +1,8 @@
 //! Defines [`Guest`], an additional task of an informer, such as the warm start or the consistency check.
 //!
 //! Guarantees to a guest: [`Guest::begin`] completes before any reflector runs, [`Guest::run`] is dropped at
-//! shutdown, and [`Guest::end`] is called while the loop still executes commands. A panic in `begin` or `run`
-//! fails the informer.
+//! shutdown, and [`Guest::end`] is called while the informer's loop still executes commands. A panic in
+//! `begin` or `run` fails the informer.
 //!
 //! Reflectors, queue, store and handlers do not depend on guests. A guest reads snapshots
 //! ([`settled_snapshot`]), sends commands, and prepares reflectors before they start.

@@ -46,7 +46,7 @@ pub(super) struct Processing<K> {
     /// Limits the rate of logs about failures of the process function.
     pub(super) unprocessed: LogLimiter,
     pub(super) resync: ResyncTimer,
-    /// Number of keys to process until the next resync, so that resyncs can't fill the queue.
+    /// Number of keys to process before the next resync can start, so that resyncs can't fill the queue.
     pub(super) resyncing: usize,
     pub(super) retry: Option<Retry>,
 }
@@ -190,7 +190,9 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Records a failure, and starts a pause after `waiting` failures, the number of queued keys.
+    /// Records a failure, and starts a pause if there were at least `waiting` failures in a row.
+    ///
+    /// `waiting` is the number of queued keys.
     fn failed(&mut self, waiting: usize) {
         self.failed += 1;
         if self.failed >= waiting {

@@ -1,5 +1,7 @@
 //! Starts and stops the parts of an informer in order ([`Controller::run`]).
 //!
+//! The parts are the reflectors, the loop that applies their changes to the cache, and the handlers.
+//!
 //! Guarantees: reflectors stop before the loop, and the loop before the handlers. Every task has ended when
 //! `Controller::run` returns. If several parts fail, the first cause is reported.
 
@@ -33,9 +35,10 @@ where
 {
     /// Lists and watches until `shutdown` resolves, then stops all tasks of the informer.
     ///
-    /// The reflectors stop first, then the loop, then the handlers. The future completes when every task has
-    /// ended. A handler callback that is running is not interrupted. If a [warm start](crate::warm_start) is
-    /// configured, the saved store is loaded at the start and the cache is saved at the end.
+    /// The lists and watches stop first, then the task that updates the cache, then the handlers. The future
+    /// completes when every task has ended. A handler callback that is running is not interrupted. If a
+    /// [warm start](crate::warm_start) is configured, the saved store is loaded at the start and the cache is
+    /// saved at the end.
     ///
     /// The method consumes the controller, so an informer runs at most once:
     ///

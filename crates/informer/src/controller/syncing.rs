@@ -1,6 +1,7 @@
-//! Determines when the informer has synced, and replies to requests for a snapshot of the store.
+//! Determines when the informer has synced, and replies to requests for a snapshot of the store. A source is
+//! one list and watch of the informer.
 //!
-//! A source is one list and watch of the informer. A warm start loads the objects of a saved store.
+//! A warm start loads the objects of a saved store.
 //!
 //! As in client-go, full handler buffers do not delay the sync. All changes that the informer needs for the
 //! sync are applied to the store, even if the buffers are full. These changes are the first list of each
@@ -111,7 +112,7 @@ impl<K: Send + Sync + 'static> Serving<K> {
         }
     }
 
-    /// Returns a snapshot that matches the revisions of all sources, or why there is none.
+    /// Returns a snapshot that contains every change up to its revisions, or the reason why there is none.
     fn settled_snapshot(&self) -> Result<Snapshot<K>, NoSnapshot> {
         let queue = &self.parts.queue;
         if !self.parts.report.status.is_synced() {

@@ -15,7 +15,8 @@ use crate::{
 impl<K: Resource + DeserializeOwned> Decoder<K> {
     /// Creates an object from JSON that was pruned and transformed before it was saved.
     ///
-    /// Returns `None` if the JSON is invalid, or does not decode to a `K` that the cache stores decoded.
+    /// Returns `None` if the JSON is invalid, or if the cache stores decoded objects and the JSON does not
+    /// decode.
     pub(crate) fn restored(
         &self,
         name: ObjectName,

@@ -102,8 +102,10 @@ impl Definitions {
 }
 
 impl SharedInformerFactory {
-    /// Returns a function that subscribes to the `CustomResourceDefinition` of the kind in `key`, if
-    /// possible.
+    /// Returns a function that subscribes to the `CustomResourceDefinition` of the kind in `key`.
+    ///
+    /// The function returns `None` if the factory does not watch definitions, or is shut down, or if no
+    /// `CustomResourceDefinition` can define the kind.
     pub(super) fn will_follow(
         &self,
         key: &Key,

@@ -151,7 +151,8 @@ pub(super) struct Registered<K> {
     pub(super) informer: SharedInformer<K>,
     pub(super) kind: ApiResource,
     pub(super) coverage: Option<Coverage>,
-    /// Options of the request, without the factory's defaults; `None` if the program built the informer.
+    /// Options that the caller requested, without the factory's defaults. `None` if the program built the
+    /// informer.
     pub(super) options: Option<InformerOptions<K>>,
 }
 

@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl SharedInformerFactory {
-    /// Returns the key of the requested informer in the registry.
+    /// Returns the key under which the factory stores the requested informer.
     pub(super) fn key<K: Resource + 'static>(&self, request: &Request<K>) -> Key {
         let defaults = &self.inner.defaults;
         Key {
@@ -98,9 +98,10 @@ impl SharedInformerFactory {
         registry.get_if_or_make(&key, want, accept, make)
     }
 
-    /// Creates an informer with the options `complete`, which include the defaults of the factory.
+    /// Creates an informer.
     ///
-    /// `requested`, without the defaults, determines the transforms, which can differ between namespaces.
+    /// `complete` contains the requested options and the defaults of the factory. `requested` contains only
+    /// the requested options, because the transforms are combined with the defaults for each namespace.
     fn make<K>(
         &self,
         dyntype: K::DynamicType,

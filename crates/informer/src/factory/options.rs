@@ -179,7 +179,8 @@ impl<K> InformerOptions<K> {
 
     /// Returns these options, with each unset option from `general`.
     ///
-    /// The transforms of single namespaces are not merged.
+    /// The transforms of single namespaces are not merged. If these options set namespaces, the result has
+    /// their transforms of single namespaces, otherwise those of `general`.
     pub(super) fn or(self, general: &Self) -> Self {
         let general = general.clone();
         let by_namespace = match self.level.namespaces {

@@ -80,7 +80,8 @@ pub(super) struct EntryId(u64);
 pub(super) enum Want {
     /// The informer runs until it is stopped or the factory is shut down.
     Pinned,
-    /// The informer runs until the idle grace period after the drop of its last [`Hold`](super::Hold).
+    /// The informer runs until all its [`Hold`](super::Hold)s have been dropped and the idle grace period has
+    /// passed.
     Held,
 }
 
@@ -88,11 +89,13 @@ pub(super) enum Want {
 pub(super) enum Ending {
     /// The informer is not in the registry, or the factory has been shut down.
     NotHere,
-    /// The informer did not run in this factory, and was removed from the registry.
+    /// The factory was not running the informer, and has removed it from the registry.
     ///
-    /// The value runs an informer that was never started. Dropping the value ends the informer.
+    /// The value is the function that runs the informer, if the factory has never called it. Dropping the
+    /// value ends the informer.
     Left(Option<Run>),
-    /// The informer must end; the channel closes when its last task has ended.
+    /// The factory has signalled the informer to end; the channel closes when the informer's last task has
+    /// ended.
     Told(Arc<watch::Sender<Demand>>),
 }
 
@@ -198,7 +201,9 @@ impl Registry {
         accepted.map(|()| Lookup { informer, id })
     }
 
-    /// Returns the informer of a key, unless it has ended or is ending and must be replaced.
+    /// Returns the informer of a key, or `None` if there is none or if it has ended or is ending.
+    ///
+    /// After the shutdown, also returns an informer that has ended or is ending.
     ///
     /// # Errors
     /// Returns the error of `accept`, which receives the informer's options.
@@ -284,7 +289,8 @@ impl Registry {
 
     /// Returns a sync wait for each informer except those that are ending.
     ///
-    /// Waits for informers that are not started fail at once, and are omitted after [`start`](Self::start).
+    /// Before [`start`](Self::start), a wait for an informer that is not started fails at once. After
+    /// `start`, such informers are omitted.
     pub(super) fn waits(&self) -> Vec<WaitForSync> {
         let state = self.state.lock();
         let entries = state.entries.iter().filter(|entry| !entry.is_ending());
@@ -355,14 +361,17 @@ impl Registry {
         self.spawn(begun);
     }
 
-    /// Returns the informer of a key, unless it has ended or is ending and must be replaced.
+    /// Returns the informer of a key, or `None` if there is none or if it has ended or is ending.
+    ///
+    /// After the shutdown, also returns an informer that has ended or is ending.
     pub(super) fn look<K: 'static>(&self, key: &Key) -> Option<SharedInformer<K>> {
         let state = self.state.lock();
         let (_, registered) = state.find::<K>(key)?;
         Some(registered.informer.clone())
     }
 
-    /// Removes a hold of an informer, and starts the idle grace period if it was the last need.
+    /// Removes a hold of an informer. Starts the idle grace period if the informer has no pin and no other
+    /// hold.
     pub(super) fn release(&self, id: EntryId) {
         let mut state = self.state.lock();
         let Some(entry) = state.entry(id) else {
@@ -390,7 +399,7 @@ impl Registry {
         true
     }
 
-    /// Removes an informer that has ended from the registry if it was signalled to end.
+    /// Removes from the registry an informer that has ended, if the factory had signalled it to end.
     pub(super) fn clear(&self, id: EntryId) {
         let mut state = self.state.lock();
         let ended = state.entry(id).is_some_and(|entry| entry.is_ending());
@@ -418,9 +427,9 @@ impl Registry {
 }
 
 impl State {
-    /// Returns the informer of a key, unless it has ended or is ending and must be replaced.
+    /// Returns the informer of a key, or `None` if there is none or if it has ended or is ending.
     ///
-    /// No informer is replaced after the shutdown.
+    /// After the shutdown, also returns an informer that has ended or is ending.
     fn find<K: 'static>(&self, key: &Key) -> Option<(EntryId, &Registered<K>)> {
         let entry = self.entries.iter().find(|entry| entry.key == *key)?;
         let has_ended = entry.informer.is_stopped() || entry.is_ending();

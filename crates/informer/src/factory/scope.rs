@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::{logs, reflector::RequestOptions, selector::Selector};
 
-/// Name of the section that covers all namespaces without a section of their own.
+/// The namespace name that stands for all namespaces which the scope does not name.
 const ALL: &str = "";
 
 /// Selectors and request options for one namespace or for all namespaces.

@@ -34,12 +34,12 @@ pub enum Change<K> {
     Added {
         /// The added object.
         object: Object<K>,
-        /// Whether the object is from the first list of its source (one list and watch of the informer).
+        /// Whether the object is from the first list of the reflector that received it.
         in_initial_list: bool,
     },
     /// An object that was already in the cache was received again, changed or unchanged.
     Updated {
-        /// The state of the object that handlers received before this update.
+        /// The previous state of the object, which handlers have already received.
         old: Object<K>,
         /// The current state of the object.
         new: Object<K>,
@@ -54,20 +54,21 @@ pub enum Change<K> {
         old: Snapshot<K>,
         /// Snapshot of the store after the list was applied.
         new: Snapshot<K>,
-        /// Names of the objects that the list removed, and names of the objects in the list.
+        /// The names of the removed objects, and of all objects in the list with a flag: whether they may
+        /// have changed.
         changed: Arc<Changed>,
-        /// Whether the list is the first list of its source (one list and watch of the informer).
+        /// Whether the list is the first one of its reflector.
         in_initial_list: bool,
     },
     /// A resync started. Each handler whose resync period has elapsed receives all objects of this snapshot
     /// again.
     Resync(Snapshot<K>),
-    /// The store contains all objects of the first list of this source (one list and watch of the informer).
+    /// The cache contains the whole first list of the reflector that this id identifies.
     Listed(SourceId),
 }
 
 impl<K> Change<K> {
-    /// Returns the numbers of objects that this change adds, updates and deletes, without unchanged objects.
+    /// Returns how many objects this change adds, updates and deletes. Unchanged objects are not counted.
     pub(crate) fn told(&self) -> Told {
         let mut told = Told::default();
         match self {

@@ -51,7 +51,9 @@ impl<K> Generation<K> {
         Self::new(self.free)
     }
 
-    /// Returns the function for a dropped root of `entries` entries, if another task must free it.
+    /// Returns the function that sends a dropped root of `entries` entries to another task for freeing.
+    ///
+    /// Returns `None` if the current task must free the root itself.
     pub(super) fn frees(&self, entries: usize) -> Option<Free<K>> {
         let is_large = entries >= FREED_IN_PLACE && self.is_over.load(Ordering::Relaxed);
         is_large.then_some(self.free)

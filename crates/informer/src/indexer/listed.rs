@@ -14,7 +14,7 @@ type Positions = std::collections::HashMap<ObjectName, usize>;
 pub(super) enum Listed {
     /// The list is sorted by name and has no duplicates.
     InOrder,
-    /// The list is unsorted or has duplicates. Contains name positions that [`Listed::position`] returned.
+    /// The list is unsorted or has duplicates. Maps names to positions returned by [`Listed::position`].
     Hashed(Positions),
 }
 
@@ -31,7 +31,7 @@ impl Listed {
         matches!(self, Self::InOrder)
     }
 
-    /// Returns the position of `name` in the list without duplicates.
+    /// Returns the position of `name` in the deduplicated list.
     ///
     /// Must be called for each name in order, with the number `next` of different names so far.
     pub(super) fn position(&mut self, name: &ObjectName, next: usize) -> usize {

@@ -208,7 +208,7 @@ impl Plan {
 
 /// Maximum number of objects that one call of [`Plan::slice`] visits.
 ///
-/// A search in the store costs about as much as visiting some dozens of objects.
+/// Each call first searches for its start, which costs about as much as visiting some dozens of objects.
 const SLICE: usize = 64;
 
 fn selected<'a, K: 'a>(

@@ -38,7 +38,7 @@ pub(super) struct Root<K> {
     pub(super) broken_version: u64,
     /// Number of bytes that the server sent for the stored objects.
     pub(super) wire_bytes: u64,
-    /// Number of entries of each source, including broken entries.
+    /// Number of entries of each source, including entries that can't be decoded.
     pub(super) counts: Arc<BTreeMap<SourceId, usize>>,
     /// Decides which task frees a dropped root; `None` in a store without an informer.
     generation: Option<Arc<Generation<K>>>,
@@ -82,7 +82,7 @@ impl<K> Root<K> {
         self.entries.len() - self.broken.len()
     }
 
-    /// Returns a filter that accepts all entries except broken ones.
+    /// Returns a filter that accepts all entries except those that can't be decoded.
     pub(super) fn is_shown(&self) -> impl Fn(&&Entry<K>) -> bool + use<K> {
         let are_all_live = self.broken.is_empty();
         move |entry| are_all_live || entry.is_live()
@@ -100,7 +100,7 @@ impl<K> Root<K> {
         }
     }
 
-    /// Returns the number of entries of a source, including broken entries.
+    /// Returns the number of entries of a source, including entries that can't be decoded.
     pub(super) fn count(&self, source: SourceId) -> usize {
         self.counts.get(&source).copied().unwrap_or_default()
     }
@@ -183,7 +183,7 @@ impl<K> Root<K> {
         entries.range(from, move |name| name.namespace() == expected)
     }
 
-    /// Returns the number of broken entries of one namespace.
+    /// Returns the number of entries of one namespace that can't be decoded.
     pub(super) fn broken_in(&self, namespace: &str) -> usize {
         let first = ObjectName::new(Some(namespace), "");
         let within = |name: &ObjectName| name.namespace().unwrap_or_default() == namespace;
@@ -191,12 +191,12 @@ impl<K> Root<K> {
         names.take_while(|(name, _)| within(name)).count()
     }
 
-    /// Sets the function `free`, which frees large dropped roots of ended generations.
+    /// Sets the function that frees large roots that are dropped after a later list.
     pub(super) fn freed_by(&mut self, free: Free<K>) {
         self.generation = Some(Arc::new(Generation::new(free)));
     }
 
-    /// Ends the current generation: the set of all roots since the last list.
+    /// Ends the current generation. A generation consists of all roots between two lists.
     pub(super) fn end_generation(&mut self) {
         if let Some(generation) = &mut self.generation {
             *generation = Arc::new(generation.end());

@@ -97,8 +97,8 @@ impl<K> Snapshot<K> {
     /// these objects.
     ///
     /// Only packed and lazy caches decode objects on the first read. In other caches the number is always 0.
-    /// The number decreases when readers read objects for the first time, but only until the next write to
-    /// the store. The call takes constant time.
+    /// The number decreases when a reader reads an object for the first time. After the next write to the
+    /// store, the number of this snapshot no longer changes. The call takes constant time.
     pub fn unread_count(&self) -> usize {
         let unread = self.root.unread.as_ref();
         unread.map_or(0, |unread| unread.count())
@@ -287,7 +287,8 @@ impl<K> Snapshot<K> {
         }
     }
 
-    /// Returns whether the store has more than `limit` objects of `source`, none of which is `name`.
+    /// Returns whether the store has more than `limit` objects of `source`, but not the object `name` of
+    /// `source`.
     pub(crate) fn is_full(&self, source: SourceId, name: &ObjectName, limit: usize) -> bool {
         let is_its_own = || matches!(self.entry(name), Some((by, _)) if by == source);
         self.root.count(source) > limit && !is_its_own()
@@ -305,15 +306,16 @@ impl<K> Snapshot<K> {
         entries.map(|entry| (entry.source(), entry.object()))
     }
 
-    /// Returns the first decoded object after `name` in the snapshot's order, or the first if `name` is
-    /// `None`.
+    /// Returns the first object after `name`, or the first of the snapshot if `name` is `None`. Skips broken
+    /// objects.
     pub(crate) fn after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         let (_, entry) = entries.find(|(_, entry)| entry.is_live())?;
         Some(entry.object())
     }
 
-    /// Returns the object after `name`, or the first one, as handlers last received it.
+    /// Returns the first object after `name`, or the first of the snapshot if `name` is `None`, in the state
+    /// that handlers last received. Skips objects that handlers have not received.
     pub(crate) fn told_after(&self, name: Option<&ObjectName>) -> Option<&Object<K>> {
         let mut entries = self.behind(name);
         entries.find_map(|(name, entry)| self.root.told(name, entry))

@@ -250,10 +250,11 @@ impl<K> Root<K> {
         self.forget(name, old, true)
     }
 
-    /// Updates the counts after `old` was removed or replaced. Returns the last state that handlers have
-    /// received.
+    /// Updates the counts after the entry `old` was removed or replaced. Returns the last state of the object
+    /// that handlers have received.
     ///
-    /// `by_source` is false if an entry of the same source replaced `old`.
+    /// `by_source` is whether the source of `old` now has one object fewer; it is false if the new entry has
+    /// the same source.
     fn forget(&mut self, name: &ObjectName, old: Entry<K>, by_source: bool) -> Option<Object<K>> {
         self.wire_bytes -= old.object().wire_bytes();
         old.object().leaves_store();

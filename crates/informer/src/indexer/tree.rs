@@ -289,7 +289,8 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
         (between, Arc::new(Node::Branch(Self { keys, children })))
     }
 
-    /// Removes the child at position `at` if it is empty, or merges it if it is small.
+    /// Removes the child at position `at` if it is empty, or merges it with a neighbor if both are small
+    /// enough.
     fn mend<const WIDTH: usize>(&mut self, at: usize) {
         let len = self.children[at].len();
         if len == 0 {
@@ -312,7 +313,7 @@ impl<K: Ord + Clone, V: Clone> Branch<K, V> {
     }
 }
 
-/// Returns the keys and the values of the next entries, of at most `width` entries.
+/// Returns the keys and the values of the next entries, at most `width`; `None` if no entry is left.
 fn some_of<K, V>(
     entries: &mut impl Iterator<Item = (K, V)>,
     width: usize,

@@ -34,7 +34,8 @@ use crate::{
 pub struct IndexerWriter<K> {
     pub(super) root: Root<K>,
     published: Arc<ArcSwap<Root<K>>>,
-    /// Replaced states of the store that readers use, kept so that no reader has to free all their objects.
+    /// Old states of the store that readers still use. The writer keeps them too, so that a reader that drops
+    /// a state does not free all its objects.
     replaced: Vec<Arc<Root<K>>>,
 }
 
@@ -65,7 +66,7 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Frees old states of the store on Tokio's blocking threads.
+    /// Sets that old states of the store are freed on Tokio's blocking threads.
     pub(crate) fn freeing_offloaded(&mut self)
     where
         K: Send + Sync + 'static,
@@ -90,7 +91,8 @@ impl<K> IndexerWriter<K> {
         }
     }
 
-    /// Marks those of the named objects that readers failed to decode, and returns whether any were found.
+    /// Marks those of the named objects as broken that readers failed to decode, and returns whether there
+    /// was one.
     pub(crate) fn find_broken(&mut self, names: &[ObjectName]) -> bool {
         self.begin();
         let mut found = false;

@@ -1,6 +1,7 @@
 //! Finds the path of the value at which decoding failed, from the position in a `serde_json` error.
 //!
-//! A deserializer that records paths, such as `serde_path_to_error`, would compile each decoded type twice.
+//! The decoder does not use a deserializer that records paths, such as `serde_path_to_error`, because Rust
+//! would compile the decoding of each type twice.
 
 use std::fmt::Write;
 

@@ -124,7 +124,7 @@ impl ValueScanner {
         None
     }
 
-    /// Scans whole blocks inside an object or array, until a block that needs a scan by bytes.
+    /// Scans whole blocks inside an object or array. Stops before a block that must be scanned byte by byte.
     #[inline(always)]
     fn scan_blocks<S: Simd>(&mut self, simd: S, bytes: &[u8]) -> Step {
         let mut at = 0;

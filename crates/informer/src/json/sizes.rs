@@ -177,7 +177,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Counting<'_, D> {
 
     /// Decodes a value that is converted from text, and estimates its heap bytes.
     ///
-    /// The estimate is three quarters of the text, as for base64, or zero for types smaller than a `Vec`.
+    /// The estimate is three quarters of the text's length, as for base64. It is zero for a type that is
+    /// smaller than a `Vec`.
     #[inline]
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         if size_of::<V::Value>() < size_of::<Vec<u8>>() {

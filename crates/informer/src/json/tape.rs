@@ -24,7 +24,9 @@ use self::value::{Reading, Refused, Value};
 /// Maximum length in bytes of the JSON texts for which a thread keeps its buffers between two decodings.
 const KEPT_MAX: usize = 256 * 1024;
 
-/// Maximum length in bytes of a JSON text that `simd-json` decodes, using many times this memory.
+/// Maximum length in bytes of a JSON text that this module decodes with `simd-json`.
+///
+/// The limit exists because `simd-json` needs many times the memory of the text.
 const TEXT_MAX: usize = 16 << 20;
 
 /// Decoding buffers of a thread, which are reused for the next JSON text.

@@ -15,8 +15,8 @@ use super::StoreSample;
 pub struct Memory {
     /// Number of objects in the cache, excluding those that failed to decode.
     pub objects: usize,
-    /// Estimated memory of the objects and their handles, in bytes. See [`StoreSample::rest_bytes`] for the
-    /// accuracy.
+    /// Estimated memory in bytes that the objects and their [`Object`](crate::object::Object) handles use.
+    /// See [`StoreSample::rest_bytes`] for the accuracy.
     pub rest_bytes: u64,
     /// Number of bytes that the server sent for the objects in the cache, in JSON or protobuf.
     pub wire_bytes: u64,
@@ -50,7 +50,7 @@ impl Memory {
         }
     }
 
-    /// Returns the average memory per object in bytes; zero if the cache is empty.
+    /// Returns [`rest_bytes`](Self::rest_bytes) divided by the number of objects; zero if the cache is empty.
     pub fn bytes_per_object(&self) -> u64 {
         let objects = u64::try_from(self.objects).unwrap_or(u64::MAX);
         self.rest_bytes.checked_div(objects).unwrap_or_default()

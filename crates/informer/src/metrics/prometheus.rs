@@ -164,7 +164,7 @@ impl Collector for Prometheus {
     }
 }
 
-/// Returns a copy of the entries, so that a scrape does not lock the map.
+/// Returns a copy of the entries, so that the map is not locked while a scrape encodes them.
 fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
     let all_series = all_series.lock();
     let series = all_series.iter();
@@ -173,7 +173,7 @@ fn copy<L: Clone, S>(all_series: &SharedSeries<L, S>) -> Vec<(L, Arc<S>)> {
         .collect()
 }
 
-/// One informer or work queue; dropping the last with equal labels removes their series.
+/// The share of one informer or work queue in a series. Dropping the last share removes the series.
 struct Member<L: Ord, S> {
     labels: L,
     series: Arc<S>,

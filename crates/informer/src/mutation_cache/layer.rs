@@ -55,7 +55,7 @@ pub(super) struct Layer<K> {
     written: BTreeMap<ObjectName, PendingWrite<K>>,
     /// The locally deleted objects, by name and uid.
     gone: BTreeMap<(ObjectName, Arc<str>), Since>,
-    /// Number of writes and deletions that were ever added, which is the newest one's `order`.
+    /// Number of writes and deletions ever added; also the [`Since::order`] of the newest one.
     came: u64,
     /// [`Snapshot::rollbacks`] of the last snapshot; it grows when the server's revision decreases.
     rollbacks: u64,
@@ -80,7 +80,8 @@ enum End {
 struct PendingWrite<K> {
     object: Object<K>,
     since: Since,
-    /// Whether a snapshot since the write contained the object, which is then deleted if it is missing.
+    /// Whether a snapshot since the write contained the object. A later snapshot without it then means that
+    /// the object was deleted.
     cached: bool,
 }
 
@@ -184,7 +185,9 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops outdated writes and deletions, and returns the state that readers see for `name`.
+    /// Returns the state that readers see for `name`.
+    ///
+    /// First drops all expired writes and deletions, and the write of `name` if it has ended.
     pub(super) fn view(&mut self, name: &ObjectName, cache: &Snapshot<K>) -> View<K> {
         self.forget(cache);
         self.settle_name(name, cache);
@@ -234,7 +237,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops expired writes and deletions, or all of them if the server's revision has decreased.
+    /// Drops expired writes and deletions, or every write and deletion if the server's revision decreased.
     fn forget(&mut self, cache: &Snapshot<K>) {
         let went_back = cache.rollbacks() != self.rollbacks;
         self.rollbacks = cache.rollbacks();
@@ -279,7 +282,7 @@ impl<K: Resource> Layer<K> {
         }
     }
 
-    /// Drops a local deletion; [`take_lapsed`](Self::take_lapsed) returns the name of an object still cached.
+    /// Drops a local deletion. If the object is still cached, [`Self::take_lapsed`] returns its name.
     fn reveal(&mut self, name: ObjectName, uid: Arc<str>, cache: &Snapshot<K>) {
         let hidden = cache.get(&name).is_some_and(|cached| cached.uid() == &*uid);
         if hidden {

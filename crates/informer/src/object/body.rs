@@ -90,7 +90,7 @@ impl<K> Body<K> {
         !matches!(self, Self::Live(_) | Self::Lazy(_) | Self::Broken(_))
     }
 
-    /// Returns whether a packed body was decoded recently. The decoded object may have been dropped.
+    /// Returns whether the cache counts the object of a packed body among its most recently decoded objects.
     pub(super) fn was_just_decoded(&self) -> bool {
         match self {
             #[cfg(feature = "packed")]
@@ -121,7 +121,10 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the size in bytes of a packed cache's shared dictionaries and samples.
+    /// Returns the size in bytes of the dictionaries and training samples that all packed bodies of a cache
+    /// share.
+    ///
+    /// Returns `None` if the body is not packed.
     pub(super) fn shared_size(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "packed")]
@@ -140,7 +143,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the decoding flags of this body and the cache's [`UnreadCount`], if it is decoded on demand.
+    /// Returns the [`Reading`] of a lazy or packed body and the [`UnreadCount`] of its cache.
     fn reading(&self) -> Option<(&Reading, &UnreadCount)> {
         match self {
             #[cfg(feature = "packed")]
@@ -150,7 +153,7 @@ impl<K> Body<K> {
         }
     }
 
-    /// Returns the decode error of a failed read, with the object's uid and labels.
+    /// Returns the uid, labels and decode error of the object if an earlier attempt to decode it failed.
     fn found_broken(&self) -> Option<Broken> {
         let (uid, labels, error) = match self {
             #[cfg(feature = "packed")]
@@ -201,8 +204,8 @@ pub(crate) enum FormOptions<K> {
 
 #[cfg(feature = "packed")]
 impl<K: crate::pruning::Storable> FormOptions<K> {
-    /// Selects the packed form. `objects` is the number of objects per dictionary training, if not the
-    /// default.
+    /// Selects the packed form. `objects` is the number of objects from which a compression dictionary is
+    /// trained; `None` selects the default.
     pub(crate) fn packed(objects: Option<usize>) -> Self {
         Self::Packed(objects.map_or_else(PackOptions::default, PackOptions::new))
     }
@@ -236,7 +239,7 @@ impl<K> FormOptions<K> {
     }
 }
 
-/// The form in which one cache stores its objects, with the shared decoder.
+/// The form in which one cache stores its objects, with the decoder that all these objects share.
 #[derive_where(Clone)]
 pub(crate) enum Form<K> {
     Decoded,
@@ -282,7 +285,9 @@ impl<K> Form<K> {
         matches!(self, Self::Decoded)
     }
 
-    /// Returns whether the cache stores bytes even of objects that a transform changed, as in packed form.
+    /// Returns whether the cache stores the bytes of every object: `true` only for the packed form.
+    ///
+    /// The lazy form stores an object that a transform has changed as a decoded object, without bytes.
     pub(crate) fn always_keeps_bytes(&self) -> bool {
         !matches!(self, Self::Decoded | Self::Lazy(_))
     }
@@ -358,20 +363,24 @@ impl<K> Form<K> {
 /// A function that returns the objects of a list that the reflector is still receiving.
 pub(crate) type StagedObjects<'a, K> = &'a (dyn Fn() -> Vec<Object<K>> + Sync);
 
-/// A function that returns the object after the given name, or the first object.
+/// A function that returns the object after the given name in the store's order; `None` requests the first
+/// one.
 pub(crate) type ObjectAfter<'a, K> = &'a dyn Fn(Option<&ObjectName>) -> Option<Object<K>>;
 
 /// The background work, such as compression, for the objects of one store.
 pub(crate) trait Housekeeping<K>: Send {
-    /// Accepts one added or updated object for background work, before the object is queued.
+    /// Records an added or updated object for compression.
+    ///
+    /// The compression starts at the next call of [`paused`](Self::paused) or earlier.
     fn handed_on(&mut self, object: &Object<K>);
 
     /// Starts the compression of all objects that were passed to [`handed_on`](Self::handed_on).
     fn paused(&mut self);
 
-    /// Trains a compression dictionary if necessary.
+    /// Trains a compression dictionary if necessary. Called after objects were decoded.
     ///
-    /// `more_comes` is whether the response will contain more objects of the list in `staged`.
+    /// `staged` returns the objects of the list in progress, and `more_comes` is whether the server will send
+    /// more objects of this list.
     fn decoded<'a>(
         &'a mut self,
         staged: StagedObjects<'a, K>,

@@ -118,11 +118,11 @@ pub(super) struct LabelSets(Mutex<Sets>);
 struct Sets {
     /// The shared label sets by hash. Of two sets with the same hash, only the first is shared.
     known: BTreeMap<u64, Weak<Joined>>,
-    /// Number of entries in `known` at which entries without objects are removed.
+    /// Number of entries in `known` that starts the removal of sets that no object uses.
     full_at: usize,
 }
 
-/// Number of entries in [`Sets::known`] below which unused entries are not removed.
+/// Minimum number of entries in [`Sets::known`] for the removal of unused sets.
 const SETS_MIN: usize = 1024;
 
 impl LabelSets {

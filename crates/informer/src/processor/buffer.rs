@@ -107,7 +107,8 @@ impl<K> Drop for Watching<'_, K> {
 /// Summary of the notifications that another thread splits into single events.
 struct Unfolding {
     messages: usize,
-    /// Sequence number of the oldest waiting notification, and when the cache received its changes.
+    /// Sequence number of the oldest waiting notification, and the time when its changes were applied to the
+    /// cache.
     oldest: Option<(u64, Instant)>,
     has_resync: bool,
 }
@@ -127,7 +128,8 @@ impl<K> State<K> {
         }
     }
 
-    /// Returns the number of the oldest undelivered notification, and when the cache received its changes.
+    /// Returns the sequence number of the oldest undelivered notification, and the time when its changes were
+    /// applied to the cache.
     fn oldest(&self) -> Option<(u64, Instant)> {
         let call = self.call.as_ref().map(|call| (call.number, call.since));
         let unfolding = self.unfolding.as_ref();
@@ -221,8 +223,9 @@ impl<K> Buffer<K> {
         }
     }
 
-    /// Appends notifications; a `Coalesce` buffer splits a long list on another thread.
+    /// Appends notifications, whose changes were applied to the cache at `since`.
     ///
+    /// A `Coalesce` buffer splits notifications with many events into single events on another thread.
     /// The caller must not push other notifications until the future completes.
     ///
     /// # Cancel safety

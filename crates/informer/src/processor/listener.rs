@@ -42,7 +42,8 @@ pub(crate) struct ListenerId(pub(crate) u64);
 pub(crate) enum Delivery {
     /// The cache's objects, then each changed object; unchanged objects only if a resync is due.
     Changes,
-    /// Each changed object and every object of a list, but not the cache's initial objects.
+    /// Each changed object, and every object of a new list even if unchanged. Does not include the objects
+    /// that are in the cache when the listener is added.
     All,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Listener<K> {
     /// Resync period that the handler requested; `None` selects the informer's default period.
     pub(crate) resync: Option<Duration>,
     pub(crate) delivery: Delivery,
-    /// Resync period that the handler requested, or `None` for the informer's default.
+    /// Whether the listener is a handler, which runs in its own task, instead of a subscription.
     pub(crate) has_task: bool,
 }
 
@@ -68,12 +69,14 @@ impl<K> Listener<K> {
         }
     }
 
-    /// Returns whether the listener receives a list's unchanged objects; `is_due` refers to its resync.
+    /// Returns whether the listener receives a list's unchanged objects. `is_due` is true if the listener's
+    /// resync is due.
     pub(super) fn hears_unchanged(&self, is_due: bool) -> bool {
         self.delivery == Delivery::All || is_due
     }
 
-    /// Returns the listener's event for a change, if any; `is_due` refers to the resync.
+    /// Returns the event that the listener receives for a change, if any. `is_due` is true if the listener's
+    /// resync is due.
     pub(super) fn event(&self, change: &Change<K>, is_due: bool) -> Option<Event<K>> {
         match change {
             Change::Added {
@@ -113,7 +116,7 @@ impl<K> Drop for Listener<K> {
 /// The receiving end of a listener's buffer; dropping it ends the listener.
 pub(crate) struct Listening<K, E = Expansion<K>> {
     buffer: Arc<Buffer<K>>,
-    /// The events of the notification in progress that have not been delivered yet.
+    /// Undelivered events of the last notification that was removed from the buffer.
     events: E,
 }
 
@@ -125,7 +128,9 @@ impl<K: Send + Sync + 'static, E: Events<K> + Send> Listening<K, E> {
         }
     }
 
-    /// Returns the next event, or `None` at the end; confirms that the previous event was handled.
+    /// Returns the next event, or `None` if no more events follow.
+    ///
+    /// A call confirms that the previous event was handled.
     ///
     /// # Cancel safety
     /// Cancel safe: no event is lost.
@@ -151,7 +156,7 @@ impl<K, E> Drop for Listening<K, E> {
 
 /// Reports to a handler's registration that the handler has handled the `Synced` event.
 pub(crate) struct SyncReport {
-    /// Whether the handler has handled its initial state.
+    /// Whether the handler has handled the `Synced` event.
     handled: Arc<AtomicBool>,
     waiters: watch::Sender<bool>,
 }

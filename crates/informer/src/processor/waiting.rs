@@ -94,7 +94,7 @@ impl<K> Waiting<K> {
         }
     }
 
-    /// Returns an upper limit for the events that a [`push`](Self::push) of `pushed` merges.
+    /// Returns the maximum number of events that a [`push`](Self::push) of `pushed` expands and merges.
     pub(super) fn unfolded_by(&self, pushed: &Notification<K>) -> usize {
         match &self.slots {
             Slots::Each { .. } => 0,
@@ -176,9 +176,11 @@ type Position = (u64, u64);
 struct Merged<K> {
     slots: BTreeMap<Position, Slot<K>>,
     positions: Positions,
-    /// Position of the waiting bulk message, beside which no single-object message waits.
+    /// Position of a bulk message that is not expanded.
+    ///
+    /// While it is set, no message about a single object waits.
     whole: Option<Position>,
-    /// Number of waiting resyncs and single events of expanded resyncs.
+    /// Number of waiting resync messages, plus the number of waiting events from expanded resyncs.
     resyncs: usize,
 }
 

@@ -342,7 +342,9 @@ fn object() -> impl Strategy<Value = Value> {
     map(value)
 }
 
-/// Removes the members at the paths `pruned`, and those outside of `kept` unless it is empty.
+/// Removes the members at the paths in `pruned`.
+///
+/// If `kept` is not empty, also removes all members that are neither on a path in `kept` nor below its end.
 fn cut_tree(value: &mut Value, at: &mut Vec<String>, pruned: &[Vec<String>], kept: &[Vec<String>]) {
     let Value::Object(members) = value else {
         return;

@@ -27,14 +27,16 @@ use crate::{
 ///          shop/c    → [Sync]
 /// ```
 ///
+/// Each delta has a source, which is the reflector that reported the change.
+///
 /// - A new delta of a queued key does not change the key's position. [`pop`](Self::pop) returns all deltas of
 ///   the first key, oldest first.
 /// - If two consecutive deltas of a key are deletions of the same source, the queue keeps only the older
 ///   deletion. Exception: if the final state in the older deletion is unknown, the queue keeps only the newer
 ///   deletion. No other deltas are merged.
-/// - A list queues its objects. It then queues a [`Deleted::FinalStateUnknown`] for each other object of the
-///   source that is queued or in the store.
-/// - A resync skips keys with queued deltas, so that an old state never follows a newer one.
+/// - [`replace`](Queue::replace) queues the objects of a source's list. It then queues a
+///   [`Deleted::FinalStateUnknown`] for each other object of that source that is queued or in the store.
+/// - [`resync`](Queue::resync) skips keys with queued deltas, so that an old state never follows a newer one.
 ///
 /// The store of known objects is an argument of [`delete`](Self::delete), [`replace`](Queue::replace) and
 /// [`resync`](Queue::resync). If the argument is `&()`, an empty store, deletions of objects that are not
@@ -261,7 +263,9 @@ impl<K> DeltaFifo<K> {
         }
     }
 
-    /// Queues a bookmark, or raises the source's bookmark after the last queued key.
+    /// Queues a bookmark at the end of the queue.
+    ///
+    /// If the source already has a bookmark after the last queued key, updates its revision instead.
     fn bookmark(&mut self, source: SourceId, revision: ResourceVersion) {
         if revision.is_unset() {
             return;

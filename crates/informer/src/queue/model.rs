@@ -33,12 +33,12 @@ enum Operation {
     Delete(usize),
     /// Queues a deletion, with unknown final state, of the object with this index in `NAMES`.
     Missing(usize),
-    /// Queues a list of the source with this number, with indices of `NAMES` that may repeat.
+    /// Queues a list from the source with this number. The objects are indices in `NAMES`, and may repeat.
     List(u32, Vec<usize>),
     Bookmark(u32),
     Resync,
     Pop(usize),
-    /// Pops a key, and tries to put its deltas back, which fails if a `newer` change was queued.
+    /// Pops an object's deltas, and puts them back. If `newer`, first queues a newer change of the object.
     PutBack {
         newer: bool,
     },
@@ -65,7 +65,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation, 0..40)
 }
 
-/// A store with all popped changes, which the tested queue receives as the known objects.
+/// A store to which the test applies each popped change. The tested queue looks up the known objects in it.
 #[derive(Default)]
 struct Cache(BTreeMap<ObjectName, (SourceId, Object<K>)>);
 
@@ -198,7 +198,7 @@ impl Sync {
         self.0.entry(source).or_insert(0);
     }
 
-    /// Records a list with `count` items, and returns whether the source's first list is thereby complete.
+    /// Records a list with `count` items, and returns whether it is the source's first list and is empty.
     fn list(&mut self, source: u32, count: usize) -> bool {
         let is_first = !self.0.contains_key(&source);
         self.0.entry(source).or_insert(count);
@@ -213,7 +213,9 @@ impl Sync {
         !self.0.is_empty() && self.0.keys().all(|source| self.synced(*source))
     }
 
-    /// Records that an item of a source was popped, and returns whether it ends the source's first list.
+    /// Records that an item of a source was popped.
+    ///
+    /// Returns whether the item was the last unpopped item of the source's first list.
     fn popped(&mut self, source: u32) -> bool {
         match self.0.get_mut(&source) {
             None | Some(0) => false,

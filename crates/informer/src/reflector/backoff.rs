@@ -90,9 +90,11 @@ impl Backoff {
         pause
     }
 
-    /// Records the harmless end of a watch or a list, and returns the pause before the next attempt.
+    /// Records a failure after which one retry without a pause is allowed, and returns the pause before the
+    /// next attempt.
     ///
-    /// The pause is zero if one retry without a pause is still allowed.
+    /// The pause is zero only for the first such failure after an outage, or after `reset_after` without
+    /// failures.
     pub(crate) fn first_is_free(&mut self, now: Instant, rng: &mut fastrand::Rng) -> Duration {
         self.note_failure(now);
         if std::mem::take(&mut self.fresh) {

@@ -1,4 +1,5 @@
-//! Defines [`Delta`], a change to the objects of a source.
+//! Defines [`Delta`], a change to the objects of a source. A source is one reflector with its own list and
+//! watch.
 //!
 //! A reflector delivers changes to a store or a queue, in the order in which it received them.
 
@@ -12,7 +13,7 @@ use crate::object::{Deleted, Epoch, Object, ObjectName, ResourceVersion, SourceI
 #[derive_where(Clone)]
 #[non_exhaustive]
 pub struct Delta<K> {
-    /// The source of the reflector that received the change.
+    /// Identifies the source that received the change.
     pub source: SourceId,
     /// The type and the content of the change.
     pub kind: DeltaKind<K>,
@@ -40,7 +41,7 @@ pub enum DeltaKind<K> {
     /// A complete list, which the store applies atomically.
     #[doc(alias = "ReplacedAllInfo")]
     ReplacedAll {
-        /// All objects of the source.
+        /// All objects in the list.
         objects: Vec<Object<K>>,
         /// The revision of the list.
         revision: ResourceVersion,

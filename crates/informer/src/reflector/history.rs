@@ -31,7 +31,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Sets the last revision to that of the objects in the store at the start.
+    /// Sets the last revision to that of the objects which the store contains when the reflector starts.
     pub(super) fn begin_at(&mut self, revision: ResourceVersion) {
         self.last = revision;
         self.epoch = self.last.epoch();
@@ -121,6 +121,8 @@ impl History {
     }
 
     /// Records that a watch from the last revision expired.
+    ///
+    /// If the previous watch from this revision also failed, records that the server can't serve it.
     pub(super) fn expired(&mut self) {
         self.is_unavailable |= self.is_stuck_at(&self.last);
         self.stuck();

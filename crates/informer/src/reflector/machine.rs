@@ -11,6 +11,8 @@
 //! - *At once if healthy*: the first such request after an outage, or after a period without failures
 //!   (`reset_after`), is sent at once. Later ones are sent after a pause.
 //! - *Bad data* is unreadable, or was rejected by the store.
+//! - A *probe* is a LIST of one object, which shows whether the server still knows the last revision. If it
+//!   does not, the server *has gone back*: it was restored from a backup, for example.
 //! - `TooLarge` is the error "too large resource version".
 //!
 //! # Requested revision
@@ -43,7 +45,7 @@
 //! | lost its connection, got no response, or failed with 410 or `TooLarge` at `""` | another streaming list, after a pause |
 //! | was closed within five minutes, lost its connection, got no response, or failed with 410 or `TooLarge` at `""`, for the third time in a row | a LIST, at once; no streaming list for an hour |
 //! | sent objects that the store rejected | another streaming list, after a pause |
-//! | is complete, but reused cached objects without decoding them, although a consistency check has requested a list meanwhile (also applies to a LIST) | a list at `""`, at once if healthy |
+//! | is complete, but a consistency check requested a list meanwhile, and cached objects were reused without decoding them (also applies to a LIST) | a list at `""`, at once if healthy |
 //!
 //! # Watches
 //!
@@ -120,7 +122,7 @@ pub(crate) enum WatchEnd<'a> {
     Refused(&'a Error),
     /// The response headers did not arrive within [`Machine::headers_allowed`].
     Unanswered(&'a Error),
-    /// The open watch failed, or the store rejected a change.
+    /// The open watch sent an error or unreadable data, or the store rejected a change.
     Error(&'a Error),
     /// The connection broke, or counts as broken after a timeout.
     Broken(&'a Error),
@@ -165,7 +167,7 @@ enum State {
 #[derive(Debug)]
 struct Listing {
     pager: Pager,
-    /// Whether this list repeats a failed list at once, at the newest state (revision `""`).
+    /// Whether this LIST uses revision `""` because the previous LIST failed with 410 or `TooLarge`.
     retried_unset: bool,
 }
 
@@ -248,7 +250,8 @@ impl Machine {
     /// Returns the action after a page: request the next page, or deliver the complete list.
     ///
     /// # Errors
-    /// Returns an error, for [`Machine::list_failed`], if the server repeats a continue token.
+    /// Returns an error, which the caller must pass to [`Machine::list_failed`], if the server repeats a
+    /// continue token.
     pub(crate) fn page(&mut self, end: &ListEnd) -> Result<Action, Error> {
         let State::Listing(listing) = &mut self.state else {
             return Ok(self.list());
@@ -367,9 +370,9 @@ impl Machine {
         }
     }
 
-    /// Returns the action after a watch or a list ended for a harmless reason.
+    /// Returns the request for `next`, or a pause before this request.
     ///
-    /// `next` follows at once after an outage or a period without failures, and otherwise after a pause.
+    /// Only the first call after an outage, or after a period without failures, returns the request.
     fn at_once_after_health(&mut self, now: Instant, next: Next) -> Action {
         let pause = self.backoff.first_is_free(now, &mut self.rng);
         if pause.is_zero() {
@@ -398,7 +401,8 @@ impl Machine {
         pause.max(asked_for)
     }
 
-    /// Returns the request for a complete list: a streaming list if one is due, otherwise a LIST.
+    /// Returns the request for all objects: a streaming list if it is enabled and not known to fail,
+    /// otherwise a LIST.
     fn everything(&mut self, now: Instant) -> Action {
         if self.streaming.is_due(now) {
             return self.stream(now);

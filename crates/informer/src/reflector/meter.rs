@@ -12,16 +12,16 @@ use crate::{
 /// Reports the metrics of one reflector, which has one list or watch at a time.
 pub(super) struct ReflectorMeter {
     meter: Meter,
-    /// Start time of the list in progress, including immediate retries, if metrics are enabled.
+    /// Start time of the first attempt of the list in progress, if metrics are enabled.
     listing: Option<Instant>,
-    /// Reason for the next list; `None` for the first list of the source.
+    /// Reason for the next list; `None` if the next list is not a relist.
     reason: Option<RelistReason>,
     /// Receipt time of the event that is being delivered, if metrics are enabled.
     received: Option<Instant>,
 }
 
 impl ReflectorMeter {
-    /// Creates a meter; `reason` is that of the first list, or `None` for the source's first reflector.
+    /// Creates a meter. `reason` is the reason for the first list; `None` if this list is not a relist.
     pub(super) fn new(meter: Meter, reason: Option<RelistReason>) -> Self {
         Self {
             meter,
@@ -62,7 +62,9 @@ impl ReflectorMeter {
         self.reason = Some(RelistReason::after_refusal(class));
     }
 
-    /// Records a failed check for an older server state; `class` selects the next list's reason.
+    /// Sets the reason for the list that follows a probe with an error of this class.
+    ///
+    /// A probe is a request that checks whether the server has gone back to an earlier state.
     pub(super) fn probe_failed(&mut self, class: Class) {
         self.reason = Some(match class {
             Class::TooLargeResourceVersion | Class::WentBack => RelistReason::WentBack,

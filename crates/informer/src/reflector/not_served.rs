@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 /// A flag that is set while the server responds with 404 to requests for the informer's kind.
 ///
-/// All sources of the informer share the flag, because they have the same kind.
+/// If an informer has one reflector per namespace, the reflectors share the flag.
 #[derive(Clone, Default)]
 pub(crate) struct NotServed(Arc<watch::Sender<bool>>);
 
@@ -16,7 +16,7 @@ impl NotServed {
         !self.0.send_replace(true)
     }
 
-    /// Clears the flag after a successful response, or before the reflector starts again.
+    /// Clears the flag. Called after a successful response, and before the reflector starts again.
     pub(crate) fn clear(&self) {
         self.0.send_if_modified(std::mem::take);
     }

@@ -30,7 +30,7 @@ macro_rules! options {
                 }
             )*
 
-            /// Returns the options in `self`, with those that are not set from `general`.
+            /// Returns `self`, with the values of `general` for the options that `self` does not set.
             pub(crate) fn or(self, general: Self) -> Self {
                 Self { $($name: self.$name.or(general.$name),)* }
             }
@@ -108,8 +108,10 @@ macro_rules! request_methods {
             self
         }
 
-        /// Sets the timeouts of streaming lists, of watches, and of a store that accepts no changes. See
-        /// [`TimeoutConfig`](crate::reflector::TimeoutConfig) for the defaults.
+        /// Sets the timeouts of streaming lists and of watches, and the maximum wait for a store that is
+        /// full.
+        ///
+        /// See [`TimeoutConfig`](crate::reflector::TimeoutConfig) for the defaults.
         pub fn timeouts(mut self, timeouts: crate::reflector::TimeoutConfig) -> Self {
             self.$($path).+.timeouts = Some(timeouts);
             self
@@ -136,10 +138,10 @@ macro_rules! request_methods {
         /// Sets the encoding that the reflector requests. By default, the source selects the encoding.
         ///
         /// [`ListWatch`](crate::transport::client::ListWatch) selects
-        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) for the types of `k8s-openapi` up to
-        /// Kubernetes 1.36, and for types that contain only metadata. It selects JSON for all other types,
-        /// because the protobuf decoder drops the fields that Kubernetes 1.36 does not define. With JSON, a
-        /// type such as `DynamicObject` keeps these fields.
+        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) for types that contain only metadata,
+        /// and for the types of `k8s-openapi` if its selected version is Kubernetes 1.36 or earlier. It
+        /// selects JSON for all other types, because the protobuf decoder drops the fields that Kubernetes
+        /// 1.36 does not define. With JSON, a type such as `DynamicObject` keeps these fields.
         ///
         /// Custom resources have no protobuf encoding, so their informers always request JSON.
         pub fn encoding(mut self, encoding: crate::transport::Encoding) -> Self {

@@ -43,7 +43,7 @@ enum Order {
     Ordered,
     /// An event was out of order, and no probe was answered after the event.
     Suspected,
-    /// An event was out of order, but a probe was answered; further such events require no probe.
+    /// An event was out of order, and a later probe was answered. More events out of order require no probe.
     Unordered,
 }
 
@@ -89,7 +89,7 @@ impl Probe {
 
     /// Delays the next probe after a temporary failure; each failure doubles the delay.
     ///
-    /// The delay begins at `watched`, the time of the next watch request.
+    /// The delay begins at `watched`, the time at which the next watch will start.
     pub(super) fn put_off(&mut self, watched: Instant) {
         self.put_off = (2 * self.put_off).clamp(EVERY, PUT_OFF_MAX);
         self.not_before = Some(clock::after(watched, self.put_off));
@@ -97,7 +97,7 @@ impl Probe {
 
     /// Records that the required probe was answered or failed permanently.
     ///
-    /// Returns whether an event out of order ([`Probe::suspect`]) required the probe.
+    /// Returns whether this was the first answer after an event out of order ([`Probe::suspect`]).
     pub(super) fn answered(&mut self, now: Instant) -> bool {
         self.is_required = false;
         self.put_off = Duration::ZERO;

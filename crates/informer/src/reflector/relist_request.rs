@@ -40,19 +40,19 @@ impl RelistRequest {
         (request, signal)
     }
 
-    /// Requests a list. A list that completes before the request is received fulfills it.
+    /// Requests a list. A list in progress fulfills the request if it does not reuse cached objects.
     pub(crate) fn send(&self, reason: RelistReason) {
         self.reason.send_replace(Some(reason));
     }
 
-    /// Returns whether the reflector has an open watch, and the store thus accepted a complete list.
+    /// Returns whether the reflector has an open watch. If so, the store has accepted a complete list.
     pub(crate) fn is_watching(&self) -> bool {
         self.is_watching.load(Ordering::Acquire)
     }
 }
 
 impl RelistSignal {
-    /// Waits for a request and returns its reason; never completes without a consistency check.
+    /// Waits for a request and returns its reason. Never completes if the channel has no sender.
     ///
     /// # Cancel safety
     /// Dropping the future loses no request.

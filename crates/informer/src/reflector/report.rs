@@ -74,7 +74,9 @@ impl Reporter {
         self.tell_handler(error);
     }
 
-    /// Counts an error, except one of the process function, and passes it to the user's error handler.
+    /// Passes an error to the user's error handler, and counts it in the metrics.
+    ///
+    /// Errors of the process function are passed to the handler, but are not counted.
     pub(crate) fn tell_handler(&self, error: &Error) {
         let observed = match error {
             Error::Transport(error) => Some(Observed::Failed(error.class())),

@@ -17,7 +17,9 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 /// A series ends after [`RESET_AFTER`] without an error.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
-    /// Maximum time from the first error to a retried one; zero disables retries.
+    /// Maximum time from the first error of a series to an error after which a retry is allowed.
+    ///
+    /// Zero disables retries.
     max: Duration,
     /// Time of the series' first error, and of the last error plus the pause after it.
     series: Option<(Instant, Instant)>,
@@ -54,7 +56,9 @@ impl RetryBudget {
 mod tests {
     use super::*;
 
-    /// Returns the number of retried errors; `max` and the `gaps` between errors are in seconds.
+    /// Returns the number of errors after which a retry is allowed.
+    ///
+    /// `max` and the `gaps` between errors are in seconds.
     fn retries(max: u64, gaps: &[u64]) -> usize {
         let mut budget = RetryBudget::new(Duration::from_secs(max));
         let mut now = Instant::now();

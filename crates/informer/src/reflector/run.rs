@@ -81,7 +81,7 @@ pub(super) struct Running<K, S> {
     meter: ReflectorMeter,
     /// Received events and list items that are not decoded or processed yet.
     pieces: Pieces<K>,
-    /// Objects of the received pages of an incomplete LIST, except while a page is being received.
+    /// Objects that the earlier pages of the current LIST contained. `None` while a page is being received.
     list: Option<List<K>>,
     /// Limits the log lines about skipped or undecodable objects of a watch.
     skips: LogLimiter,
@@ -236,7 +236,7 @@ where
         action
     }
 
-    /// Keeps `list` if the next action repeats the LIST at once, and otherwise reports its end.
+    /// Keeps `list` if the next action repeats the LIST at once. Otherwise, reports the end of the LIST.
     ///
     /// The metrics and the log report a LIST and its repetition as one.
     fn list_repeated(&mut self, list: List<K>, next: &Action, objects: usize) {
@@ -451,7 +451,7 @@ impl<K, S> Drop for Running<K, S> {
     }
 }
 
-/// Sets the reflector's activity in the status and in the signal for the consistency check.
+/// Sets the reflector's activity in the status, and reports to the consistency check whether a watch is open.
 fn begins(report: &Reporter, source: SourceId, relist: &RelistSignal, activity: Activity) {
     relist.set_watching(activity == Activity::Watching);
     report.status.activity(source, activity);

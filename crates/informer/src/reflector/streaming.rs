@@ -102,7 +102,7 @@ impl Streaming {
 pub(super) struct Stream {
     /// Server-side timeout (`timeoutSeconds`) of the streaming list together with the watch that follows.
     lasts: Duration,
-    /// Time of the last new object; before that, of the response headers or of the request.
+    /// Time of the last progress: the request, its response headers, or an object that is new in the stream.
     progress: Instant,
     /// Revision of the first event that reports a change instead of an existing object.
     live_from: Option<ResourceVersion>,

@@ -89,7 +89,7 @@ async fn a_second_run_of_a_reflector_delivers_another_epoch() {
     assert_eq!(second, [went_back.after_suspicion(went_back); 2]);
 }
 
-/// A test server whose first two watches fail, and whose third watch expires after a minute.
+/// A test server whose first two watches lose their connection, and whose third expires after a minute.
 #[derive(Clone, Default)]
 struct Overloaded(Arc<Mutex<u32>>);
 

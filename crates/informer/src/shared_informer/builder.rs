@@ -39,7 +39,8 @@ pub struct Builder<K: Resource> {
     sources: Vec<Arc<dyn ListerWatcher>>,
     dyntype: K::DynamicType,
     pub(crate) reflectors: Settings<K>,
-    /// Request options of the first sources. The other sources use the options in `reflectors`.
+    /// Request options per source, in the order of `sources`. A source without an entry uses those of
+    /// `reflectors`.
     pub(crate) requests: Vec<RequestOptions>,
     store: (Indexer<K>, IndexerWriter<K>),
     queue: Option<Box<dyn Queue<K>>>,
@@ -240,7 +241,7 @@ fn status_of(sources: &[Arc<dyn ListerWatcher>]) -> StatusWriter {
     status
 }
 
-/// Creates a mutation detector with copies of the objects in `known`, if mutations are detected.
+/// Creates a mutation detector with copies of the objects in `known`; `None` if detection is not enabled.
 fn copied<K>(
     detector: Option<fn() -> MutationDetector<K>>,
     known: &Snapshot<K>,

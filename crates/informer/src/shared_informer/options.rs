@@ -84,10 +84,10 @@ macro_rules! loop_methods {
         /// The interval between two checks is random: between half the period and the whole period, and at
         /// least one second.
         ///
-        /// The check finds changes that a watch did not deliver. Examples are an event that a proxy or the
-        /// server lost, and a server that was restored from a backup. The check requests the metadata of the
-        /// server's objects at the exact revision of the cache, and compares names, uids and revisions.
-        /// Changes after that revision are therefore not reported as differences.
+        /// The check finds changes that a watch did not deliver, for example because a proxy or the server
+        /// lost an event, or because the server was restored from a backup. The check requests the metadata
+        /// of the server's objects at the exact revision of the cache, and compares names, uids and
+        /// revisions. Changes after that revision are therefore not reported as differences.
         ///
         /// A difference is reported to the log, to the error handler as
         /// [`Error::Inconsistent`](crate::reflector::Error::Inconsistent), and in

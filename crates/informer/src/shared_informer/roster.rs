@@ -39,7 +39,9 @@ impl<K> Roster<K> {
         buffers.iter().map(|buffer| buffer.status()).collect()
     }
 
-    /// Waits until every handler, except a calling one, has handled all events in its buffer.
+    /// Waits until every handler has handled all events in its buffer.
+    ///
+    /// If a handler calls this method, the wait does not include that handler.
     pub(super) async fn until_idle(&self) {
         // Subscriptions are excluded, because they may never be polled.
         for buffer in self.buffers(|member| member.has_task) {

@@ -27,7 +27,7 @@ pub(super) struct Figures<K> {
     pub(super) roster: Arc<Roster<K>>,
     /// Number of changes in the queue.
     pub(super) queued: Arc<AtomicUsize>,
-    /// Counts the changes in the channel from the reflectors. Weak, so it does not keep the channel open.
+    /// Sender of the reflectors' channel, used to count its changes. Weak, so the channel can close.
     pub(super) channel: mpsc::WeakSender<Delta<K>>,
 }
 

@@ -149,7 +149,8 @@ impl<K> From<&Object<K>> for Written {
 
 /// Returns the revision up to which the cache has all changes of the object `name`.
 ///
-/// Without a cached object, this is the lowest revision of all sources, once all have listed.
+/// If the object is not cached, this is the lowest revision of all namespaces, or unset until all namespaces
+/// have been listed. `sources` is the number of namespaces that the informer lists and watches separately.
 pub(crate) fn reached<K>(
     snapshot: &Snapshot<K>,
     name: Option<&ObjectName>,

@@ -16,7 +16,7 @@ pub(super) struct Literal {
 }
 
 impl Literal {
-    /// Returns whether the literal is the message, the last argument, of a `tracing` macro.
+    /// Returns whether the literal is the last argument of a `tracing` macro, which is the log message.
     pub(super) fn is_message(&self) -> bool {
         self.log.is_some() && self.after.trim_start().starts_with(')') && !self.is_field()
     }

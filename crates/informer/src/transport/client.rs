@@ -272,7 +272,7 @@ impl<K> ListWatch<K> {
         self.request_in(options, wanted, None)
     }
 
-    /// Builds a request, in `encoding` if it is set, instead of the encoding of the options.
+    /// Builds a request. If `encoding` is set, it replaces the encoding of `options`.
     fn request_in(
         &self,
         options: &ListOptions,
@@ -394,7 +394,7 @@ async fn respond(client: &Client, request: http::Request<Body>) -> Result<Respon
     })
 }
 
-/// Reads the whole body of a response, which error messages call `what`.
+/// Reads the whole body of a response. Error messages use `what` as the name of the response.
 ///
 /// # Errors
 /// Returns an error if the body can't be read or is longer than `max` bytes.

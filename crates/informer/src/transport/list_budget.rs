@@ -95,8 +95,9 @@ impl ListBudget {
         Err(Error::new(Class::Timeout, what))
     }
 
-    /// Returns the time by which the next bytes must arrive: [`LIST_STALL`] from now, or the list's time
-    /// limit.
+    /// Returns the time by which the next bytes must arrive.
+    ///
+    /// This is [`LIST_STALL`] from now, or the time at which the list exceeds its duration limit, if earlier.
     pub(crate) fn deadline(&self) -> Instant {
         self.until.min(Instant::now() + LIST_STALL)
     }

@@ -53,7 +53,7 @@ impl Limits {
     };
 }
 
-/// Number of JSON maps and arrays in a line outside the object: the line itself.
+/// Number of JSON maps and arrays in an object's line in addition to those of the object: one, the outer map.
 const RECORD_PARTS: usize = 1;
 
 /// Prefix of the last line, and of no other line.

@@ -17,7 +17,7 @@ const LIMITS: Limits = Limits {
     objects: 16,
 };
 
-/// Returns the objects of each source in the text of a saved store.
+/// Returns the objects in the text of a saved store, in one list per reflector that received them.
 pub(crate) fn load<K>(text: &[u8]) -> Result<Vec<Vec<Object<K>>>, ColdReason>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
@@ -27,7 +27,7 @@ where
     reader.objects(header.sources.len(), &decoder, &|| true)
 }
 
-/// Returns the text of a saved store with the given objects of each source.
+/// Returns the text of a saved store. `sources` contains one list of objects per reflector.
 pub(crate) fn save<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Option<Vec<u8>> {
     written(sources).ok()
 }
@@ -55,7 +55,8 @@ fn written<K: Resource + Serialize>(sources: &[Vec<Object<K>>]) -> Result<Vec<u8
     writer.finish().map(|(_, _, text)| text)
 }
 
-/// Returns the last line of a saved store, which follows the header and object lines `lines`.
+/// Returns the last line of a saved store: the number of objects and the checksum of all earlier lines,
+/// `lines`.
 pub(crate) fn end(lines: &[u8]) -> String {
     let mut checksum = Checksum::new();
     checksum.add(lines);

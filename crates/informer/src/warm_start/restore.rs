@@ -37,13 +37,14 @@ const ATTEMPTS: u32 = 5;
 pub(crate) struct Restore<K> {
     snapshotter: Arc<Snapshotter<K>>,
     commands: mpsc::UnboundedSender<Command<K>>,
-    /// Keeps the informer's channel of changes open, as the informer's loop otherwise ignores commands.
+    /// Keeps the informer's channel of changes open. If it were closed, the informer's loop would ignore
+    /// commands.
     _deltas: mpsc::Sender<Delta<K>>,
     report: Reporter,
 }
 
 impl<K: Send + Sync + 'static> Guest<K> for Restore<K> {
-    /// Loads the saved store and the revisions at which the reflectors resume; otherwise the reflectors list.
+    /// Loads the saved store, so that the reflectors resume at its revisions. If the load fails, they list.
     fn begin<'a>(&'a mut self, reflectors: &'a mut [InnerReflector<K>]) -> BoxFuture<'a, ()> {
         Box::pin(self.load_or_start_cold(reflectors))
     }

@@ -122,7 +122,8 @@ pub(crate) struct Unidentified;
 /// Content of a loaded store, and the time since the save.
 #[derive(Debug)]
 pub(crate) struct Loaded<K> {
-    /// Objects and revision of each source (one list and its watch), in the order of the builder.
+    /// Objects and revision of each source (one list and its watch), in the order in which the builder
+    /// received the sources.
     pub(crate) lists: Vec<(Vec<Object<K>>, ResourceVersion)>,
     pub(crate) age: Duration,
 }

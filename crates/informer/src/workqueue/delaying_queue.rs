@@ -40,7 +40,8 @@ impl<T: Clone + Eq + Hash> DelayingQueue<T> {
         }
     }
 
-    /// Returns the inner queue, which is current only after [`DelayingQueue::promote`].
+    /// Returns the inner queue. An item whose delay has ended is not in it until the next
+    /// [`DelayingQueue::promote`].
     pub(super) fn queue(&mut self) -> &mut Queue<T> {
         &mut self.queue
     }

@@ -35,7 +35,7 @@ pub(super) struct Queue<T> {
     /// Number of items in stage [`Stage::Dirtied`].
     dirtied: usize,
     phase: Phase,
-    /// Changes since the last call of [`Queue::take_wake_ups`] for which tasks may wait.
+    /// Changes since the last call of [`Queue::take_wake_ups`] that can wake waiting tasks.
     wake_ups: WakeUps,
     /// The last measured waiting or working time of an item, until it is reported to the metrics.
     observed: Option<WorkQueueObserved>,
@@ -45,12 +45,13 @@ pub(super) struct Queue<T> {
     timing: Option<Timing<T>>,
 }
 
-/// Changes of a queue for which tasks may wait.
+/// Changes of a queue that can wake waiting tasks.
 #[derive(Default)]
 pub(super) struct WakeUps {
     /// Number of items that were queued since the last call of [`Queue::take_wake_ups`].
     pub(super) pushed: usize,
-    /// Whether a shut-down has started, or an item was done in it, since [`Queue::take_wake_ups`].
+    /// Whether, since the last call of [`Queue::take_wake_ups`], a shutdown started, or an item was done
+    /// during a shutdown.
     pub(super) ending: bool,
 }
 

@@ -99,7 +99,9 @@ pub struct Bucket {
     interval: Duration,
     /// Time that an empty bucket takes to become full.
     filling: Duration,
-    /// Time at which the bucket is full without further requests, on the scale of [`RateLimiter::when`].
+    /// Time at which the bucket will be full if no more tokens are removed.
+    ///
+    /// It has the same origin as `now` of [`RateLimiter::when`].
     full_at: Duration,
 }
 

@@ -164,7 +164,7 @@ impl<T: Clone + Eq + Hash> State<T> {
 
     /// Returns the tasks to wake after an operation.
     ///
-    /// `earliest` is the end of the shortest delay, as of before the operation.
+    /// `earliest` is when the first delayed item was due before the operation.
     fn wake(&mut self, earliest: Option<Duration>) -> Wake {
         let sooner = match (self.delaying.earliest(), earliest) {
             (Some(now), Some(before)) => now < before,

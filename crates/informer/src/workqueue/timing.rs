@@ -18,7 +18,7 @@ use crate::metrics::{WorkQueueObserved, WorkQueueSample};
 pub(super) struct Timing<T> {
     added: Lookup<T, Instant>,
     started: Lookup<T, u64>,
-    /// Start time of each item in work, by the item's number in `started`.
+    /// Start time of each item in work. The key is the number that `started` contains for the item.
     running: BTreeMap<u64, Instant>,
     next_turn: u64,
 }

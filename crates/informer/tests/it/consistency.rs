@@ -29,7 +29,8 @@ use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run, streamin
 /// Period of the consistency checks.
 const PERIOD: Duration = Duration::from_secs(240);
 
-/// Returns a builder with consistency checks; its plain lists let [`is_check`] recognize the checks.
+/// Returns a builder of an informer with consistency checks, whose own lists have neither pages nor an exact
+/// revision. [`is_check`] can therefore distinguish the requests of the checks.
 fn checked(server: &Server) -> Builder<Pod> {
     listing(server).consistency_check(PERIOD)
 }
@@ -172,7 +173,7 @@ async fn a_streaming_list_restores_lost_events_too() {
     informer.stop().await;
 }
 
-/// Tests kubernetes#107457: after a restore from a backup, revisions are assigned to other states.
+/// Tests kubernetes#107457: after a restore from a backup, the server reuses revisions for other states.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_with_the_same_revisions_is_detected_by_uids() {
     for by_key in [false, true] {

@@ -122,7 +122,7 @@ impl Running {
         }
     }
 
-    /// Returns a running controller of config maps, also triggered by changes of their pods.
+    /// Returns a running controller of config maps, also triggered by changes of the pods that they own.
     fn controller(&self) -> Noting {
         let owned = kube_rs::watcher(self.pods.subscribe().unwrap()).touched_objects();
         let controller = kube_rs::controller(self.maps.subscribe().unwrap());

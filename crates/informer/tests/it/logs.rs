@@ -27,7 +27,7 @@ impl Logs {
         Self::capture_with(FmtSpan::NONE)
     }
 
-    /// Captures log lines from level `DEBUG` upward, and the span events that `spans` selects.
+    /// Captures log lines of level `DEBUG` or more severe, and the span events that `spans` selects.
     fn capture_with(spans: FmtSpan) -> Self {
         Self::capture_at(Level::DEBUG, spans)
     }

@@ -1,4 +1,5 @@
-//! Tests of the metrics that informers report to a collector, and of the values of their samplers.
+//! Tests of the two ways to obtain an informer's metrics: `InformerMetrics`, which receives each measurement
+//! as an event, and `InformerSampler`, which returns current values.
 //!
 //! The tests also check that an informer that stops drops its `InformerMetrics`, and that its sampler then
 //! returns no values.
@@ -74,7 +75,7 @@ impl Recorder {
         }
     }
 
-    /// Removes all recorded reports, and returns the lines for which `wanted` returns true.
+    /// Returns the recorded reports for which `wanted` returns true, one per line, and clears the record.
     pub(crate) fn only(&self, wanted: impl Fn(&str) -> bool) -> String {
         let told = self.0.told.take();
         let lines = told.lines().filter(|line| wanted(line));

@@ -80,7 +80,7 @@ fn script(way: InitialList) -> Script {
 #[derive(Clone, Default)]
 struct Looking(Arc<Told>);
 
-/// The recorded events and the pause of a [`Looking`] handler, shared by its clones.
+/// The state that all clones of a [`Looking`] handler share.
 #[derive(Default)]
 struct Told {
     lines: Mutex<Vec<String>>,
@@ -182,7 +182,7 @@ async fn undelivered_events_of_a_removed_handler_are_counted_as_discarded() {
     assert_eq!(heard + discarded, all);
 }
 
-/// A barrier for two threads; after [`SOON`], a thread continues and sets `missed`.
+/// A barrier for two threads. A thread that waits longer than [`SOON`] continues and sets `missed`.
 #[derive(Default)]
 struct Rendezvous {
     came: Mutex<usize>,

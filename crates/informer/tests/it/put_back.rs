@@ -53,7 +53,8 @@ fn streamed(revision: u64, items: &[String]) -> String {
 
 /// Returns the server's answers to an initial list and to the next watch.
 ///
-/// `all` is the revision and the items of the list. After the events `watch`, the watch does `then`.
+/// `all` is the revision and the items of the list. `watch` contains the events of the watch, and `then` is
+/// what the watch response does after these events.
 fn listed(way: InitialList, all: (u64, &[String]), watch: &str, then: Then) -> Vec<Answer> {
     let (revision, items) = all;
     match way {
@@ -155,7 +156,7 @@ async fn check_applied(building: Builder<Pod>, what: &str) {
     informer.stop().await;
 }
 
-/// The restored server lists at a higher revision, but the cache lacks the write.
+/// The restored server's list has a higher revision than the program waits for, but not the awaited change.
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_a_revision_that_a_restored_server_has_passed_fails_with_went_back() {
     for way in [InitialList::Streaming, InitialList::List] {
@@ -244,7 +245,7 @@ async fn a_restored_source_does_not_affect_another_source() {
     }
 }
 
-/// The list in progress reuses cached objects, so it can't correct the difference.
+/// A list that has started reuses cached objects and can't correct the difference, so another list follows.
 #[tokio::test(start_paused = true)]
 async fn a_list_in_progress_when_a_difference_is_found_replaces_the_relist_for_it() {
     let second = Duration::from_secs(1);

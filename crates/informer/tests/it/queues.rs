@@ -72,7 +72,7 @@ impl EventHandler<Pod> for Gated {
     }
 }
 
-/// Returns the resync and the batches of a queue after a full buffer has blocked its informer.
+/// Blocks an informer with a full buffer, and returns the later `resync` calls and batches of `queue`.
 async fn held_back(queue: impl Queue<Pod> + 'static, popped: &Trace) -> String {
     let server = Server::builder()
         .seed([pod("a"), pod("b"), pod("c")])

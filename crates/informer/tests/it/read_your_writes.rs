@@ -123,7 +123,7 @@ async fn a_wait_that_times_out_reports_the_revision_of_the_cache() {
     informer.stop().await;
 }
 
-/// The restore is detected by a bookmark, and by the list after a rejected watch.
+/// Runs twice: a bookmark reveals the restore in one run, and the list after a rejected watch in the other.
 #[tokio::test(start_paused = true)]
 async fn a_restored_server_fails_the_wait_for_a_lost_revision() {
     for lists in [false, true] {

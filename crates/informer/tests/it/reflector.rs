@@ -211,9 +211,7 @@ async fn the_store_receives_the_revision_with_every_event() {
     assert_eq!(status.get().sources[0].revision, 40.into());
 }
 
-/// A store that records changes, and rejects the first change for each text in `refuse`.
-///
-/// A text, such as `Added default/b`, is the start of a change's description.
+/// A store that records changes, and rejects each change in `refuse`, such as `Added default/b`, once.
 struct Picky {
     refuse: Vec<&'static str>,
     trace: Trace,

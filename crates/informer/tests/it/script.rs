@@ -161,7 +161,10 @@ impl Script {
         })
     }
 
-    /// Returns the log's line for a request, and asserts the query parameters of watches.
+    /// Returns the log's line for a request.
+    ///
+    /// For a watch, the line omits `timeoutSeconds`, `allowWatchBookmarks`, `sendInitialEvents` and
+    /// `resourceVersionMatch`. Instead, the function asserts the values of these parameters.
     fn line(&self, verb: &str, options: &ListOptions) -> String {
         let at = self.begun.elapsed().as_secs_f64();
         let shown = match options.send_initial_events {
@@ -237,7 +240,9 @@ pub(crate) fn error_event(status: &str) -> String {
     event("ERROR", status)
 }
 
-/// Yields once; unlike after tokio's `yield_now`, timers and I/O are not handled before the task.
+/// Wakes its own task and yields once.
+///
+/// Tokio then polls the task again without handling timers and I/O first, unlike after `yield_now`.
 async fn woken_at_once() {
     let mut is_woken = false;
     std::future::poll_fn(|cx| {

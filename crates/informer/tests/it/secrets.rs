@@ -153,7 +153,8 @@ fn secrets() -> Vec<String> {
     [good].into_iter().chain(wrong).chain(unreadable).collect()
 }
 
-/// Returns responses to lists and watches, with the Secrets of [`secrets`] or with other errors.
+/// Returns responses to lists and watches. Each contains Secrets of [`secrets`], or is invalid in another way
+/// and contains [`PLANTED`].
 fn answers() -> Vec<Answer> {
     let secrets = secrets();
     let good = || body(list(5, "", &secrets[..1]));

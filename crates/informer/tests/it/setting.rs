@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-/// Maximum duration of a wait under tokio's paused clock, which takes no real time.
+/// Maximum duration of a wait. Under tokio's paused clock, such a wait takes no real time.
 pub(crate) const LONG: Duration = Duration::from_secs(3600);
 
 pub(crate) fn pod(name: &str) -> Value {
@@ -26,14 +26,14 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// Returns a pod with the label `app`. Without a revision, so updates with this pod are unconditional.
+/// Returns a pod with the label `app`. The pod has no revision, so updates with it are unconditional.
 pub(crate) fn labelled(name: &str, value: &str) -> Value {
     let mut pod = pod(name);
     pod["metadata"]["labels"] = json!({"app": value});
     pod
 }
 
-/// Returns the encoding that the tests request: JSON, or the value of `TEST_ENCODING`.
+/// Returns the encoding in the environment variable `TEST_ENCODING`, or JSON if the variable is not set.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test reads the encoding that its stage of the CI selects"

@@ -1,6 +1,6 @@
 //! Tests of the status that an informer reports while it lists, watches and retries.
 //!
-//! Also tests that a failed wait returns the cause of the failure.
+//! Also tests that a failed wait for sync returns the cause of the failure.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -179,7 +179,7 @@ async fn the_status_reports_listing_until_the_list_is_in_the_cache() {
     informer.stop().await;
 }
 
-/// The objects of all three lists reach the cache although a handler blocks further events.
+/// The first lists of three sources reach the cache although the handler's buffer is full.
 #[tokio::test(start_paused = true)]
 async fn a_full_handler_does_not_keep_the_first_list_out_of_the_cache() {
     let good = |name| Script::new([body(list(5, "", &[pod(name, 1)])), Answer::Never]);

@@ -132,7 +132,8 @@ struct Hanging {
     waits: JoinSet<()>,
 }
 
-/// Registers a blocking, a checking and a panicking handler, and spawns tasks that wait for the informer.
+/// Registers a blocking, a checking and a panicking handler, and spawns tasks that wait for their and the
+/// informer's sync and for a new index.
 fn hang_on(pods: &SharedInformer<Pod>) -> Hanging {
     let waiting = pods
         .on_add(|_, _| async {

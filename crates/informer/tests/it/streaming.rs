@@ -55,7 +55,8 @@ fn end(revision: u64) -> String {
     bookmark_saying(revision, r#"{"k8s.io/initial-events-end":"true"}"#)
 }
 
-/// Result of a reflector's run: changes, errors, and the number of pending requests.
+/// Result of a reflector's run: changes, errors, and the number of unanswered requests and open response
+/// bodies.
 struct Outcome {
     /// The changes that the store received, one per line.
     heard: String,

@@ -60,7 +60,7 @@ fn file(name: &str) -> PathBuf {
     folder(name).join("pods.jsonl")
 }
 
-/// Returns a saved store whose clock advances by one hour per reading.
+/// Returns a [`SavedStore`] in the file `path`, with a clock that advances by one hour whenever it is read.
 fn saved(path: &Path) -> SavedStore {
     let hours = std::sync::atomic::AtomicU64::new(0);
     SavedStore::in_file(path, "1").clock(move || {
@@ -73,7 +73,7 @@ fn warm(server: &Server, path: &Path) -> Builder<Pod> {
     builder(server).warm_start(saved(path))
 }
 
-/// Runs an informer until its cache matches the server; stopping it saves the cache.
+/// Runs an informer until its cache matches the server, and then stops the informer, which saves the cache.
 async fn save(server: &Server, informer: Builder<Pod>) {
     let informer = run(informer);
     informer.caught_up(server).await;
@@ -90,7 +90,7 @@ fn started(informer: &Running) -> String {
     }
 }
 
-/// Returns the requests after the first `before`, and sets `before` to the current number.
+/// Returns the requests that the server has received since the previous call with this `before`.
 fn asked(server: &Server, before: &mut usize) -> String {
     let all = requests(server);
     let new = all.lines().skip(*before).map(|line| format!("{line}\n"));

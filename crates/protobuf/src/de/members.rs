@@ -103,7 +103,7 @@ impl<'de, 'c> Members<'de, 'c> {
         })
     }
 
-    /// Reads the next field of the message into `value`, and returns the field.
+    /// Reads the next field of the message into `slot`, and returns the field.
     // A copy of this large function in each visitor would slow down decoding.
     #[inline(never)]
     fn next_field(&mut self, message: &'static Message) -> Result<Option<&'static Field>, Error> {
@@ -147,7 +147,9 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Sets `value` for the next missing field below `number` that Go's JSON encoder writes.
+    /// Returns the next field below `number` that is missing and that Go's JSON encoder nevertheless writes.
+    ///
+    /// Stores the zero value of this field in `slot`.
     #[inline(never)]
     fn next_missing(&mut self, message: &'static Message, number: u32) -> Option<&'static Field> {
         while let Some(field) = message.fields.get(self.at)
@@ -162,10 +164,10 @@ impl<'de, 'c> Members<'de, 'c> {
         None
     }
 
-    /// Skips the field at `start`, which `message` does not define.
+    /// Skips the unknown field that begins at `start`.
     ///
     /// # Errors
-    /// Returns an error if `message` defines the field, which then follows a field with a greater number.
+    /// Returns an error if `message` defines the field, because the field is then out of order.
     #[cold]
     fn skip_unknown(
         &mut self,
@@ -203,7 +205,7 @@ impl<'de, 'c> Members<'de, 'c> {
         self.outer = outer.around.map(|around| *around);
     }
 
-    /// Reads the next member of a message into `value`, and returns its name.
+    /// Reads the next member of a message into `slot`, and returns its name.
     #[inline]
     fn next_name(&mut self, message: &'static Message) -> Result<Option<&'static str>, Error> {
         let are_missing_omitted = self.slot.context.options.missing == Missing::Nothing;
@@ -216,9 +218,10 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Reads the next member into `value` and returns its name, but only in the most frequent case.
+    /// Reads the next member into `slot` and returns its name, if the member has the most frequent encoding.
     ///
-    /// If the result is `None`, the caller must call [`next_of_any_form`](Self::next_of_any_form).
+    /// If the result is `None`, the caller must call [`next_of_any_form`](Self::next_of_any_form), which
+    /// accepts every encoding.
     #[inline(never)]
     fn next_plain(
         &mut self,
@@ -285,7 +288,7 @@ impl<'de, 'c> Members<'de, 'c> {
         }
     }
 
-    /// Reads the next entry of a map into `value`, and returns its key.
+    /// Reads the next entry of a map: stores its value in `slot`, and returns its key.
     #[inline]
     fn next_map_key(&mut self, value_type: Type) -> Result<Option<Cow<'de, str>>, Error> {
         let Some(entry) = self.fields.next() else {
@@ -313,7 +316,7 @@ impl<'de, 'c> Members<'de, 'c> {
         }))
     }
 
-    /// Sets `value` to the next member of the type meta, and returns the member's name.
+    /// Stores the next member of the type meta in `slot`, and returns the member's name.
     #[cold]
     fn next_type_meta(&mut self) -> Option<&'static str> {
         let (api_version, kind) = self.slot.context.type_meta?;

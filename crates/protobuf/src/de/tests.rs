@@ -1,4 +1,4 @@
-//! Tests the JSON of fields that are present, missing, empty, unknown, or split into several values.
+//! Tests the JSON of fields that are present, missing, empty, unknown, or sent more than once.
 //!
 //! Also tests the limits on nesting and on the number of values.
 
@@ -181,7 +181,7 @@ fn unknown_fields_of_any_wire_type_are_skipped() {
     assert_eq!(object, json!({"metadata": {"name": "a"}}));
 }
 
-/// Returns an encoded schema with `times` nested levels in the field `not`.
+/// Returns an encoded schema that contains `times` more schemas, each in the field `not` of the last.
 fn nested(times: usize) -> Vec<u8> {
     let mut schema = bytes(5, "string");
     for _ in 0..times {

@@ -18,7 +18,8 @@ pub(super) enum Value<'de> {
     /// A string, which may be invalid UTF-8.
     Text(&'de [u8]),
     Integer(i64),
-    /// A boolean, a double, bytes, or a wrong wire type; `None` is the zero of any scalar type.
+    /// A boolean, a double, bytes, or a value with the wrong wire type. `None` is the zero value of any
+    /// scalar type, including integers and strings.
     Scalar(Type, Option<WireValue<'de>>),
     Message(&'static Message, &'de [u8]),
     List(Run<'de>),
@@ -37,7 +38,7 @@ pub(super) struct Run<'de> {
 }
 
 impl<'de> Value<'de> {
-    /// Returns the value of a field, list item or map entry of this type.
+    /// Converts the wire value of a field, a list item or a map entry to a `Value` of the type `value_type`.
     #[inline]
     pub(super) fn item(
         context: &Context<'de>,
@@ -53,7 +54,8 @@ impl<'de> Value<'de> {
         })
     }
 
-    /// Reads the next field, which must be `field`, with all items or entries.
+    /// Reads the value of `field`, which must be the next field. If it is a list or a map, reads all its
+    /// items or entries.
     pub(super) fn read(
         context: &Context<'de>,
         field: &Field,
@@ -162,7 +164,10 @@ impl<'de> Value<'de> {
     }
 }
 
-/// Returns the value of the last field in `bytes`, or else of a first field that Go always writes.
+/// Returns the value of the last field in `bytes` that `message` defines.
+///
+/// If there is no such field, returns the zero value of the first field that `message` defines, or `None`
+/// if Go can omit this field.
 fn only_field<'de>(
     message: &'static Message,
     bytes: &'de [u8],

@@ -1,4 +1,4 @@
-//! Tests of encoding: values that the test objects of Kubernetes do not contain, and values
+//! Tests of encoding: values that do not occur in the API objects of Kubernetes' own test data, and values
 //! that do not fit the type of their field.
 
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Tests the decoding of each scalar, and of each message that is not a JSON object, such as a time.
+//! Tests the decoding of each scalar, and of each message whose JSON form is not an object, such as a time.
 
 use serde_json::Value;
 

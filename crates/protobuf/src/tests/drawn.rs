@@ -1,7 +1,8 @@
-//! Compares random objects of all kinds with the encodings that Go writes for them.
+//! Compares the protobuf and JSON encodings of random objects of all kinds with those that Go writes.
 //!
-//! The Go programs in `verify/encodings` draw the objects and write both encodings. The tests are ignored by
-//! `cargo test`, because they need Go. `OBJECTS` is the number of objects, and `SEED` is the first seed.
+//! The Go programs in `verify/encodings` generate the objects and write each of them as protobuf and as JSON.
+//! `cargo test` ignores the tests, because they need Go. The environment variable `OBJECTS` sets the number
+//! of objects, and `SEED` sets the first seed.
 
 use std::{
     env,
@@ -14,9 +15,10 @@ use super::*;
 /// Default number of objects of each test.
 const OBJECTS: u64 = 2_000;
 
-/// Calls `check` for each object that a Go program draws. `version` is the folder of the program.
+/// Runs the Go program in the folder `version`, and calls `check` with each object that the program
+/// generates.
 ///
-/// The second argument of `check` is the object that Go reads from the JSON of the first one.
+/// The second argument of `check` is the object that Go decodes from the JSON in the first argument.
 fn drawn(version: &str, check: fn(&Pair, &Pair)) {
     #[expect(clippy::disallowed_methods, reason = "a test has no arguments")]
     let setting = |name| env::var(name).map(|value| value.parse::<u64>().unwrap());

@@ -47,7 +47,8 @@ const RECOVERY: Duration = Duration::from_secs(300);
 const SETTLING: Duration = Duration::from_millis(1);
 /// Default resync period of the informer in a sequence with the option [`RESYNC`].
 const DEFAULT_RESYNC: Duration = Duration::from_secs(20);
-/// Watch timeout, and resync period without resyncs; longer than any sequence.
+/// A duration longer than any sequence. Used as watch timeout, and as the resync period if no resync may
+/// occur.
 const NEVER: Duration = Duration::from_secs(10_000 * 3600);
 
 /// Runs a sequence on a new informer, and returns one [`Step`] per operation.
@@ -81,7 +82,8 @@ struct Shared<'a> {
     seen: Vec<&'static str>,
 }
 
-/// Sets the sequence's type of queue, wrapped in [`Restless`] for the bug `UnchangedToldToAll`.
+/// Sets the type of queue that the sequence selects. If `bug` is `UnchangedToldToAll`, the queue has this
+/// bug.
 fn with_queue(builder: Builder<K>, sequence: &Sequence, bug: Option<Bug>) -> Builder<K> {
     let restless = bug == Some(Bug::UnchangedToldToAll);
     match (sequence.has(DELTA_FIFO), restless) {
@@ -205,7 +207,8 @@ impl<'a> Shared<'a> {
 
     /// Registers a handler, and returns whether the informer accepted the handler.
     ///
-    /// If `amid` is true, the next answer omits the events, because their number depends on timing.
+    /// If `amid` is true, the result of this operation contains the object states that the handler received,
+    /// and not its events, because the number of events depends on timing.
     fn add(&mut self, operation: &Operation, amid: bool) -> bool {
         let told = Arc::new(Mutex::new(Told {
             amid,
@@ -323,7 +326,9 @@ impl<'a> Shared<'a> {
         parts.join("; ")
     }
 
-    /// Records which behaviors `operation` will show. Must be called before the operation runs.
+    /// Records the name of the case that `operation` exercises, for the coverage report.
+    ///
+    /// Must be called before the operation runs.
     fn see(&mut self, operation: &Operation) {
         let runs = self.stop.is_some();
         let seen = match operation.verb {
@@ -350,7 +355,9 @@ impl<'a> Shared<'a> {
         self.seen.extend(seen);
     }
 
-    /// Records the behaviors in the events of all handlers, and each violated guarantee.
+    /// Records, for the coverage report, the cases that occurred in the events of all handlers.
+    ///
+    /// Also records an error for each handler whose events do not match the store.
     fn see_listeners(&mut self) {
         let snapshot = self.informer.indexer().snapshot();
         let store: BTreeMap<_, _> = snapshot

@@ -33,7 +33,7 @@ const NOT_ASKED: &str = "a_refused_streaming_list_is_not_asked_for_within_the_ho
 const OVERDUE: &str = "a_streaming_list_without_an_end_is_given_up";
 /// Divergence: after three incomplete streaming lists, the library sends a plain list, unlike client-go.
 const THREE: &str = "a_third_streaming_list_in_vain_is_given_up";
-/// Divergence: when a complete streaming list closes, the library watches; client-go lists again.
+/// Divergence: if a streaming list closes after its end bookmark, the library watches; client-go lists again.
 const COMPLETE: &str = "a_streaming_list_that_closes_behind_its_end_is_watched_on";
 /// Divergence: the library confirms an empty streaming list with a plain list, unlike client-go.
 const CONFIRMED: &str = "an_empty_streaming_list_is_confirmed";
@@ -51,11 +51,11 @@ struct Pair<'a> {
     owed: Vec<bool>,
     /// Whether the library's store is empty after the operation.
     is_empty: bool,
-    /// Whether an unwatched resource's changes may make a list newer than the watch.
+    /// Whether another resource changed last, so that a list has a newer revision than the last watch event.
     lags: bool,
 }
 
-/// Numbers of matched requests of client-go and of the library, and the divergences between them.
+/// How many requests of client-go and of the library match, and the divergences between them.
 type Matched = (usize, usize, Vec<&'static str>);
 
 /// Matches requests from an index in [`Pair::theirs`] with requests from an index in [`Pair::ours`].
@@ -195,8 +195,8 @@ impl<'a> Pair<'a> {
         is_made_up_for.then(|| (0, 1, vec![PROBE]))
     }
 
-    /// Matches requests of which the library's are a probe (a list of one object) that fails, and a list, and
-    /// client-go's is a watch at the last revision.
+    /// Returns the divergences if client-go sends a watch, but the library sends a probe (a list of one
+    /// object) that fails, and then lists the newest state.
     fn left(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let (their, our) = self.both(i, j)?;
         let next = self.ours.get(j + 1)?;
@@ -219,7 +219,8 @@ impl<'a> Pair<'a> {
         Some((theirs, ours, names))
     }
 
-    /// Returns the divergences if the two stores may differ after a temporary rejection of a watch.
+    /// Returns the divergences if the library retries a rejected watch, client-go lists, and the two stores
+    /// may then differ.
     fn kept_behind(&self, i: usize, j: usize) -> Option<Vec<&'static str>> {
         let Some((theirs, ours, _)) = self.retried(i, j) else {
             let asked_newest = |it: &Request<'_>| {
@@ -255,9 +256,9 @@ impl<'a> Pair<'a> {
         all_right.then_some((opened + 1, ours, probed))
     }
 
-    /// Returns the watch before the requests `i` and `j`, and the response that rejected the watch.
+    /// Returns the rejected watch that both sides sent before their requests `i` and `j`, and its response.
     ///
-    /// Returns `None` if there is no such watch, or if client-go then sends no list.
+    /// Returns `None` if there is no such watch, or if client-go's request `i` is not a list.
     fn begins_again(&self, i: usize, j: usize) -> Option<(&'a str, &'a str)> {
         let (their, our) = self.both(i, j)?;
         let (refused, outcome) = our.before?;
@@ -266,10 +267,11 @@ impl<'a> Pair<'a> {
         is_it.then_some((refused, outcome))
     }
 
-    /// Counts the library's requests from index `j` until the retried watch `refused` is open.
+    /// Counts the library's requests from index `j` until it opens the watch `refused`, which the server has
+    /// rejected with `outcome`.
     ///
-    /// If the retry expires, counts until the end of the relist. The second value is whether there was a
-    /// probe.
+    /// If the watch expires instead, also counts the requests of the relist. The second value is whether the
+    /// library sent a probe (a list of one object).
     fn watched_again(&self, j: usize, refused: &str, outcome: &str) -> Option<(usize, bool)> {
         let (mut at, mut probed) = (j, false);
         loop {
@@ -348,7 +350,7 @@ impl<'a> Pair<'a> {
         is_newest && !at.is_empty() && (in_pages || self.has_expired(at, their))
     }
 
-    /// Returns whether client-go sent a list at the revision `at` before the request `now`.
+    /// Returns whether the revision `at` may have expired: client-go sent a list at it before `now`.
     fn has_expired(&self, at: &str, now: &Request<'_>) -> bool {
         let before = self
             .theirs

@@ -15,7 +15,8 @@ use crate::{
     sequence::{Answer, Sequence},
 };
 
-/// A JSON line of the oracle process. `at` is in nanoseconds since the start of the sequence.
+/// A JSON line of the oracle process. `at` is in nanoseconds since the start of the test sequence, which is a
+/// list of operations.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Heard {

@@ -110,7 +110,7 @@ const LEAST: Duration = Duration::from_millis(800);
 pub(super) struct Line {
     pause: Duration,
     watch: bool,
-    /// The formatted path and query parameters, without the path `/api/v1/configmaps`.
+    /// The path, unless it is `/api/v1/configmaps`, and the query parameters.
     asked: String,
     pub(super) outcome: Outcome,
 }
@@ -120,7 +120,7 @@ pub(super) struct Line {
 pub(super) enum Outcome {
     /// Status code and `Retry-After` in seconds.
     Status(u16, Option<u64>),
-    /// The watch was opened and immediately closed, a streaming list before its final bookmark.
+    /// The watch was opened and immediately closed. A streaming list was closed before its final bookmark.
     Closed,
     /// The watch was opened, and closed after an error event with the code 410.
     Expired,

@@ -142,9 +142,11 @@ impl<'a> Here<'a> {
         }
     }
 
-    /// Runs the turn 0 or 1 of the operation at index `at`, and returns whether another turn follows.
+    /// Executes one turn of the operation at index `at`: the server sends data or fails, then virtual time
+    /// passes.
     ///
-    /// In a turn, the server sends data or fails, and then virtual time passes.
+    /// An operation has one or two turns. `turn` is the turn's number, 0 or 1. Returns whether another turn
+    /// follows.
     async fn turn(&mut self, at: usize, turn: usize) -> bool {
         let now = self.server.begin.elapsed();
         let happened = self.server.host.lock().operate(at, turn, now);
@@ -175,7 +177,7 @@ impl<'a> Here<'a> {
 struct Near {
     host: Arc<Mutex<Host>>,
     begin: Instant,
-    /// Senders of the open response bodies, by the `stream` of their [`Delivery`] values.
+    /// Senders of the open response bodies, by the number of the response in the server.
     bodies: Arc<Mutex<BTreeMap<u64, mpsc::Sender<Piece>>>>,
 }
 

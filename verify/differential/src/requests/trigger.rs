@@ -35,7 +35,7 @@ pub(super) enum Twist {
 const OPERATION: u64 = 2_000;
 /// Virtual time for client-go and the library to recover and reset their backoff, in milliseconds.
 pub(super) const RECOVERY: u64 = 300_000;
-/// Virtual time that passes after a fault in a sequence with streaming lists, in milliseconds.
+/// Virtual time that passes after a fault if the client requests streaming lists, in milliseconds.
 ///
 /// Longer than the hour in which the library requests no streaming list after a rejection.
 const HOUR: u64 = 3_700_000;

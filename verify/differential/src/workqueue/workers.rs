@@ -39,7 +39,7 @@ use crate::{
 const TURN: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Number of yields of an operation to other tasks, because one task may wake another.
+/// Number of times that an operation yields. More than once, because a woken task may wake another task.
 const SETTLING: usize = 8;
 
 /// Runs a sequence on a new work queue, which has the deliberate bug `bug`.

@@ -47,7 +47,9 @@ thread_local! {
     static SERVER: OnceCell<Server> = const { OnceCell::new() };
 }
 
-/// Creates a server with objects of the same names in the namespaces `m` and `z`, created alternately.
+/// Returns a server with the same object names in the namespaces `m` and `z`.
+///
+/// The objects in `m` and the objects in `z` are created alternately.
 fn server() -> Server {
     let names = (0..OBJECTS).map(name);
     let objects = names.flat_map(|name| {

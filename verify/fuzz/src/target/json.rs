@@ -26,7 +26,9 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     format!("{way}, {end}")
 }
 
-/// Checks that the library reads `read` as `serde_json` reads `data`, and summarizes the result.
+/// Asserts that the library's result for `read` equals the result of `serde_json` for `data`.
+///
+/// `read` differs from `data` only if a planted bug is tested. Returns a summary of the result.
 fn same<T: DeserializeOwned + PartialEq + fmt::Debug>(data: &[u8], read: &[u8]) -> String {
     let expected = serde_json::from_slice::<T>(data).map_err(|error| error.to_string());
     let found = read_json::<T>(read);
@@ -67,7 +69,10 @@ fn ends_alike(data: &[u8]) -> &'static str {
     if whole.is_some() { "ends" } else { "goes on" }
 }
 
-/// Returns `data`; the bug `LongNumberHidesRest` removes non-digits between a long number and a comma.
+/// Returns a copy of `data`, damaged if `bug` is `LongNumberHidesRest`.
+///
+/// The damaged copy lacks the bytes, except digits, from a number of at least [`LONG`] digits to the next
+/// `,`, `]` or `}`.
 fn spoilt(data: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::LongNumberHidesRest) {
         return data.to_vec();

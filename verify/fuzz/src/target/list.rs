@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::{members::Members, pieces};
 use crate::planted::Bug;
 
-/// Members of a list that the parser uses, and may reject if a member occurs twice.
+/// Members of a list that the parser uses. It may reject a list in which one of them occurs twice.
 const READ: [&str; 4] = ["items", "metadata", "kind", "apiVersion"];
 
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
@@ -40,7 +40,8 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     }
 }
 
-/// Checks that the parser found the items and the revision of `list`, and no malformed JSON.
+/// Checks that the parser returned the items and the revision of `list`, or an error that does not report
+/// malformed JSON.
 fn compare(list: &Members<'_>, split: &Split) {
     let items = list.get("items").unwrap_or("null");
     match &split.end {

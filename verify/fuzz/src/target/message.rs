@@ -94,7 +94,7 @@ where
     way
 }
 
-/// Checks that encoding and decoding an object changes no members except null.
+/// Checks that an object does not change if it is encoded and decoded, except for members that are null.
 ///
 /// Go writes null for a pointer to an empty value, such as `fieldsV1`, and reads null as a missing pointer.
 fn encodes_alike(id: MessageId, bytes: &[u8]) {
@@ -136,7 +136,7 @@ fn is_presentable(error: &Error) {
     );
 }
 
-/// Returns `bytes`, cut before the first unknown field with the bug `UnknownFieldEndsMessage`.
+/// Returns a copy of `bytes`. For the bug `UnknownFieldEndsMessage`, it ends after the first unknown field.
 fn spoilt(id: MessageId, bytes: &[u8], bug: Option<Bug>) -> Vec<u8> {
     if bug != Some(Bug::UnknownFieldEndsMessage) {
         return bytes.to_vec();

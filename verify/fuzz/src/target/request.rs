@@ -18,7 +18,9 @@ const REQUESTS: usize = 8;
 /// Separator between two requests of an input.
 const SEPARATOR: &[u8] = b"\n###\n";
 
-/// Sends the requests of the input, in HTTP/1.1 syntax without version, and checks each response.
+/// Sends the requests in the input, and checks each response.
+///
+/// A request has the syntax of HTTP/1.1, except that it does not state the version.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let server = server();
     let mut ways = Vec::new();
@@ -49,7 +51,7 @@ pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     ways.join(", ")
 }
 
-/// Checks that an object in a successful response has a version, kind and name.
+/// Checks that an object in a successful response has an `apiVersion`, a `kind` and a name.
 fn check_object(answer: &Answer) {
     let json = &answer.json;
     if answer.code < 300 && json["metadata"]["uid"].is_string() {

@@ -29,9 +29,10 @@ struct Under {
     revision: u64,
 }
 
-/// Runs at most 64 operations on a new indexer, and compares its content after each operation.
+/// Runs at most 64 operations on a new indexer and on the model, and compares them after each operation.
 ///
-/// Each operation consists of two bytes of `data`: the kind of the operation and its argument.
+/// Each operation consists of two bytes of `data`: the kind of the operation and its argument. Returns a
+/// text that lists the kinds of the operations that ran.
 pub(super) fn run(data: &[u8], bug: Option<Bug>) -> String {
     let (indexer, writer) = indexer::new(by_colour(INDICES[0], bug)).expect("the name is free");
     let mut under = Under {

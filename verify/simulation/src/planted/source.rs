@@ -157,9 +157,10 @@ fn leak(body: ByteStream) -> ByteStream {
     }))
 }
 
-/// Applies `change` to the number, from 1, and text of each line; `None` drops the line.
+/// Replaces each line of `body` by the result of `change`, or drops the line if the result is `None`.
 ///
-/// The text after the last line end counts as a line.
+/// The arguments of `change` are the line's number, counted from 1, and its text. The text after the last
+/// line end counts as a line.
 fn lines(
     body: ByteStream,
     change: impl Fn(usize, &Bytes) -> Option<Bytes> + Send + 'static,
@@ -190,7 +191,9 @@ fn lines(
     chunks
 }
 
-/// Applies `change` to the text after the last line end: a list, or an incomplete line.
+/// Replaces the text after the last line end by the result of `change`.
+///
+/// In a list response, which contains no line end, this is the whole body.
 fn change_last(
     waiting: &mut Vec<u8>,
     number: &mut usize,

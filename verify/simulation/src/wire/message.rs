@@ -53,7 +53,7 @@ impl Converter {
         lines
     }
 
-    /// Returns the line of a complete list at the end of its body.
+    /// Returns the line of a list, or nothing for a watch or an incomplete list. Called after the last chunk.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         if self.is_watch {
             return Vec::new();

@@ -53,7 +53,7 @@ impl Asked {
 /// Checker of the requests of one source.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// Number of failures since the last successful request that require a pause.
+    /// Number of failures since the last success. Counts only failures after which the source must pause.
     refusals: u32,
     not_before: Option<Instant>,
     /// Time before which the source must retry the failed watch instead of listing.

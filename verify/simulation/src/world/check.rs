@@ -27,7 +27,7 @@ use crate::{
 /// At 200 ms per event, the time is sufficient for 3,000 queued events.
 pub(super) const HELD_UP: Duration = Duration::from_secs(600);
 
-/// Maximum time until all handlers have processed their queued events.
+/// Maximum time to wait until all handlers have processed their queued events.
 ///
 /// At 200 ms per event, the time is sufficient for 9,000 queued events.
 const TOLD_WITHIN: Duration = Duration::from_secs(1800);
@@ -118,7 +118,9 @@ impl<K: Stored> World<'_, K> {
         2 * self.life.setting.capacity + 2 * objects
     }
 
-    /// Checks that a synced informer and its synced handlers have all unchanged objects.
+    /// Checks that a synced informer and its synced handlers have all initial objects that are unchanged.
+    ///
+    /// The initial objects are those that existed on the server when the informer started.
     fn check_synced(&self, snapshot: &Snapshot<K>) -> Result<(), Wrong> {
         if !self.harm.is_empty() {
             return Ok(());
@@ -174,7 +176,9 @@ impl<K: Stored> World<'_, K> {
         Ok(())
     }
 
-    /// Returns the result of a wait for an own write, or `Ok` if a fault may explain an error.
+    /// Checks the result of a task that waited until the cache contained the task's own write.
+    ///
+    /// Returns the error of the result only if no fault can be its cause.
     fn check_read(&mut self, read: Result<(), Wrong>) -> Result<(), Wrong> {
         self.outcome.seen.checked("read of an own write");
         if self.harm.is_empty() { read } else { Ok(()) }
@@ -384,7 +388,7 @@ impl<K: Stored> World<'_, K> {
 
 /// Checks that each index of a snapshot contains the expected objects.
 ///
-/// `reads_each_state` is whether the index `app` omits objects that fail to decode.
+/// If `reads_each_state` is true, the index `app` must not contain objects that fail to decode.
 fn check_indices<K: Stored>(snapshot: &Snapshot<K>, reads_each_state: bool) -> Result<(), Wrong> {
     let states = truth::cached(snapshot);
     // Index functions that read the whole object can't index broken objects.

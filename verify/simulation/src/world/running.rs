@@ -57,7 +57,7 @@ impl InformerMetrics for Unheard {
     fn observe(&self, _: Observed) {}
 }
 
-/// Creates and starts an informer, with the planted `bug` and random choices from `seed`.
+/// Creates and starts an informer. `bug` is a bug that the run adds on purpose; `seed` seeds random choices.
 pub(super) fn start<K: Stored>(
     setting: &Setting,
     bug: Option<Bug>,
@@ -145,7 +145,7 @@ impl<K: Stored> Running<K> {
         }
     }
 
-    /// Returns the number of changes that are queued for the cache.
+    /// Returns the number of changes that are queued but not yet applied to the cache.
     pub(super) fn queued(&self) -> usize {
         let sampler = self.sampler.0.lock();
         let sample = sampler.as_ref().and_then(InformerSampler::sample);

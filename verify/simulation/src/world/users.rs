@@ -37,7 +37,7 @@ impl<K: Stored> User<K> {
         self.handler.bound().is_some()
     }
 
-    /// Returns the maximum number of notifications in the handler's buffer, including the one in work.
+    /// Returns the maximum number of undelivered events of the handler, including the one that it processes.
     pub(super) fn depth_max(&self) -> usize {
         let telling = 1;
         match self.handler.buffer {

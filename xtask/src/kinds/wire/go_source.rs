@@ -105,7 +105,7 @@ impl Package {
 }
 
 impl GoField {
-    /// Returns the keyword of the generated table that describes when JSON contains this field.
+    /// Returns the keyword, such as `always` or `nonzero`, that states when Go writes this field to JSON.
     pub(super) fn presence(&self, field: &ProtoField) -> &'static str {
         let omits_empty = self.has("omitempty");
         if self.has("inline") {

@@ -1,4 +1,5 @@
-//! Edits the events of a watch in protobuf: four bytes with the length of the event, and the event.
+//! Edits the events of a watch in protobuf. Each event is sent as a frame: four bytes with the length of the
+//! event, and then the event.
 //!
 //! Guarantees: the length of a changed event is correct, so a client can find the next event.
 
@@ -61,7 +62,9 @@ fn framed(event: &[u8]) -> Bytes {
     [&length.to_be_bytes(), event].concat().into()
 }
 
-/// Returns the length of the first event in `bytes`, if `bytes` contain the whole event.
+/// Returns the length of the first event in `bytes`, including the four bytes that contain its length.
+///
+/// Returns `None` if `bytes` do not contain the whole event.
 pub(in crate::fault) fn frame_length(bytes: &[u8]) -> Option<usize> {
     let (length, event) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;

@@ -58,7 +58,7 @@ fn removal(key: &str, revision: u64) -> Write {
     }
 }
 
-/// Returns the objects in `scratch`, each as `<collection> <key>`, and the revision.
+/// Returns the stored objects, each as group, plural and key, and the revision of the store.
 fn found(scratch: &Scratch) -> (Vec<String>, u64) {
     let mut keys = Vec::new();
     let revision = scratch.open().load(|stored| {

@@ -84,7 +84,7 @@ impl ContinueToken {
         })
     }
 
-    /// Returns a token with the same `start` that reads the current state.
+    /// Returns a token for the same `start` in the current state.
     pub(crate) fn at_latest(&self) -> ContinueToken {
         ContinueToken {
             revision: None,

@@ -98,7 +98,7 @@ impl Cost {
     }
 }
 
-/// Returns the length of the list that contains the value at `path`, otherwise 0.
+/// Returns the length of the list that contains the value at `path`, or 0 if no list contains it.
 fn siblings(path: &Pointer, document: &Value) -> usize {
     let parent = path
         .parent()
@@ -115,7 +115,7 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// Returns whether the operation tests that an absent member is `null`, as kube-rs does.
+/// Returns whether the operation is a `test` for `null` of an absent member, which kube-rs sends.
 ///
 /// Kubernetes accepts such a test, but the crate `json_patch` rejects it.
 fn asserts_absence(operation: &PatchOperation, document: &Value) -> bool {

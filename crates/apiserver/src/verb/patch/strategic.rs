@@ -206,7 +206,9 @@ fn is_list_directive(name: &str) -> bool {
     name.starts_with(SET_ELEMENT_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Removes all objects with the directive `$patch` from `value`, or returns `None` if `value` is one.
+/// Removes all objects that contain the directive `$patch` from `value`.
+///
+/// Returns `None` if `value` itself is such an object.
 fn without_marked(value: Value) -> Option<Value> {
     match value {
         Value::Object(members) if members.contains_key(PATCH) => None,

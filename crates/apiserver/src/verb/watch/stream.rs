@@ -133,7 +133,7 @@ impl Backlog {
         Backlog::Events(told.into_iter())
     }
 
-    /// Returns how many slots of [`ResponseBudget::SLOT_BYTES`] bytes the backlog reserves.
+    /// Returns the number of slots that the backlog occupies in the [`ResponseBudget`].
     pub(super) fn len(&self) -> usize {
         match self {
             Backlog::Objects { entries, end, .. } => {

@@ -70,7 +70,9 @@ fn watcher(pods: &Resource, fields: &str, prefix: &str, labels: &str) -> Watcher
     }
 }
 
-/// Returns the pod `<namespace>/<name>` with combination `state` (0 to 11) of node, phase and label.
+/// Returns a pod whose node, phase and label depend on `state` (0 to 11), or `None` if `state` is `None`.
+///
+/// `key` is `<namespace>/<name>`.
 fn state(pods: &Resource, key: &str, state: Option<u8>) -> Option<Arc<Entry>> {
     let state = state?;
     let node = ["", "n1", "n2"][usize::from(state) % 3];

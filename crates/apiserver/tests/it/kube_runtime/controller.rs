@@ -23,7 +23,7 @@ use crate::ask::{pod, pods};
 
 /// A running kube-rs controller that sets a label on every config map.
 ///
-/// `reconciled` yields the name of each reconciled config map, or `None` after an error.
+/// `reconciled` yields the name of each reconciled config map, and `None` for each error.
 struct Labelling {
     reconciled: Pin<Box<dyn Stream<Item = Option<String>> + Send>>,
 }
@@ -50,7 +50,7 @@ impl Labelling {
         }
     }
 
-    /// Returns the names of the config maps reconciled until a pause of 5 × [`SILENCE`].
+    /// Returns the names of the reconciled config maps, until none is reconciled for 5 × [`SILENCE`].
     async fn names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         while let Ok(done) = tokio::time::timeout(5 * SILENCE, self.reconciled.next()).await {

@@ -47,7 +47,8 @@ pub(super) fn last_sequence(log: &RequestLog) -> u64 {
     log.iter().last().map_or(0, |request| request.sequence)
 }
 
-/// Counts the lists, including streaming lists, by processes in `reads` after the request `sequence`.
+/// Returns how many lists the processes in `reads` requested after request number `sequence`, including
+/// streaming lists.
 pub(super) fn lists_since(log: &RequestLog, sequence: u64, reads: &[(Arc<str>, u64)]) -> usize {
     let theirs = |request: &LoggedRequest| {
         reads

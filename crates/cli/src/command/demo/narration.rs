@@ -1,4 +1,4 @@
-//! Converts the steps that the control loops report to lines of output, in the order of revisions.
+//! Formats the steps that control loops have reported as lines of output, in the order of revisions.
 //!
 //! A step is an observation or an action of a control loop.
 //!
@@ -72,7 +72,7 @@ impl Narration {
         self.held.insert((revision, step.kind, self.arrived), step);
     }
 
-    /// Returns the time of the next call of [`Narration::due`], if a step is waiting.
+    /// Returns when to call [`Narration::due`] next, or `None` if no step is waiting.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.held.values().map(|step| step.at + HOLD).min()
     }

@@ -75,7 +75,7 @@ pub(super) struct Missing {
     wanted: usize,
 }
 
-/// The progress of the demo; `seen` has the objects that had each kind of step.
+/// The progress of the demo. `seen` contains the objects that have had each kind of step.
 #[derive(Debug)]
 pub(super) struct Progress {
     goal: Goal,

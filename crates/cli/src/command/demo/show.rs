@@ -29,7 +29,7 @@ const QUIET: Duration = Duration::from_secs(2);
 pub(super) enum Verdict {
     /// The demo has reached its goal. The text is a summary.
     Reached(String),
-    /// The demo can't proceed without an excluded control loop. The text describes the missing effects.
+    /// The demo can't proceed without a control loop that the user excluded. The text explains why.
     Stopped(String),
     /// The demo ended before its goal was reached. The text states what is missing and what to change.
     NotReached(String),

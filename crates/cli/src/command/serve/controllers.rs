@@ -44,7 +44,7 @@ pub(super) struct Controllers {
     plane: ControlPlane,
 }
 
-/// A `tower` service that passes requests with a `User-Agent` header to the server.
+/// A `tower` service that sets the `User-Agent` header of each request, and sends the request to the server.
 struct Reached {
     server: Server,
     user_agent: HeaderValue,

@@ -21,7 +21,7 @@ use super::template::{self, NAMESPACES, SEEDED, Template};
 /// Maximum number of seeded objects of one kind, about 10 GB of JSON.
 const COUNT_MAX: u32 = 10_000_000;
 
-/// Number of objects per [`Server::create_all`] call, which delays signals for about 10 ms.
+/// Maximum objects per [`Server::create_all`] call, which blocks the thread for about 10 ms.
 const STRIDE: usize = 256;
 
 /// Maximum objects per page of a list of existing objects, about 5 MB of metadata.
@@ -40,9 +40,9 @@ pub(super) struct Population {
     pub(super) template: Template,
     /// Number of seeded objects that the server already had before this run.
     pub(super) found: usize,
-    /// Number of seeded objects that existed before this run.
+    /// Number of objects that `--churn` maintains; it creates at most one more.
     pub(super) count: u32,
-    /// Minimum number of seeded objects during `--churn`, which keeps at most one more.
+    /// Numbers in the names of the objects that currently exist.
     pub(super) alive: Vec<u32>,
     /// Number in the name of the next object that `--churn` creates.
     pub(super) next: u32,
@@ -101,7 +101,9 @@ pub(super) fn is_stored(kind: &Kind) -> bool {
     has("create") && has("list")
 }
 
-/// Returns the kind that kubectl finds by `name`, preferably in a preferred version.
+/// Finds a kind by its plural, singular or short name, or by its plural and group, as kubectl does.
+///
+/// If several kinds match, the first one in its group's preferred version is returned.
 pub(super) fn kind_named<'a>(kinds: &'a Kinds, name: &str) -> Option<&'a Kind> {
     let is_it = |kind: &&Kind| {
         kind.plural == name

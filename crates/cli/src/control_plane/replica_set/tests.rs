@@ -38,7 +38,8 @@ fn names(server: &Server) -> BTreeSet<String> {
     pods.iter().map(name).collect()
 }
 
-/// Adds a replica set controller without workers to a control plane, and waits for its caches.
+/// Starts a replica set controller without workers in a new control plane, and waits until its caches are
+/// synced.
 async fn controller(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

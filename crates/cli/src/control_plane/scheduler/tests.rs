@@ -43,7 +43,7 @@ fn node_name(server: &Server, pod: &str) -> Value {
     pod["spec"]["nodeName"].clone()
 }
 
-/// Returns a control plane with a synced scheduler and no started workers, and the steps.
+/// Returns a control plane with a synced scheduler without workers, and a receiver of the scheduler's steps.
 async fn scheduler(server: &Server) -> (ControlPlane, mpsc::Receiver<Step>) {
     let (tell, steps) = mpsc::channel(STEPS_MAX);
     let scope = Scope {

@@ -24,9 +24,10 @@ pub(in crate::codec) fn cut<'a>(members: &Members, json: &'a [u8]) -> Cow<'a, [u
     }
 }
 
-/// Does the same as [`cut`] without a search, if the rules drop only members of the metadata in `found`.
+/// Does the same as [`cut`], but uses the positions of metadata members that were already found.
 ///
-/// Each value in `found` is a slice of `json`. If the result is `None`, the caller must use [`cut`].
+/// `found` contains the names of two members of `metadata`, and their values as slices of `json`. Returns
+/// `None` if the rules can drop other members. The caller must then use [`cut`].
 pub(in crate::codec) fn cut_found<'a>(
     members: &Members,
     found: [(&str, Option<&[u8]>); 2],

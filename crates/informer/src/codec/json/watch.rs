@@ -23,7 +23,8 @@ use crate::json::ValueScanner;
 
 /// Splits the body of a watch response into its events, one JSON object each.
 ///
-/// If a line ends inside an event, the event so far is validated; a truncated one would absorb later events.
+/// After a line break inside an event, the splitter checks that the event can still become valid JSON.
+/// Without this check, it would read the events after a truncated event as a part of that event.
 #[derive(Debug, Default)]
 pub(crate) struct WatchSplitter {
     carry: Carry,
@@ -33,7 +34,7 @@ pub(crate) struct WatchSplitter {
     limit: Limit,
 }
 
-/// The number of checks of the unfinished event, and the event's length at the last one.
+/// The number of checks of the unfinished event, and the length of the event at the last check.
 #[derive(Debug, Default)]
 struct Looks {
     count: u32,
@@ -127,7 +128,8 @@ impl WatchSplitter {
         }
     }
 
-    /// Checks the end of the body, at which the caller must call this method.
+    /// Checks that the body did not end inside an event. The caller must call this method at the end of the
+    /// body.
     ///
     /// # Errors
     /// Returns an error if the body ended inside an event.

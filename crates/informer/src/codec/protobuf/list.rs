@@ -56,15 +56,16 @@ const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 const FIXED32: u64 = 5;
 
-/// Tags of the fields 1 and 2 with the wire type `BYTES`.
+/// Tag of field 1 with the wire type `BYTES`.
 const FIRST: Tag = 1 << 3 | BYTES;
+/// Tag of field 2 with the wire type `BYTES`.
 const SECOND: Tag = 2 << 3 | BYTES;
 
 #[derive(Debug, Default)]
 struct Head {
     kind: String,
     api_version: String,
-    /// Message type of the items, if the library reads it as protobuf.
+    /// Message type of the items, or `None` if this library has no protobuf definition of the kind.
     schema: Option<Schema>,
     metadata: Option<Bytes>,
     list_seen: bool,
@@ -299,7 +300,10 @@ impl Head {
         Ok(())
     }
 
-    /// Returns the message type of the items, or an error if the library does not read it as protobuf.
+    /// Returns the message type of the items.
+    ///
+    /// # Errors
+    /// Returns an error if this library has no protobuf definition of the list's kind.
     fn items(&self) -> Result<Schema, SplitError> {
         self.schema.ok_or_else(|| {
             let kind = one_line(&self.kind, KIND_BYTES);

@@ -35,7 +35,7 @@ impl Demand {
 
 /// The signals that end one running informer.
 ///
-/// The shutdown of the factory waits until all these values are dropped.
+/// The shutdown of the factory waits until every `Lifetime` is dropped.
 pub(in super::super) struct Lifetime {
     pub(super) registry: Weak<Registry>,
     pub(super) id: EntryId,

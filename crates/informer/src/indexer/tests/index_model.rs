@@ -25,7 +25,7 @@ enum Operation {
     Delete(usize),
     List(BTreeMap<usize, u8>),
     Add(usize),
-    /// Starts to build the index at this position of [`INDICES`], which `Install` adds to the store.
+    /// Starts to build the index at this position of [`INDICES`]. `Install` later adds it to the store.
     Begin(usize),
     Install,
     Remove(usize),

@@ -27,7 +27,7 @@ fn colour(indexer: &Indexer<K>) -> String {
     cached.labels().get("colours").unwrap().to_owned()
 }
 
-/// Returns three deltas that deliver the object: in a list, alone, and as a resync.
+/// Returns three deltas that deliver the object: as a list, as a `Replaced` delta, and as a resync.
 fn ways(object: &Object<K>) -> [DeltaKind<K>; 3] {
     [
         list(5, [object.clone()]),

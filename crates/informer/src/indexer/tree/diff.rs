@@ -53,7 +53,7 @@ impl<'a, K: Ord, V: PartialEq> Iterator for Diff<'a, K, V> {
 }
 
 impl<K, V> Diff<'_, K, V> {
-    /// Advances both cursors past shared nodes, each to an entry or the end of its tree.
+    /// Skips shared nodes, and moves each cursor to its next entry or to the end of its tree.
     fn align(&mut self) {
         loop {
             let (old, new) = (self.old.node(), self.new.node());
@@ -85,9 +85,10 @@ impl<K, V> Diff<'_, K, V> {
     }
 }
 
-/// A position in a tree: a node that was not visited, or an entry of a leaf.
+/// A position in a tree: the start of a node, or an entry of a leaf.
 struct Cursor<'a, K, V> {
-    /// Nodes not passed yet, per level from the root; the last level starts with the current node.
+    /// For each level, starting at the root: the nodes that the cursor has not passed yet. The current node
+    /// is the first node of the last level.
     levels: Vec<&'a [Arc<Node<K, V>>]>,
     height: usize,
     /// Index of the next entry, if the current node is a leaf.
@@ -133,7 +134,7 @@ impl<'a, K, V> Cursor<'a, K, V> {
         }
     }
 
-    /// Advances past a leaf without more entries, and returns whether the cursor has advanced.
+    /// Advances past the current leaf if it has no more entries, and returns whether the cursor has advanced.
     fn leave(&mut self) -> bool {
         let is_over = self.node().is_some() && self.entry().is_none();
         if is_over {

@@ -91,7 +91,9 @@ fn invalid_json_has_the_path_at_which_it_ends() {
     );
 }
 
-/// Replaces value number `at` in the JSON text of `value`, and returns whether it exists.
+/// Replaces the value at index `at`, counted depth first from `value` itself, which has the index 0.
+///
+/// Returns false if there are not enough values; `at` is then reduced by the number of values.
 fn replace(value: &mut Value, at: &mut usize, new: &Value) -> bool {
     if *at == 0 {
         *value = new.clone();

@@ -50,9 +50,9 @@ pub(super) struct Entries<'h, A> {
     seen: usize,
     /// Size in bytes of the type of the most recently decoded key.
     key_bytes: usize,
-    /// Size in bytes of the most recent key's type.
-    sizes: Option<(usize, usize)>,
     /// Sizes in bytes of the first key's and value's types; `None` before the first entry.
+    sizes: Option<(usize, usize)>,
+    /// Whether all key types so far have the same size, and all value types too, as in a map.
     is_map: bool,
 }
 

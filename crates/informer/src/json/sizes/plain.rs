@@ -11,7 +11,7 @@ macro_rules! plain {
     )*};
 }
 
-/// Implements `Visitor` for numbers, booleans, bytes and null by calls of the inner visitor.
+/// Implements the `Visitor` methods for numbers, booleans, bytes and null, which call the inner visitor.
 macro_rules! plain_values {
     () => {
         plain! {

@@ -121,7 +121,7 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-/// Checks that [`measured`] and `serde_json` return equal values or errors.
+/// Checks that [`measured`] and `serde_json` return equal values, or errors with equal messages.
 fn same<K: DeserializeOwned + Serialize>(json: &[u8]) -> Result<(), TestCaseError> {
     let shown = |value: &K| serde_json::to_string(value).map_err(|error| error.to_string());
     let expected = serde_json::from_slice::<K>(json);

@@ -319,9 +319,9 @@ impl<'de> Deserializer<'de> for Value<'_, 'de> {
     }
 }
 
-/// The unread elements of an array or entries of a map.
+/// The elements of an array, or the entries of a map, that have not been read yet.
 ///
-/// `Drop` records whether some of them were not read.
+/// `Drop` sets `left_some` if any are left.
 struct Parts<'t, 'de> {
     len: usize,
     rest: &'t [Node<'de>],

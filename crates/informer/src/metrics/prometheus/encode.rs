@@ -13,21 +13,22 @@ use super::{
 };
 use crate::object::ResourceVersion;
 
-/// Number of exported digits of a revision, as in client-go, which a float represents exactly.
+/// Number of exported trailing digits of a resource version, as in client-go. An `f64` represents 15 digits
+/// exactly.
 const REVISION_DIGITS: usize = 15;
 
-/// The type of a metric family, and the function that returns a value.
+/// The type of a metric family, with the function that reads the metric's value from `T`.
 enum Value<T> {
     Gauge(fn(&T) -> u64),
     /// A gauge in seconds, without a series if the function returns `None`.
     Seconds(fn(&T) -> Option<Duration>),
     Counter(fn(&T) -> u64),
     Histogram(fn(&T) -> &Histogram),
-    /// A group of counters that differ in one additional label, whose name is the text.
+    /// A group of counters that differ in one additional label. The string is the label's name.
     Tally(&'static str, fn(&T) -> &Tally),
 }
 
-/// A metric family: its name, its help text, and its value.
+/// A metric family: its name, its help text, and its [`Value`].
 type Row<T> = (&'static str, &'static str, Value<T>);
 
 #[rustfmt::skip] // one row per family
@@ -95,7 +96,7 @@ struct Gauges {
     unsynced: usize,
     broken: usize,
     index_errors: u64,
-    /// By index name: the number of different values, and the number of entries.
+    /// By index name: the number of distinct index values, and the number of pairs of a value and an object.
     indices: BTreeMap<Arc<str>, (usize, usize)>,
     handlers: BTreeMap<Arc<str>, Handler>,
     last_event: Option<Duration>,

@@ -138,7 +138,7 @@ impl WorkQueueSeries {
     }
 }
 
-/// A group of counters with one counter per label value, the map's key.
+/// The counters of one metric. The map's keys are the values of the label that distinguishes the counters.
 pub(super) struct Tally(Mutex<BTreeMap<&'static str, u64>>);
 
 impl Tally {
@@ -156,7 +156,7 @@ impl Tally {
     }
 }
 
-/// The samplers, which read current values, of informers or work queues with equal labels.
+/// The samplers of all informers or work queues with equal labels. A sampler reads current values.
 #[derive_where(Default)]
 pub(super) struct Samplers<S>(Mutex<Vec<S>>);
 

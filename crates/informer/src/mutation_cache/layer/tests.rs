@@ -198,7 +198,7 @@ async fn the_newer_of_cached_and_written_state_is_returned() {
     .await;
 }
 
-/// Behavior ★65 of `docs/client-go.md`: a deletion in the cache ends local writes of its uid and older ones.
+/// Behavior ★65 of `docs/client-go.md`: a deletion in the cache ends writes that are older or have its uid.
 #[tokio::test(start_paused = true)]
 async fn a_cached_deletion_ends_writes_of_its_uid_and_older_ones_but_no_later_one() {
     check_one(

@@ -106,7 +106,7 @@ pub(in crate::object) struct PackedBody<K> {
     labels: LabelSet,
     kept: Mutex<PackedJson>,
     reading: Reading,
-    /// Whether the bytes are uncompressed and wait for compression by the background work.
+    /// Whether the bytes are uncompressed, and the cache's background task must still compress them.
     pending: AtomicBool,
 }
 
@@ -332,7 +332,7 @@ impl<K> PackedBody<K> {
         self.pending.load(Ordering::Relaxed)
     }
 
-    /// Compresses the stored bytes if they wait for compression by the background work.
+    /// Compresses the stored bytes if they are still uncompressed.
     fn pack_now(&self) {
         if self.pending.swap(false, Ordering::Relaxed) {
             let mut kept = self.kept.lock();

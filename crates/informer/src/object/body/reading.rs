@@ -25,7 +25,7 @@ pub(crate) struct UnreadCount {
 
 /// Number of undecoded objects in one snapshot of the store.
 ///
-/// The number is fixed when the writer starts the next snapshot.
+/// The number no longer changes after the writer has started the next snapshot.
 #[derive(Debug)]
 pub(crate) struct UnreadMoment {
     store: Arc<UnreadCount>,
@@ -43,7 +43,7 @@ impl UnreadMoment {
         }
     }
 
-    /// Fixes the count of this snapshot, and returns the count for the next snapshot.
+    /// Freezes the count of this snapshot, and returns the count for the next snapshot.
     ///
     /// The store's writer must call this before the first change of the next snapshot.
     pub(crate) fn next(&self) -> Self {

@@ -29,7 +29,7 @@ fn initial(name: &str, revision: u64) -> Notification<Pod> {
     })
 }
 
-/// Returns the events of a `Coalesce` buffer of these messages, and the number of coalesced events.
+/// Adds messages to a `Coalesce` buffer, and returns its events and the number of coalesced events.
 fn merged(messages: impl IntoIterator<Item = Notification<Pod>>) -> (String, u64) {
     let (buffer, _) = buffer(ListenerBuffer::Coalesce);
     for message in messages {

@@ -1,4 +1,4 @@
-//! Tests which events a listener receives immediately after it was added to a processor.
+//! Tests which events a new listener receives when the processor already has a cache.
 
 use super::*;
 

@@ -98,7 +98,7 @@ impl EventHandler<Pod> for Planted {
     }
 }
 
-/// Runs a `Planted` handler for 10 simulated seconds of these events, and returns the log.
+/// Sends one event per pod name in `names` to a `Planted` handler, and returns the log after 10 s.
 async fn log_of(names: &[&str]) -> String {
     let (log, _guard) = Log::begin();
     let (buffer, _) = buffer(ListenerBuffer::Grow);

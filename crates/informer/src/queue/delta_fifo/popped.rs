@@ -10,7 +10,7 @@ use crate::{
     reflector::{Delta, DeltaKind},
 };
 
-/// A key with all its deltas, which [`DeltaFifo::pop`] has removed from the queue.
+/// A key that [`DeltaFifo::pop`] has removed from the queue, with all deltas that were queued for it.
 #[doc(alias = "Deltas")]
 #[derive(Debug)]
 pub struct Popped<K> {
@@ -19,7 +19,7 @@ pub struct Popped<K> {
     /// The deltas, the oldest first. Never empty when returned by the queue.
     #[doc(alias = "Deltas")]
     pub deltas: Vec<Delta<K>>,
-    /// Whether the deltas belong to the first list of a source.
+    /// Whether any of the deltas belongs to the first list of its reflector.
     #[doc(alias = "isInInitialList")]
     pub in_initial_list: bool,
 }
@@ -39,7 +39,8 @@ impl<K> Popped<K> {
 }
 
 impl<K> DeltaFifo<K> {
-    /// Removes and returns the oldest `room` deltas of a key that has more than `room`.
+    /// Removes and returns the oldest `room` deltas of a key, or returns `None` if it has at most `room`
+    /// deltas.
     pub(super) fn take_part(&mut self, name: &ObjectName, room: usize) -> Option<Vec<Delta<K>>> {
         let deltas = self.items.get_mut(name)?;
         if deltas.len() <= room {
@@ -56,7 +57,7 @@ impl<K> DeltaFifo<K> {
 
     /// Removes and returns a queued key with all its deltas.
     ///
-    /// The second value is the source whose first list ends with this key.
+    /// The second value is the id of a reflector whose first list ends with this key, or `None`.
     pub(super) fn take(&mut self, name: ObjectName) -> Option<(Popped<K>, Option<SourceId>)> {
         let deltas = self.items.remove(&name)?;
         self.waiting -= deltas.len();

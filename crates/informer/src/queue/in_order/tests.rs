@@ -1,4 +1,5 @@
-//! Tests `InOrder` with scripts of changes, and compares the popped batches with expected traces.
+//! Tests `InOrder`: each test applies a script of changes, and compares the batches that the queue then
+//! returns with the expected text.
 
 use expect_test::{Expect, expect};
 

@@ -9,10 +9,10 @@ use crate::queue::DeltaFifo;
 #[derive(Default)]
 struct Keys {
     slots: Vec<Slot>,
-    /// Numbers of the sources with an empty first list, which a later batch must report as complete.
+    /// Numbers of the sources whose empty first list no batch has reported as complete yet.
     empty_lists: Vec<u32>,
     sync: Sync,
-    /// Revision of the store after the last popped batch, with the number of the source.
+    /// Revisions that the last popped batch contained, each with the number of its source.
     reached: Vec<(u32, String)>,
 }
 

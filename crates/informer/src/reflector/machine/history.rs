@@ -2,7 +2,8 @@
 //!
 //! If an observation shows that the server has gone back, or may have gone back, another [`Epoch`] of
 //! revisions begins. The next list is then applied even if it is older than the store. In this table, the
-//! last revision is the newest one that the store has accepted.
+//! last revision is the newest one that the store has accepted. A probe is a LIST of one object that requests
+//! at least the last revision.
 //!
 //! | observation | meaning |
 //! | --- | --- |

@@ -62,7 +62,8 @@ impl Machine {
 
     /// Returns when the probe of the open watch is due, and its options, if one is required.
     ///
-    /// The options change with the events of the watch. The caller must request them again at that time.
+    /// The options change with the events of the watch. When the probe is due, the caller must call this
+    /// method again, and use the new options.
     pub(crate) fn watch_probe(&self, now: Instant) -> Option<(Instant, ListOptions)> {
         let due = self.probe.due_at(now).filter(|_| self.requires_probe())?;
         Some((due, probe_options(self.last_revision().clone())))
@@ -71,7 +72,7 @@ impl Machine {
     /// Records the response to a probe before a watch, and returns the action that opens the watch.
     ///
     /// # Errors
-    /// Returns an error if the server has gone back; [`Machine::probe_failed`] must receive the error.
+    /// Returns an error if the server has gone back. The caller must pass it to [`Machine::probe_failed`].
     pub(crate) fn probed(
         &mut self,
         revision: &ResourceVersion,
@@ -84,10 +85,10 @@ impl Machine {
 
     /// Records the response to an open watch's probe, which requested the revision `asked`.
     ///
-    /// Returns true if an event that was sent out of order required the probe.
+    /// Returns true if this is the first answer since the watch sent an event out of order.
     ///
     /// # Errors
-    /// Returns an error if the server has gone back; [`Machine::probe_failed`] must receive the error.
+    /// Returns an error if the server has gone back. The caller must pass it to [`Machine::probe_failed`].
     pub(crate) fn watch_probe_answered(
         &mut self,
         asked: &ResourceVersion,

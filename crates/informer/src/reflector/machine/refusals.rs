@@ -32,7 +32,7 @@ impl Refusals {
         *self = Self::default();
     }
 
-    /// Ends the series of rejected watches after a list, but keeps the header timeouts.
+    /// Resets `since` after a list. Does not reset `header_timeouts`.
     pub(super) fn listed(&mut self) {
         // A list does not show that the server opens watches.
         self.since = None;
@@ -70,7 +70,7 @@ impl Machine {
         }
     }
 
-    /// Returns the maximum duration of the current watch from its request.
+    /// Returns the maximum duration of the current watch, measured from its request.
     fn watch_ends(&self) -> Duration {
         self.watch_lasts().saturating_add(WATCH_GRACE)
     }

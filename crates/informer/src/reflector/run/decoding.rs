@@ -16,9 +16,10 @@ use crate::{
     ordered_tasks::OrderedTasks,
 };
 
-/// Minimum number of waiting bytes for which a parallel task is started.
+/// Minimum number of undecoded bytes for which a parallel task is started.
 ///
-/// Waking a thread takes as long as decoding one or two pods.
+/// Starting a task wakes a thread. This takes as long as decoding one or two pods, so a task for fewer bytes
+/// would save little time.
 const ORDERED_TASK_BYTES_MIN: usize = 32 * 1024;
 
 /// Number of bytes after which a batch of whole events or list items is complete.
@@ -53,12 +54,13 @@ struct Decoding<K> {
 /// A queue that decodes events and list items, and returns them in the order of arrival.
 pub(super) struct Pieces<K> {
     decoding: Decoding<K>,
-    /// Decoder for watch events after the initial list, which need low latency.
+    /// Decoder for the watch events that follow the initial list. These events need low latency.
     at_once: Decoding<K>,
     /// Received events and list items that are not in a decoding task yet.
     waiting: VecDeque<Undecoded>,
     waiting_bytes: usize,
-    /// Whether the waiting events and list items must be decoded without more bytes.
+    /// Whether the waiting events and list items must be decoded now, even if they are too few for a parallel
+    /// task.
     is_due: bool,
     /// Number of bytes that the reading task has decoded since it last yielded.
     decoded_here: usize,
@@ -93,7 +95,7 @@ where
     K: Resource + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: 'static,
 {
-    /// Creates an empty queue with tasks on the worker threads of the current runtime.
+    /// Creates an empty queue whose parallel tasks will run on the worker threads of the current runtime.
     pub(super) fn new(decoder: Decoder<K>) -> Self {
         let decoding = |decoder| Decoding {
             decoder: Arc::new(decoder),
@@ -148,13 +150,15 @@ where
         self.fill();
     }
 
-    /// Returns whether the queue needs more bytes for a parallel task before [`next`](Self::next).
+    /// Returns whether the caller should receive more bytes before it calls [`next`](Self::next), because the
+    /// waiting events and list items are too few for a parallel task.
     pub(super) fn gathers(&self) -> bool {
         let waits = !self.waiting.is_empty() && self.ready.is_empty() && self.tasks.is_empty();
         waits && !self.is_due && !self.tasks.is_without()
     }
 
-    /// Makes [`next`](Self::next) decode the waiting events and list items without more bytes.
+    /// Requires that the waiting events and list items are decoded now, even if they are too few for a
+    /// parallel task.
     pub(super) fn decode_now(&mut self) {
         self.is_due = true;
     }
@@ -164,13 +168,14 @@ where
         self.ready.is_empty() && self.tasks.is_empty() && self.waiting.is_empty()
     }
 
-    /// Returns whether more of the body may be read before [`next`](Self::next).
+    /// Returns whether the caller may read more of the body now. If not, it must call [`next`](Self::next)
+    /// first.
     pub(super) fn takes_more(&self) -> bool {
         let fills_next_batch = !self.tasks.is_empty() && self.waiting_bytes < BATCH_BYTES;
         self.ready.is_empty() && (self.waiting.is_empty() || fills_next_batch)
     }
 
-    /// Returns whether the queue is empty or [`next`](Self::next) has just completed a batch.
+    /// Returns whether the queue is empty, or [`next`](Self::next) must wait for a decoding task.
     pub(super) fn is_at_border(&self) -> bool {
         self.ready.is_empty() && (self.waiting.is_empty() || !self.tasks.is_empty())
     }
@@ -202,7 +207,8 @@ where
         }
     }
 
-    /// Yields to other tasks after at least [`TURN_BYTES`] decoded bytes.
+    /// Yields to other tasks if at least [`TURN_BYTES`] were decoded in the reading task since the last
+    /// yield.
     ///
     /// # Cancel safety
     /// Dropping the future loses no event or list item.

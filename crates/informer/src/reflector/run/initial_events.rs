@@ -26,7 +26,9 @@ where
     K::DynamicType: 'static,
     S: ReflectorStore<K>,
 {
-    /// Applies one event of a streaming list to `list`, and returns the revision of an end bookmark.
+    /// Applies one event of a streaming list to `list`.
+    ///
+    /// If the event is the bookmark that ends the streaming list, returns the bookmark's revision.
     ///
     /// The store receives nothing until [`complete`](Self::complete) is called.
     pub(super) fn initial_event(
@@ -127,7 +129,10 @@ where
         self.activity(Activity::Streaming { objects });
     }
 
-    /// Records the end of an unfinished streaming list, which is a failure unless `next` is a LIST.
+    /// Records that a streaming list ended before the bookmark that ends it.
+    ///
+    /// If the reflector sends a LIST next, the LIST belongs to the same attempt, and this end does not count
+    /// as a failure.
     pub(super) fn end_initial_events(&mut self, unfinished: &List<K>, next: &Action) {
         if !matches!(next, Action::List { .. }) {
             self.meter.list_ended(unfinished.len(), false);

@@ -54,7 +54,7 @@ where
         }
     }
 
-    /// Sends the probe that is due, or processes the response `answered`.
+    /// Processes the response to a probe. If `answered` is `None`, sends the probe that is due.
     ///
     /// Returns [`Next::Ended`] if the server may have returned to an earlier state.
     pub(super) fn probed(
@@ -95,7 +95,9 @@ where
         Some(WatchProbe::Sent(asked, Box::pin(answer)))
     }
 
-    /// Processes the response to a probe for `asked`, and returns a reason to end the watch, if any.
+    /// Processes the response to a probe, and returns a reason to end the watch, if any.
+    ///
+    /// The probe requested revision `asked` or a newer one.
     fn watch_probe_answered(&mut self, asked: &ResourceVersion, answer: Answer) -> Option<Ended> {
         let now = Instant::now();
         let probed =

@@ -58,7 +58,7 @@ impl Ended {
     }
 }
 
-/// Reason for which [`Running::next`] returned while a watch is open.
+/// Result of one call of [`Running::next`] while a watch is open.
 pub(super) enum Next<K> {
     Chunk(Bytes),
     BodyEnd(BodyEnd),
@@ -90,9 +90,10 @@ pub(super) struct OpenWatch<K> {
 }
 
 impl<K> OpenWatch<K> {
-    /// Returns the time after which the watch is broken, because the server should have ended it.
+    /// Returns the time at which the reflector closes the watch if the server has not ended it.
     ///
-    /// Events that were processed late, because the store is slow, extend the time.
+    /// The time is at least `WATCH_GRACE` after the last processed event, so a slow store does not end a
+    /// watch.
     fn outlived(&self) -> Instant {
         self.deadline.max(self.heard + WATCH_GRACE)
     }
@@ -410,9 +411,10 @@ where
         fed.err().map(|error| Ended::Error(error.into()))
     }
 
-    /// Sends the last revision to the store as a bookmark, because the server still has this revision.
+    /// Sends the last revision to the store as a bookmark.
     ///
-    /// A server without the revision responds with an error within the first second of a watch.
+    /// Called when a watch from this revision has been open for a second without an error. The server would
+    /// have reported by then that it does not have the revision.
     async fn confirm(&mut self) -> Result<(), Stop> {
         let revision = self.machine.last_revision().clone();
         self.hand_on(DeltaKind::Bookmark { revision }).await

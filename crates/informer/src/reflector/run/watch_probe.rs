@@ -16,7 +16,7 @@ pub(super) type Answer = Result<ResourceVersion, transport::Error>;
 pub(super) enum WatchProbe {
     /// The timer completes when the probe is due.
     Waits(Pin<Box<Sleep>>),
-    /// The requested minimum revision, and the pending response with its revision.
+    /// The minimum revision that the probe requested, and the pending response.
     Sent(ResourceVersion, BoxFuture<'static, Answer>),
 }
 

@@ -32,7 +32,7 @@ where
     decoder.keeping(form)
 }
 
-/// Returns the callback that reports an object that a read fails to decode, and marks it as broken.
+/// Returns the callback for decode failures, which reports the error and marks the cached object as broken.
 fn on_broken<K: Send + Sync + 'static>(
     report: &Reporter,
     // Weak, because the loop owns the objects, and the objects own this callback.

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::transport::{self, ListOptions, Response};
 
-/// A test server with [`EACH`] objects, and as many added by each watch if `more_follow`.
+/// A test server whose list contains [`EACH`] objects. Each watch adds [`EACH`] more if `more_follow`.
 struct Source {
     streams: bool,
     more_follow: bool,

@@ -59,7 +59,8 @@ pub(super) enum Protocol {
 
 /// Creates a client that uses the HTTP version `protocol`.
 ///
-/// Without rustls, `https` results in kube's own client for [`Protocol::Offered`], and in an error otherwise.
+/// If the server's URL is `https`, `kube-client` must have the feature `rustls-tls`. If it does not, returns
+/// kube's own client for [`Protocol::Offered`], and an error for [`Protocol::Http2`].
 pub(super) fn connect(config: &Config, protocol: Protocol) -> Result<Client, kube_client::Error> {
     connect_and_ping(config, protocol, PING_INTERVAL, PING_TIMEOUT)
 }
@@ -123,7 +124,7 @@ fn https(
     Ok(tls.enable_all_versions().wrap_connector(tcp))
 }
 
-/// Returns the expiry of the certificate from a credential plugin, without a request.
+/// Returns the expiry of the credential plugin's certificate, or `None` if no plugin is configured.
 fn expiry(config: &Config) -> Result<Option<Timestamp>, kube_client::Error> {
     if config.auth_info.exec.is_none() {
         return Ok(None);

@@ -161,7 +161,7 @@ impl<C: ConfigExt> WithoutRustls for &C {
     }
 }
 
-/// Converts the result of kube's `rustls_client_config`, or [`Absent`] to `Ok(None)`.
+/// Maps the configuration from kube's `rustls_client_config` to `Some`, and [`Absent`] to `None`.
 trait Rustls {
     /// Whether `kube-client` was built with feature `rustls-tls`.
     const BUILT_IN: bool;

@@ -79,11 +79,11 @@ fn an_empty_token_is_no_token() {
     assert!(!pager.is_paginated());
 }
 
-/// Behavior of a simulated server, which uses `sizes` whenever a request sets `limit`.
+/// Behavior of a simulated server, which returns pages of `sizes` objects if a request sets `limit`.
 #[derive(Clone, Debug)]
 struct Answers {
     objects: u32,
-    /// Numbers of objects per page, used in turn and from the start again.
+    /// Numbers of objects per page. After the last number, the first one is used again.
     sizes: Vec<u32>,
     /// Numbers of the requests, from 0, that are answered with HTTP 410.
     expired: Vec<usize>,

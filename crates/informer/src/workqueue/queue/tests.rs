@@ -18,9 +18,9 @@ enum Operation {
     Drain,
 }
 
-/// A model with the fields and rules of client-go's queue, except for the end of a drain.
+/// A model with the fields and rules of client-go's queue, with one difference, which this library shares.
 ///
-/// As in this library, workers receive items that were added again while in work, before the queue ends.
+/// After `ShutDownWithDrain`, workers still receive items that were added again during their processing.
 #[derive(Default)]
 struct Reference {
     dirty: Vec<u8>,

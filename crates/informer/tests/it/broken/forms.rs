@@ -19,7 +19,7 @@ use crate::{
     setting::{Running, Trace, builder, labelled, pod, run},
 };
 
-/// Sets the representation of cached objects: typed, lazy or packed.
+/// A function that sets the representation of cached objects: typed, lazy or packed.
 type Form = fn(Builder<Pod>) -> Builder<Pod>;
 
 const FORMS: [(&str, Form); 3] = [

@@ -34,7 +34,8 @@ use tokio::{
 use super::{GUARD, broken};
 use crate::setting::{LONG, Trace, builder, labelled, listing, pod, run};
 
-/// A queue whose `pop_batch` lets the handler [`Stepping`] free space in the full buffer.
+/// A queue that releases the blocked handler [`Stepping`] while `pop_batch` runs, when the handler's buffer
+/// is full.
 struct RoomMadeMeanwhile {
     queue: InOrder<Pod>,
     heard: watch::Receiver<usize>,

@@ -229,7 +229,7 @@ async fn a_constructor_that_requests_its_own_informer_receives_an_error() {
     factory.shutdown().await;
 }
 
-/// Three threads construct an informer each, and then request that of the next thread.
+/// Three threads construct one informer each. Each constructor requests the informer of the next thread.
 #[tokio::test(start_paused = true)]
 async fn constructors_that_request_each_other_in_a_cycle_across_threads_do_not_deadlock() {
     for _ in 0..20 {

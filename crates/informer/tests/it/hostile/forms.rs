@@ -341,7 +341,7 @@ async fn a_hostile_server_produces_the_same_cache_in_every_form() {
 
 const GUIDE: &str = include_str!("../../../guide.md");
 
-/// Returns the first cells of the table in `guide.md` that compares decoded with packed or lazy caches.
+/// Returns the first cell of each row of the table in `guide.md` that compares the types of caches.
 fn rows_of_the_guide() -> Vec<&'static str> {
     let table = GUIDE
         .lines()
@@ -352,7 +352,7 @@ fn rows_of_the_guide() -> Vec<&'static str> {
 
 const FIRST_DIFFERENCE: &str = "is reported and counted";
 
-/// Expected result of [`rows_of_the_guide`]: the first cells of the table rows.
+/// Expected result of [`rows_of_the_guide`].
 const DIFFERENCES: [&str; 4] = [
     "| A state that can't be decoded is reported and counted",
     "| A new state of a broken object",

@@ -15,7 +15,7 @@ pub(super) struct Notice {
     pub(super) watch: (String, Then),
     /// Returns the server's answers to the requests between the watch and the relist.
     pub(super) answers: fn() -> Vec<Answer>,
-    /// Revisions of the relist's response, which the tests use in turn.
+    /// Revisions for the response to the relist. The tests use each of them in a separate run.
     pub(super) revisions: &'static [u64],
     pub(super) verdict: Verdict,
 }

@@ -31,7 +31,7 @@ pub(super) fn over_each_queue(
     ]
 }
 
-/// A custom queue that returns each delta in its own batch, created again with `Delta::new`.
+/// A custom queue that returns a batch for each delta, and recreates the delta with `Delta::new`.
 #[derive(Default)]
 struct Plain(VecDeque<Batch<Pod>>);
 

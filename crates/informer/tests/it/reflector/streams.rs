@@ -65,7 +65,7 @@ async fn a_store_slower_than_the_watch_timeout_is_not_a_connection_failure() {
     }
 }
 
-/// A source whose watches always have another event; the tenth one notifies the test.
+/// A source whose watches always have another event ready. Notifies the test when it sends its tenth event.
 #[derive(Clone)]
 struct Torrent {
     lists: Script,
@@ -162,7 +162,7 @@ async fn the_status_reports_the_progress_of_a_list() {
     reflector.run(looked_at).await;
 }
 
-/// A source whose silent watches end this duration after their requested timeout.
+/// A source whose watches deliver no events, and end later than requested: this duration after the timeout.
 struct Overdue(Script, Duration);
 
 impl ListerWatcher for Overdue {

@@ -150,7 +150,7 @@ async fn a_handler_registered_during_a_relist_receives_every_object_once() {
     }
 }
 
-/// Acquires one permit of the semaphore for each event before it passes the event on.
+/// A handler that waits for a permit of the semaphore before it records each event in the [`Replay`].
 struct Paced(Replay, Arc<Semaphore>);
 
 impl EventHandler<Pod> for Paced {

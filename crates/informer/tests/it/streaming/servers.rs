@@ -12,7 +12,7 @@ use kube_informer::queue::{DeltaFifo, InOrder};
 
 use super::*;
 
-/// Returns the list and watch requests to the server, with revision and whether streaming, one per line.
+/// Returns the lines of [`requests`], each followed by the word `streaming` if it is a streaming list.
 fn asked(server: &Server) -> String {
     let show = |options: &kube_informer_apiserver::ListOptions| match options.send_initial_events {
         Some(true) => " streaming",

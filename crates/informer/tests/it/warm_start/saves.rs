@@ -102,7 +102,9 @@ async fn a_save_during_changes_is_a_consistent_snapshot_from_which_later_changes
     }
 }
 
-/// A handler that records each object's last revision, and panics at a contradictory event.
+/// A handler that records each object's last revision.
+///
+/// Panics if an event does not follow from the object's earlier events, such as a second `Added`.
 #[derive(Clone, Default)]
 struct Replay(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -386,7 +388,7 @@ async fn a_drop_at_any_await_of_a_warm_start_leaves_no_task_and_a_whole_store() 
     informer.stop().await;
 }
 
-/// Returns a source whose requests panic while `panics` is true.
+/// Returns a [`ListWatch`] whose requests panic while `panics` is true.
 fn panicking(server: &Server, panics: &Arc<AtomicBool>) -> ListWatch<Pod> {
     let panics = Arc::clone(panics);
     ListWatch::new(server.client()).tweak_list_options(move |_| {

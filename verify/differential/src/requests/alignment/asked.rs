@@ -22,7 +22,9 @@ pub(super) enum Pause {
     Repeat,
     /// The time after which the library ends a streaming list that delivered nothing.
     InitialEvents,
-    /// The minimum of one minute between probes (lists of one object) of an open watch.
+    /// The minimum of one minute between probes, which are lists of one object that the library sends while
+    /// its
+    /// watch is open.
     Minute,
     /// Any other pause, which no rule accepts.
     Strange,
@@ -128,7 +130,7 @@ fn is_free(verb: &str, before: Option<(&str, &str)>) -> bool {
     is_closed || has_expired(verb, before)
 }
 
-/// Returns whether the server has expired the reflector's last watch (410 Gone, or a watch that it ended).
+/// Returns whether the server reported that the revision of the reflector's last watch is expired (410 Gone).
 ///
 /// `before` is the last request with its outcome. If it is `None`, the operation `verb` decides.
 fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
@@ -139,7 +141,9 @@ fn has_expired(verb: &str, before: Option<(&str, &str)>) -> bool {
     }
 }
 
-/// Returns whether the server, or a proxy, was unavailable at `before` or the operation `verb`.
+/// Returns whether the server, or a proxy, was unavailable for the request `before`, which has an outcome.
+///
+/// If there is no such request, returns whether the operation `verb` breaks the connection.
 fn is_outage(verb: &str, before: Option<(&str, &str)>) -> bool {
     match before {
         None => LOSE.contains(&verb),
@@ -204,7 +208,7 @@ pub(super) fn lags_behind(moment: &Moment<'_>) -> bool {
     last.next() == Some("elsewhere")
 }
 
-/// Returns whether each of the library's requests in the last operation may be a probe.
+/// Returns, for each of the library's requests in the last operation, whether the request may be a probe.
 ///
 /// A probe is a list of one object after a lost connection or the early end of a watch.
 pub(super) fn owed(moment: &Moment<'_>) -> Vec<bool> {

@@ -7,7 +7,8 @@ use crate::sequence::{Answer, Operation, Sequence, Step};
 /// The verb of an operation, and the requests that client-go and the library then send.
 type Told<'a> = (&'static str, &'a str, &'a str);
 
-/// Returns the divergences that explain why the requests differ, and whether the states differ.
+/// Returns the names of the intentional differences from client-go that occurred, and whether the stores may
+/// differ after the requests.
 ///
 /// Returns `None` if a difference is unexplained.
 fn accepted(told: &[Told<'_>]) -> Option<(Vec<&'static str>, bool)> {

@@ -110,7 +110,7 @@ fn merge_items(
     in_order(merged, &places, &server_places, Some(key))
 }
 
-/// Merges or appends each item of `patch` to `original`, by the merge key `key`.
+/// Merges each item of `patch` into the item of `original` with the same value of `key`, or appends it.
 fn merge_maps(
     mut original: Vec<Value>,
     patch: Vec<Value>,
@@ -236,7 +236,10 @@ fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<()
     )))
 }
 
-/// Returns the order of the object's list that Kubernetes uses for `$setElementOrder`.
+/// Returns the list that Kubernetes uses to place the items that `$setElementOrder` does not name.
+///
+/// It is the stored list without the items that `patch` deletes. For each deleted item, the list contains
+/// one new item of `patch`, if there is one.
 fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
     let Some(key) = key else {
         return original.to_vec();
@@ -259,10 +262,10 @@ fn server_order(original: &[Value], patch: &[Value], key: Option<&str>) -> Vec<V
     order
 }
 
-/// Sorts `merged` by the position of each item in `places`, or else in `server_places`.
+/// Sorts `merged`: items in `places` by their position there, all other items by `server_places`.
 ///
-/// The keys of both maps are identities ([`identity`]). An item that is not in `places` precedes the first
-/// item of `places` that follows it in `server_places`.
+/// The keys of both maps are identities ([`identity`]). `server_places` contains positions in the stored
+/// list. Each of the other items precedes the first item of `places` that follows it in the stored list.
 fn in_order(
     merged: Vec<Value>,
     places: &BTreeMap<String, usize>,
@@ -316,7 +319,7 @@ fn places(order: &[Value], key: Option<&str>) -> Result<BTreeMap<String, usize>,
     places_of(order, key)
 }
 
-/// Returns the JSON text of the merge key's value, or of the whole item without a key.
+/// Returns the JSON text of the item's member `key`, or of the whole item if `key` is `None`.
 fn identity(item: &Value, key: Option<&str>) -> Result<String, Refusal> {
     let Some(key) = key else {
         return Ok(item.to_string());

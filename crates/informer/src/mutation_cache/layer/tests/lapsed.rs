@@ -5,9 +5,10 @@
 
 use super::*;
 
-/// Compares the names that lapse after each line of a script with `expected`.
+/// Executes the commands of a script, and compares the names of the objects whose writes or deletions lapse
+/// after each line with `expected`.
 ///
-/// The script has the same commands as in `check`.
+/// The function `check` documents the commands.
 async fn check_lapses(absent: Absent, script: &str, expected: Expect) {
     let mut bench = Bench::new(absent, 1);
     let mut trace = String::new();

@@ -108,7 +108,8 @@ impl Training {
 
     /// Trains a dictionary if there are enough samples; `more_comes` is whether the current list continues.
     ///
-    /// A later dictionary from more than [`TRAINED_IN_PLACE`] objects is trained in the background.
+    /// Waits for the training of the store's first dictionary, and for a training from at most
+    /// [`TRAINED_IN_PLACE`] samples. Starts any other training in the background.
     async fn tend<K: Send + Sync + 'static>(
         &mut self,
         decoder: &Arc<PackedDecoder<K>>,
@@ -205,7 +206,8 @@ impl<K: Send + Sync + 'static> Pending<K> {
 
     /// Compresses all waiting objects in a new task.
     ///
-    /// Compresses them in the call if there is no other worker thread, or at [`PACKING_MAX`] tasks.
+    /// If the runtime has only one worker thread, or if [`PACKING_MAX`] tasks are running, this call
+    /// compresses the objects itself.
     fn pack(&mut self) {
         if self.unpacked.0.is_empty() {
             return;

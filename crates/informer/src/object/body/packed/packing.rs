@@ -118,8 +118,8 @@ impl Packing {
 
     /// Returns whether enough samples exist, and no object uses a dictionary before the current one.
     ///
-    /// If the list in progress will contain more objects (`more_comes`), the samples must be spread more
-    /// widely.
+    /// `more_comes` is whether the server will send more objects of the list in progress. If it will, more
+    /// samples are required.
     pub(super) fn is_due(&self, more_comes: bool) -> bool {
         self.learning.lock().is_due(self.samples, more_comes)
     }

@@ -81,7 +81,7 @@ impl Listener {
     }
 }
 
-/// A store with two listeners that join at the same time, with a `Grow` and a `Coalesce` buffer.
+/// A store with two listeners that join at the same time: one has a `Grow` buffer, one a `Coalesce` buffer.
 struct Both {
     world: World,
     revision: u64,

@@ -1,4 +1,4 @@
-//! Tests on which thread a `Coalesce` listener buffer splits a waiting list into events, one per object.
+//! Tests on which thread a `Coalesce` listener buffer splits a buffered list into one event per object.
 //!
 //! A long list is split on another thread, and a short list on the current thread.
 
@@ -8,7 +8,7 @@ use crate::{
     offload::{OFFLOADED_MIN, with_held_pool},
 };
 
-/// Returns a store with pods, and a `Coalesce` buffer with one message for all of them.
+/// Returns a store with `objects` pods, and a `Coalesce` buffer that contains all of them as one list.
 fn behind(objects: usize) -> (World, Arc<Buffer<Pod>>) {
     let mut world = World::new();
     let names: Vec<_> = (0..objects).map(|number| format!("p{number:04}")).collect();

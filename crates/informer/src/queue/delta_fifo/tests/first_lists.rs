@@ -1,4 +1,5 @@
-//! Tests when `DeltaFifo` reports that the first lists of several sources are complete.
+//! Tests when `DeltaFifo` reports the first list of each reflector as complete, if several reflectors feed
+//! it.
 
 use crate::{
     object::SourceId,

@@ -1,5 +1,5 @@
-//! Tests that a new epoch begins after the state machine has detected or suspected that the server has gone
-//! back to an earlier state.
+//! Tests that the reflector's state machine begins a new epoch if the server has, or may have, gone back to
+//! an earlier state. An epoch is the time between two such rollbacks.
 
 use super::*;
 use crate::object::Epoch;
@@ -11,7 +11,8 @@ enum Noticed {
     Rollback,
 }
 
-/// Passes the events in `script`, one per line, to a state machine, and returns what it noticed.
+/// Passes the events in `script`, one per line, to a state machine. Returns whether the state machine
+/// detected a rollback of the server, suspected one, or neither.
 ///
 /// Asserts that another list after these events does not change the epoch again.
 fn noticed(config: RequestOptions, script: &str) -> Noticed {

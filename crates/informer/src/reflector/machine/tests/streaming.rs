@@ -197,10 +197,10 @@ async fn an_open_streaming_list_does_not_count_as_health_before_its_end() {
     );
 }
 
-/// Passes events of a streaming list to the state machine, and returns the end bookmark's deadline.
+/// Passes events of a streaming list to the state machine, and returns the deadline of its final bookmark.
 ///
-/// The deadline is in seconds after the start of the streaming list. An element of `events` contains the
-/// seconds since the previous event, the type, the revision, and whether the object is new.
+/// The deadline is in seconds after the response headers. An element of `events` contains the seconds since
+/// the previous event, the type, the revision, and whether the object is new.
 fn deadline(events: &[(u64, FrameKind, &str, bool)]) -> f64 {
     let mut machine = Machine::new(streaming(), fastrand::Rng::with_seed(7));
     let requested = Instant::now();

@@ -18,7 +18,7 @@ pub(super) fn script() -> Vec<Step> {
     .concat()
 }
 
-/// Returns steps whose objects have valid metadata, but mostly an undecodable other field.
+/// Returns steps whose objects have valid metadata. Most of them contain a field that can't be decoded.
 fn bodies() -> Vec<Step> {
     let deep = format!(r#","spec":{}{}"#, "[".repeat(200), "]".repeat(200));
     let mut no_utf8 = object("", r#","spec":{"nodeName":"X"}"#);
@@ -114,7 +114,7 @@ fn metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps whose objects have the `kind` after all other fields, or another kind.
+/// Returns steps whose objects state a kind other than the expected one, or state their kind at the end.
 fn kinds() -> Vec<Step> {
     vec![
         (
@@ -149,7 +149,9 @@ fn without_metadata() -> Vec<Step> {
     ]
 }
 
-/// Returns steps that write and then delete the object, partly in an undecodable state.
+/// Returns steps that delete the object from a valid and from an invalid state.
+///
+/// In the last step, the stored state is valid, but the deletion delivers an invalid final state.
 fn deletions() -> Vec<Step> {
     vec![
         ("deleted while healthy", "delete", good("")),

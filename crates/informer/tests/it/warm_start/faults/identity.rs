@@ -103,7 +103,7 @@ async fn a_failed_identity_request_is_retried_at_a_save() {
     }
 }
 
-/// A source that rejects the first `refusals` identity requests, and never responds to later ones.
+/// A [`ListerWatcher`] that rejects `refusals` identity requests, and does not respond to later ones.
 struct Hesitant {
     pods: ListWatch<Pod>,
     refusals: usize,

@@ -112,7 +112,9 @@ async fn with_several_threads_packing_runs_in_parallel() {
     }
 }
 
-/// Returns a decoder with an outdated dictionary and enough samples for a second one.
+/// Returns a decoder that must train a second dictionary, because its objects have changed.
+///
+/// `samples` is the number of objects that a dictionary is trained from.
 fn outgrown(samples: usize) -> Arc<PackedDecoder<ConfigMap>> {
     let decoder = PackedDecoder::new(PackOptions::new(samples), open, Box::new(|_| {}));
     let mut rng = fastrand::Rng::with_seed(1);

@@ -11,12 +11,12 @@ const SAMPLE_BYTES: usize = 32 * 1024;
 /// Four times this number makes objects at most 3 % smaller, but training three to four times as long.
 const TAKEN_MAX: usize = 64;
 
-/// Bytes of added objects after which [`TAKEN_MAX`] objects suffice to train a dictionary.
+/// Minimum total bytes of the added objects for a training with only [`TAKEN_MAX`] objects.
 ///
 /// This bounds the memory of objects that wait uncompressed for the first dictionary.
 const SEEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Factor on the minimum number of objects for a training before the end of a list.
+/// A training during a list requires this many times the objects that a training after the list requires.
 ///
 /// The samples then come from more workloads, which saves 9 % of memory for pods.
 const SPREAD: usize = 4;
@@ -69,13 +69,14 @@ impl Samples {
         self.seen.is_multiple_of(self.stride)
     }
 
-    /// Returns whether a dictionary can be trained after a list: `objects` objects, or fewer large ones.
+    /// Returns whether there are enough objects for a training after a list: at least `objects`, or fewer if
+    /// they are large.
     pub(super) fn are_enough(&self, objects: usize) -> bool {
         self.seen >= objects || self.fill_the_room(objects)
     }
 
-    /// Like [`are_enough`](Self::are_enough) before the end of a list: requires [`SPREAD`] times as many
-    /// objects.
+    /// Like [`are_enough`](Self::are_enough), but for a training during a list, which requires
+    /// [`SPREAD`] times as many objects.
     pub(super) fn are_spread(&self, objects: usize) -> bool {
         self.seen / SPREAD >= objects || self.fill_the_room(objects)
     }

@@ -131,7 +131,7 @@ fn large_objects_stay_unpacked_up_to_8_mib_for_any_dictionary_size() {
 
 /// Compresses the objects 0, 1, 2, … until a training is due, and returns the sampled numbers.
 ///
-/// `more_comes` is whether more objects follow then.
+/// `more_comes` simulates a list in progress, of which more objects will follow.
 fn taken(objects: usize, more_comes: bool) -> Vec<usize> {
     let packing = Packing::new(objects);
     let seen = (0..objects * 8).find(|number| {

@@ -137,14 +137,15 @@ fn who(name: &str) -> &str {
     name.rsplit_once(", ").map_or(name, |(who, _)| who)
 }
 
-/// The server's cost of a list method: minimum CPU seconds and median peak memory in KiB.
+/// The server's cost of one kind of initial list: the least CPU time of all runs in seconds, and the median of
+/// their peak memory in KiB.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     cpu: f64,
     peak: f64,
 }
 
-/// Returns the index of the method with the least CPU time among those within [`MEMORY_AT_MOST`].
+/// Returns the index of the kind with the least CPU time among those within [`MEMORY_AT_MOST`].
 fn chosen(costs: &[Cost]) -> Option<usize> {
     let least = costs
         .iter()

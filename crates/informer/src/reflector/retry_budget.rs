@@ -21,7 +21,7 @@ pub(crate) struct RetryBudget {
     ///
     /// Zero disables retries.
     max: Duration,
-    /// Time of the series' first error, and of the last error plus the pause after it.
+    /// Time of the series' first error, and the end of the pause after its last error.
     series: Option<(Instant, Instant)>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Repeats a write with one more successful disk call each time, until the write succeeds.
+/// Repeats a write on a disk that fails after n calls, for n = 0, 1, 2, …, until the write succeeds.
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_rejects_writes_and_loses_none() {
     let scratch = Scratch::new("full");

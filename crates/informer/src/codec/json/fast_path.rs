@@ -37,7 +37,7 @@ pub(super) fn identity(json: &[u8], at: usize) -> Option<Identity<'_>> {
 /// Initial capacity of the vector for an object's labels; most objects have fewer.
 const LABELS: usize = 16;
 
-/// Whether each of the seven fields that [`identity`] reads was read before, to detect duplicates.
+/// One flag for each field that [`identity`] reads, set when the field is read, to detect duplicates.
 #[derive(Default)]
 struct Seen([bool; 7]);
 

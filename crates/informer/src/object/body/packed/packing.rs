@@ -23,9 +23,7 @@ use self::{
 /// Default number of objects for one training of a dictionary, which takes some 20 ms for pods.
 pub(super) const SAMPLES: usize = 256;
 
-/// Number of failed trainings after which the pause before the next one no longer grows.
-///
-/// A pause is a number of objects, which doubles with each failure.
+/// Maximum number of doublings of the number of objects that are skipped after a failed training.
 const PAUSES: u32 = 12;
 
 /// Compresses the objects of one informer, and trains the compression dictionaries.

@@ -28,6 +28,9 @@ const MODULE: &str = "k8s.io/kubernetes@v1.36.3";
 /// Version of the Go modules with the Kubernetes API types, released together with [`MODULE`].
 const TYPES_VERSION: &str = "v0.36.3";
 
+/// Version of the same Go modules whose added fields the table of messages has too, for clients with newer types.
+const LATER_TYPES_VERSION: &str = "v0.37.2";
+
 /// Path of the generated table of kinds, relative to the root of the workspace.
 const TABLE: &str = "crates/apiserver/src/kinds/v1_36.tsv";
 
@@ -56,12 +59,10 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
     let swagger = std::fs::read_to_string(&swagger)
         .with_context(|| format!("can't read {}", swagger.display()))?;
     let schema = schema::table(MODULE, &swagger, &kinds_of(&table))?;
-    let mut modules = Vec::new();
-    for name in wire::MODULES {
-        modules.push((name, download(&format!("{name}@{TYPES_VERSION}"))?));
-    }
-    let sources = wire::Sources { modules };
-    let wire = wire::table(TYPES_VERSION, &sources, &schema)?;
+    let sources = sources_of(TYPES_VERSION)?;
+    let later = sources_of(LATER_TYPES_VERSION)?;
+    let versions = [TYPES_VERSION, LATER_TYPES_VERSION];
+    let wire = wire::table(versions, [&sources, &later], &schema)?;
     let pairs = corpus::lines(&sources, &schema)?;
     apply(mode, root, TABLE, &table)?;
     apply(mode, root, SCHEMA, &schema)?;
@@ -81,6 +82,17 @@ pub(crate) fn run(root: &Path, mode: Mode) -> Result<String> {
         "{TABLE}: {kinds} kinds {relation} {MODULE}\n{SCHEMA}: {definitions} definitions {relation} {MODULE}\n{WIRE}: {messages} messages {relation} {TYPES_VERSION}\n{CORPUS}: {} pairs {relation} {TYPES_VERSION}",
         pairs.lines().count()
     ))
+}
+
+/// Downloads one version of the Go modules that define the API types.
+fn sources_of(version: &str) -> Result<wire::Sources> {
+    let modules = wire::MODULES.iter().map(|name| {
+        let folder = download(&format!("{name}@{version}"))?;
+        Ok((*name, folder))
+    });
+    Ok(wire::Sources {
+        modules: modules.collect::<Result<_>>()?,
+    })
 }
 
 /// Writes `content` to the file, or checks that the file already has this content.

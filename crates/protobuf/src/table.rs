@@ -9,7 +9,9 @@
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
-/// The messages of Kubernetes 1.36, in the format that the file's first comments explain.
+/// The messages of Kubernetes 1.36 with the fields that 1.37 adds.
+///
+/// The first lines of the file explain its format.
 const V1_36: &str = include_str!("table/v1_36.tsv");
 
 /// The definitions of the messages of all built-in kinds, and of the messages that are nested in them.
@@ -137,8 +139,9 @@ pub enum Presence {
 // === impl Messages ===
 
 impl Messages {
-    /// Returns the message definitions of Kubernetes 1.36. The first call parses a table of
-    /// about 110 kilobytes.
+    /// Returns the message definitions of Kubernetes 1.36, with the fields that 1.37 adds.
+    ///
+    /// The first call parses a table of about 120 kilobytes.
     ///
     /// # Panics
     ///

@@ -92,16 +92,18 @@ struct Library {
     packages: BTreeMap<String, Package>,
 }
 
-/// Returns the text of the table of messages.
+/// Returns the text of the table of messages, with the fields that a later version adds.
 ///
-/// `version` is that of the Go modules. `schema` is the generated table with the kinds of each OpenAPI
-/// definition.
-pub(super) fn table(version: &str, sources: &Sources, schema: &str) -> Result<String> {
-    let mut library = Library::default();
-    for (module, folder) in &sources.modules {
-        library.read(module, folder)?;
+/// The first of `versions` and `sources` is that of the kinds and of their JSON, and the second the later one.
+/// `schema` is the generated table with the kinds of each OpenAPI definition.
+pub(super) fn table(versions: [&str; 2], sources: [&Sources; 2], schema: &str) -> Result<String> {
+    let [mut library, mut later] = [Library::default(), Library::default()];
+    for (library, sources) in [(&mut library, sources[0]), (&mut later, sources[1])] {
+        for (module, folder) in &sources.modules {
+            library.read(module, folder)?;
+        }
     }
-    library.table(version, &kinds_of(schema))
+    library.table(versions, &mut later, &kinds_of(schema))
 }
 
 /// Returns the kinds that each protobuf message represents, by message name, including [`ROOTS`].
@@ -129,9 +131,10 @@ fn message_name(definition: &str) -> String {
     }
 }
 
-fn header(version: &str) -> String {
+fn header([version, later]: [&str; 2]) -> String {
     format!(
         "# Written by `cargo xtask kinds` from {} at {version} (generated.proto, struct tags); do not edit.\n\
+         # With the fields that {later} adds; of these, none is `always` present, as objects of {version} do not have them.\n\
          # A line that starts with a name is a message: its form, and the kinds it describes as apiVersion/Kind; tabs between the columns.\n\
          # Lines that start with a tab are its fields: number, name in JSON, type, presence.\n\
          # Types are a scalar's or a message's name; `[]` before them makes a list, `{{}}` a map from strings.\n\
@@ -168,14 +171,19 @@ impl Library {
         Ok(())
     }
 
-    fn table(&mut self, version: &str, kinds: &BTreeMap<String, Vec<&str>>) -> Result<String> {
+    fn table(
+        &mut self,
+        versions: [&str; 2],
+        later: &mut Self,
+        kinds: &BTreeMap<String, Vec<&str>>,
+    ) -> Result<String> {
         let mut rows: BTreeMap<String, String> = BTreeMap::new();
         let mut open: Vec<String> = kinds.keys().cloned().collect();
         while let Some(name) = open.pop() {
             if rows.contains_key(&name) {
                 continue;
             }
-            let (form, fields) = self.message(&name).with_context(|| name.clone())?;
+            let (form, fields) = self.merged(later, &name).with_context(|| name.clone())?;
             let mut row = format!("{name}\t{form}");
             for kind in kinds.get(&name).into_iter().flatten() {
                 write!(row, "\t{kind}").expect("writing to a String does not fail");
@@ -188,9 +196,33 @@ impl Library {
             }
             rows.insert(name, row);
         }
-        let mut table = header(version);
+        let mut table = header(versions);
         table.extend(rows.into_values());
         Ok(table)
+    }
+
+    /// Returns the format and the rows of a message, with the fields that `later` adds.
+    fn merged(&mut self, later: &mut Self, name: &str) -> Result<(&'static str, Vec<Row>)> {
+        if !self.messages.contains_key(name) {
+            return later.message(name);
+        }
+        let (form, mut rows) = self.message(name)?;
+        if !later.messages.contains_key(name) {
+            return Ok((form, rows));
+        }
+        for mut row in later.message(name)?.1 {
+            let [number, _, _, presence] = &mut row.cells;
+            if rows.iter().any(|known| known.cells[0] == *number) {
+                continue;
+            }
+            ensure!(presence != "inline", "an inlined field is added");
+            if presence == "always" {
+                "sent".clone_into(presence);
+            }
+            rows.push(row);
+        }
+        rows.sort_by_key(|row| row.cells[0].parse::<u32>().unwrap_or(u32::MAX));
+        Ok((form, rows))
     }
 
     /// Returns the name of a message's JSON format, and one row per field.

@@ -138,10 +138,10 @@ macro_rules! request_methods {
         /// Sets the encoding that the reflector requests. By default, the source selects the encoding.
         ///
         /// [`ListWatch`](crate::transport::client::ListWatch) selects
-        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) for types that contain only metadata,
-        /// and for the types of `k8s-openapi` if its selected version is Kubernetes 1.36 or earlier. It
-        /// selects JSON for all other types, because the protobuf decoder drops the fields that Kubernetes
-        /// 1.36 does not define. With JSON, a type such as `DynamicObject` keeps these fields.
+        /// [`Encoding::Protobuf`](crate::transport::Encoding::Protobuf) for the types of `k8s-openapi`, and
+        /// for types that contain only metadata. It selects JSON for all other types, because the protobuf
+        /// decoder drops the fields that Kubernetes 1.37 does not define. With JSON, a type such as
+        /// `DynamicObject` keeps these fields.
         ///
         /// Custom resources have no protobuf encoding, so their informers always request JSON.
         pub fn encoding(mut self, encoding: crate::transport::Encoding) -> Self {

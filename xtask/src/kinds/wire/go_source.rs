@@ -131,8 +131,10 @@ fn field(line: &str) -> Result<Option<(u32, GoField)>> {
         return Ok(None);
     };
     let Some(wire) = tag(tags, "protobuf") else {
+        // Since 1.37, the tag of an embedded struct is empty.
+        let is_inlined = [Some(",inline"), Some("")].contains(&tag(tags, "json"));
         ensure!(
-            tag(tags, "json") == Some(",inline") && declared.trim().ends_with("TypeMeta"),
+            is_inlined && declared.trim().ends_with("TypeMeta"),
             "a field without a number"
         );
         return Ok(None);
@@ -141,11 +143,14 @@ fn field(line: &str) -> Result<Option<(u32, GoField)>> {
     let mut json = tag(tags, "json").unwrap_or_default().split(',');
     let name = json.next().unwrap_or_default();
     let declared: Vec<_> = declared.split_whitespace().collect();
-    let field = GoField {
+    let mut field = GoField {
         json_name: (!name.is_empty()).then(|| name.to_owned()),
         pointer: declared.last().is_some_and(|value| value.starts_with('*')),
         json_options: json.map(str::to_owned).collect(),
     };
+    if declared.len() == 1 && name.is_empty() && !field.has("inline") {
+        field.json_options.push("inline".to_owned());
+    }
     ensure!(
         !(field.has("inline") && field.pointer),
         "an inlined pointer"

@@ -90,17 +90,26 @@ const SCHEMA: &str =
     "# schema\nio.k8s.api.x.Pod\tv1/Pod\n\tmetadata\tstring\nio.k8s.api.x.Container\n";
 
 fn made(files: [(&str, &str); 2]) -> Result<String> {
+    merged(files, files)
+}
+
+fn library(files: [(&str, &str); 2]) -> Result<Library> {
     let mut library = Library::default();
     for (text, go) in files {
         let file = proto::parse(text)?;
         library.packages.insert(file.package, Package::of_text(go));
         library.messages.extend(file.messages);
     }
+    Ok(library)
+}
+
+/// Returns the table of two versions of the files.
+fn merged(files: [(&str, &str); 2], later: [(&str, &str); 2]) -> Result<String> {
     let mut kinds = kinds_of(SCHEMA);
     for (root, _) in ROOTS {
         kinds.remove(&message_name(root));
     }
-    library.table("v1", &kinds)
+    library(files)?.table(["v1", "v2"], &mut library(later)?, &kinds)
 }
 
 fn error(proto: &str, go: &str) -> String {
@@ -132,6 +141,41 @@ fn reachable_messages_have_numbers_types_and_presence() {
             "\t2\tstop\tk8s.io.m.Time\tsent",
             "k8s.io.m.Time\tobject",
             "\t1\tseconds\tint64\tnonzero",
+        ]
+    );
+}
+
+#[test]
+fn fields_and_messages_of_the_later_version_are_added_and_never_always_present() {
+    let proto = PROTO.replace(
+        "optional int32 priority = 5;",
+        "optional int32 priority = 5; optional Added added = 7; optional string zone = 6;",
+    );
+    let proto = format!("{proto}message Added {{\n  optional string name = 1;\n}}\n");
+    let go = GO.replace(
+        "\tPriority *int32",
+        "\tZone string `json:\"zone\" protobuf:\"bytes,6,opt,name=zone\"`\n\
+         \tAdded *Added `json:\"added,omitempty\" protobuf:\"bytes,7,opt,name=added\"`\n\
+         \tPriority *int32",
+    );
+    // Since 1.37, the tag of an embedded struct is empty.
+    let go = go.replace(",inline", "");
+    let added = "type Added struct {\n\tName string `json:\"name\" protobuf:\"bytes,1,opt,name=name\"`\n}\n";
+    let go = format!("{go}{added}");
+    let table = merged(
+        [(PROTO, GO), (META, META_GO)],
+        [(&proto, &go), (META, META_GO)],
+    );
+    let table = table.unwrap();
+    let before = made([(PROTO, GO), (META, META_GO)]).unwrap();
+    let new = super::super::rows(&table).filter(|row| !before.lines().any(|known| known == *row));
+    assert_eq!(
+        new.collect::<Vec<_>>(),
+        [
+            "k8s.io.api.x.Added\tobject",
+            "\t1\tname\tstring\talways",
+            "\t6\tzone\tstring\tsent",
+            "\t7\tadded\tk8s.io.api.x.Added\tsent",
         ]
     );
 }

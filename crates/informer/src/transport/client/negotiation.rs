@@ -35,21 +35,17 @@ impl From<Error> for Rejected {
     }
 }
 
-// Whether the table of messages, which is that of Kubernetes 1.36, has the fields of the `k8s-openapi` types of
-// the version that the program selects. Version 1.37 adds 31 fields. One field of 1.35, `spec.workloadRef` of
-// pods, is missing in 1.36; a server of 1.35 stores it only if its alpha feature is enabled.
-k8s_openapi::k8s_if_le_1_36! { const HAS_ALL_FIELDS: bool = true; }
-k8s_openapi::k8s_if_ge_1_37! { const HAS_ALL_FIELDS: bool = false; }
-
 /// Returns the encoding that a `ListWatch` of the type `K` requests by default.
 ///
-/// The default is JSON for types that may have fields unknown to Kubernetes 1.36, because the protobuf
-/// decoder drops these fields.
+/// The default is JSON for types whose fields are not known, because the protobuf decoder drops the fields that
+/// its table of messages does not have.
 pub(super) fn default_encoding<K: Resource>() -> Encoding {
     let name = type_name::<K>();
     let pruned = name.strip_prefix("kube_informer::pruning::pruned::Pruned<");
     let is_typed = pruned.unwrap_or(name).starts_with("k8s_openapi::");
-    if is_typed && HAS_ALL_FIELDS || K::metadata_api() {
+    // The table has the fields of all `k8s-openapi` types, from 1.33 to 1.37, but for `spec.workloadRef` of pods
+    // in 1.35, which a server stores only if its alpha feature is enabled.
+    if is_typed || K::metadata_api() {
         Encoding::Protobuf
     } else {
         Encoding::Json
